@@ -1,0 +1,62 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every check of the project, declared once. The tools live in .venv (tests/setup-controller)."""
+
+from __future__ import annotations
+
+import nox
+
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["lint", "types", "unit", "artifact", "integration"]
+
+SHELL = ["tests/setup-controller", ".ci/run"]
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style and correctness of everything that is text."""
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("yamllint", "--strict", ".")
+    session.run("ansible-lint", "--strict", "--offline", "-q")
+    session.run("shellcheck", *SHELL)
+    session.run("antsibull-changelog", "lint")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Types of the pure code, the plugins and the kit."""
+    session.run("mypy")
+
+
+@nox.session
+def unit(session: nox.Session) -> None:
+    """Pure code: no cluster."""
+    session.run("pytest", "tests/unit", *session.posargs)
+
+
+@nox.session
+def artifact(session: nox.Session) -> None:
+    """The built collection: what is in it, and that its documentation renders."""
+    session.run("pytest", "tests/artifact", *session.posargs)
+
+
+@nox.session
+def integration(session: nox.Session) -> None:
+    """On the real local cluster, which it brings up."""
+    session.run("tests/cluster/cluster", "up", external=True)
+    session.run("pytest", "tests/integration", "-m", "not slow", *session.posargs)
+
+
+@nox.session
+def slow(session: nox.Session) -> None:
+    """Sweeps: every Slurm release with and without accounting, long waits."""
+    session.run("pytest", "tests/integration", "-m", "slow", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Speed and memory as ratios taken in one run; nothing here passes or fails."""
+    for script in ("bench_metrics_assert.py", "bench_waiting.py", "bench_play.py"):
+        session.run("python", f"tests/bench/{script}", *session.posargs)

@@ -1,0 +1,70 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads the folder on the controller; the module of the same name writes what differs, all in one call."""
+
+from __future__ import annotations
+
+import base64
+import typing as t
+from pathlib import Path
+
+from ansible.plugins.action import ActionBase
+
+MAX_BYTES = 8 * 1024 * 1024
+IGNORED = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
+
+
+def read_tree(source: Path) -> dict[str, str]:
+    """Relative path → base64 of each regular file below `source`. Raises ValueError on links, OSError on reading."""
+    files: dict[str, str] = {}
+    total = 0
+    for path in sorted(source.rglob("*")):
+        if IGNORED & set(path.relative_to(source).parts) or path.is_dir():
+            continue
+        if path.is_symlink() or not path.is_file():
+            raise ValueError(f"{path} is not a regular file")
+        content = path.read_bytes()
+        total += len(content)
+        if total > MAX_BYTES:
+            raise ValueError(f"{source} holds more than {MAX_BYTES} bytes: large data is staged, not deployed")
+        files[path.relative_to(source).as_posix()] = base64.b64encode(content).decode("ascii")
+    return files
+
+
+class ActionModule(ActionBase):
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_async = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        result: dict[str, t.Any] = super().run(tmp, task_vars)
+        del tmp
+        _spec, args = self.validate_argument_spec(
+            argument_spec={
+                "src": {"type": "path"},
+                "dest": {"type": "str", "required": True},
+                "extra": {"type": "dict", "default": {}},
+                "folders": {"type": "list", "elements": "str", "default": []},
+            }
+        )
+        files: dict[str, str] = {}
+        if args["src"]:
+            source = Path(args["src"]).resolve()
+            if not source.is_dir():
+                return {**result, "failed": True, "msg": f"{source} on the controller is not a folder"}
+            try:
+                files = read_tree(source)
+            except (OSError, ValueError) as exc:
+                return {**result, "failed": True, "msg": f"{source} cannot be deployed: {exc}"}
+        for name, text in args["extra"].items():
+            files[name] = base64.b64encode(str(text).encode("utf-8")).decode("ascii")
+        result.update(
+            self._execute_module(
+                module_name="mlops.hpc_validation.share_tree",
+                module_args={"dest": args["dest"], "files": files, "folders": args["folders"]},
+                task_vars=task_vars,
+            )
+        )
+        result.pop("invocation", None)
+        return result

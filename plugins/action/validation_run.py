@@ -1,0 +1,86 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Works on the controller only: it never opens the host's connection, so it still reports when the host is gone."""
+
+from __future__ import annotations
+
+import platform
+import typing as t
+from pathlib import Path
+
+from ansible.plugins.action import ActionBase
+from ansible.release import __version__ as ansible_version
+from ansible.utils.display import Display
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _run, _schema, _summary, _workloads
+
+ARGUMENTS = {
+    "state": {"type": "str", "required": True, "choices": ["started", "recorded", "finished"]},
+    "results": {"type": "path"},
+    "title": {"type": "str"},
+    "accelerator": {"type": "str", "choices": ["cuda", "simulated", "cpu"]},
+    "folders": {"type": "list", "elements": "path"},
+    "categories": {"type": "list", "elements": "int", "default": []},
+    "only": {"type": "list", "elements": "str", "default": []},
+    "run_tags": {"type": "list", "elements": "str", "default": ["all"]},
+    "overrides": {"type": "dict", "default": {}},
+    "folder": {"type": "path"},
+    "kind": {"type": "str", "choices": ["workload", "findings", "cluster"]},
+    "document": {"type": "raw"},
+}
+REQUIRED = [
+    ("state", "started", ("results", "title", "accelerator", "folders")),
+    ("state", "recorded", ("folder", "kind", "document")),
+    ("state", "finished", ("folder",)),
+]
+
+
+class ActionModule(ActionBase):
+    TRANSFERS_FILES = False
+    _requires_connection = False
+    _supports_check_mode = True
+    _supports_async = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        result: dict[str, t.Any] = super().run(tmp, task_vars)
+        del tmp
+        _spec, args = self.validate_argument_spec(argument_spec=ARGUMENTS, required_if=REQUIRED)
+        try:
+            result.update(getattr(self, "_" + args["state"])(args))
+        except (_run.RunError, _workloads.WorkloadError, _schema.SchemaError) as exc:
+            result.update(failed=True, msg=str(exc))
+        return result
+
+    def _started(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
+        workloads = _workloads.select(
+            _workloads.find_workloads(args["folders"]), args["categories"], args["only"], args["run_tags"]
+        )
+        _workloads.check_overrides(args["overrides"], _workloads.find_workloads(args["folders"]))
+        collection = Path(__file__).resolve().parents[2]
+        versions = {
+            "collection": _workloads.collection_version(collection),
+            "ansible": ansible_version,
+            "python": platform.python_version(),
+        }
+        plan = {"title": args["title"], "accelerator": args["accelerator"], "workloads": workloads}
+        folder = _run.start(_run.results_folder(args["results"]), plan, versions)
+        return {"changed": True, "folder": str(folder), "run": folder.name, "workloads": workloads}
+
+    def _recorded(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
+        _run.record(Path(args["folder"]), args["kind"], args["document"])
+        return {"changed": False}
+
+    def _finished(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
+        folder = Path(args["folder"])
+        verdict = _run.finish(folder)
+        lines = _summary.summary(verdict, folder)
+        colour = {"pass": "green", "fail": "red", "undetermined": "yellow"}[verdict["verdict"]]
+        Display().display("\n" + "\n".join(lines) + "\n", color=colour)
+        return {
+            "changed": False,
+            "failed": verdict["verdict"] != "pass",
+            "msg": f"{verdict['verdict']}: {verdict['why']}",
+            "verdict": verdict["verdict"],
+            "folder": str(folder),
+        }

@@ -1,0 +1,189 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: share_tree
+version_added: 0.1.0
+short_description: Deploy a small folder to the share in one call
+description:
+  - Makes O(dest) hold the files of O(src) and O(extra). Each file is written beside its place, synced and renamed, so
+    that a job that starts meanwhile reads the old file or the new one, never half of one.
+  - What it deployed is listed in C(.share_tree.json) in O(dest). A file that is no longer deployed is removed if it
+    stands in that list; nothing else is ever removed.
+  - One call for a whole folder, where M(ansible.builtin.copy) takes one or two for each file.
+extends_documentation_fragment:
+  - mlops.hpc_validation.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+  async:
+    support: none
+options:
+  src:
+    description: Folder on the controller. Links are refused, C(__pycache__) is left out.
+    type: path
+  dest:
+    description: Absolute path on the share.
+    type: str
+    required: true
+  extra:
+    description: More files, as relative path and text.
+    type: dict
+    default: {}
+  folders:
+    description: Folders below O(dest) to make, relative paths.
+    type: list
+    elements: str
+    default: []
+author:
+  - the mlops.hpc_validation authors
+"""
+
+EXAMPLES = r"""
+- name: Deploy a workload with its rendered job script
+  mlops.hpc_validation.share_tree:
+    src: files/workloads/mnist_single_gpu
+    dest: /mnt/beegfs/scripts/mnist_single_gpu
+    extra:
+      mnist_single_gpu.sbatch: "{{ lookup('ansible.builtin.template', 'job.sbatch.j2') }}"
+"""
+
+RETURN = r"""
+written:
+  description: Files that were made or changed, relative to O(dest).
+  returned: success
+  type: list
+  elements: str
+removed:
+  description: Files that were removed.
+  returned: success
+  type: list
+  elements: str
+made:
+  description: Folders that were made.
+  returned: success
+  type: list
+  elements: str
+"""
+
+import base64
+import json
+import os
+import stat
+import tempfile
+
+from ansible.module_utils.basic import AnsibleModule
+
+LIST = ".share_tree.json"
+
+
+def read_regular(path: str) -> bytes | None:
+    """The content of a regular file; None for anything else, a link included. Raises OSError on reading."""
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return None
+    except FileNotFoundError:
+        return None
+    with open(path, "rb") as stream:
+        return stream.read()
+
+
+def deployed_before(dest: str) -> list[str]:
+    """What the list says; nothing if it is missing or damaged. Raises OSError on reading."""
+    try:
+        names = json.loads(read_regular(os.path.join(dest, LIST)) or b"[]")
+    except ValueError:
+        return []
+    return [name for name in names if isinstance(name, str) and inside(name)] if isinstance(names, list) else []
+
+
+def inside(name: str) -> bool:
+    """Whether a relative path stays where it starts."""
+    return not os.path.isabs(name) and ".." not in name.split("/") and name not in ("", ".")
+
+
+def write_file(path: str, content: bytes) -> None:
+    """Whole or not at all. A script keeps no execute bit: jobs name their interpreter. Raises OSError."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=".share_tree.", dir=os.path.dirname(path))
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def shown(content: bytes) -> str:
+    """For a diff."""
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return "(binary, {0} bytes)\n".format(len(content))
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "dest": {"type": "str", "required": True},
+            "files": {"type": "dict", "required": True},
+            "folders": {"type": "list", "elements": "str", "default": []},
+        },
+        supports_check_mode=True,
+    )
+    dest = module.params["dest"]
+    wanted = {name: base64.b64decode(text) for name, text in module.params["files"].items()}
+    if not os.path.isabs(dest):
+        module.fail_json(msg=f"dest must be an absolute path, not {dest}")
+    for name in [*wanted, *module.params["folders"]]:
+        if not inside(name):
+            module.fail_json(msg=f"{name} would lie outside {dest}")
+    if wanted:
+        wanted[LIST] = (json.dumps(sorted(wanted), indent=0) + "\n").encode()
+    try:
+        before = deployed_before(dest)
+        present = {name: read_regular(os.path.join(dest, name)) for name in {*wanted, *before}}
+        written = sorted(name for name in wanted if present[name] != wanted[name])
+        removed = sorted(name for name in before if name not in wanted and present[name] is not None) if wanted else []
+        folders = [name for name in module.params["folders"] if not os.path.isdir(os.path.join(dest, name))]
+        if not module.check_mode:
+            for name in folders:
+                os.makedirs(os.path.join(dest, name), mode=0o755, exist_ok=True)
+            for name in written:
+                write_file(os.path.join(dest, name), wanted[name])
+            for name in removed:
+                os.unlink(os.path.join(dest, name))
+    except OSError as exc:
+        module.fail_json(
+            msg=f"{exc.filename or dest} cannot be written: {exc.strerror}. The submitting user must be able to write "
+            f"there: check owner, mode and free space (ls -ld {dest}; df -h {dest})"
+        )
+    diff = [
+        {
+            "before_header": os.path.join(dest, name),
+            "after_header": os.path.join(dest, name),
+            "before": shown(present[name] or b""),
+            "after": shown(wanted.get(name, b"")),
+        }
+        for name in written + removed
+        if name != LIST
+    ]
+    module.exit_json(
+        changed=bool(written or removed or folders), written=written, removed=removed, made=folders, diff=diff
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: validation_run
+version_added: 0.1.0
+short_description: Keep the record of a validation run and make its verdict
+description:
+  - Selects the workloads of a run and makes its folder, with an honest V(undetermined) verdict in it from the first
+    moment; takes the records of the steps; makes C(verdict.json) and C(junit.xml) of them at the end.
+  - Works on the controller. It opens no connection, so that a run whose host went away still ends in a report.
+extends_documentation_fragment:
+  - mlops.hpc_validation.attributes
+attributes:
+  check_mode:
+    support: full
+    details: Writes the same files in check mode, since they are the record of what the check found.
+  diff_mode:
+    support: none
+  idempotent:
+    support: none
+    details: O(state=started) makes a new run each time.
+  async:
+    support: none
+options:
+  state:
+    description:
+      - V(started) selects workloads and makes the run's folder.
+      - V(recorded) adds a record to it.
+      - V(finished) makes the verdict, prints it, and fails unless it is V(pass).
+    type: str
+    required: true
+    choices: [started, recorded, finished]
+  results:
+    description: Folder on the controller below which the run's folder is made. Relative to where the user stands.
+    type: path
+  title:
+    description: What the run is called in reports.
+    type: str
+  accelerator:
+    description: What the inventory says the cluster computes on.
+    type: str
+    choices: [cuda, simulated, cpu]
+  folders:
+    description: Folders of workload folders, on the controller.
+    type: list
+    elements: path
+  categories:
+    description: Select all workloads of these categories.
+    type: list
+    elements: int
+    default: []
+  only:
+    description: Select these ids, whatever their category.
+    type: list
+    elements: str
+    default: []
+  run_tags:
+    description: The run's C(ansible_run_tags); ids among them select like O(only).
+    type: list
+    elements: str
+    default: [all]
+  overrides:
+    description: The inventory's C(hpc_validation_overrides); refused if they name an unknown workload or criterion.
+    type: dict
+    default: {}
+  folder:
+    description: The run's folder, as RV(folder) of O(state=started).
+    type: path
+  kind:
+    description: What is recorded.
+    type: str
+    choices: [workload, findings, cluster]
+  document:
+    description: The record itself.
+    type: raw
+author:
+  - the mlops.hpc_validation authors
+"""
+
+EXAMPLES = r"""
+- name: Start a run
+  mlops.hpc_validation.validation_run:
+    state: started
+    results: results
+    title: Category 1
+    accelerator: cuda
+    folders: ["{{ playbook_dir }}/../files/workloads"]
+    categories: [1]
+  register: run
+
+- name: Make the verdict
+  mlops.hpc_validation.validation_run:
+    state: finished
+    folder: "{{ run.folder }}"
+"""
+
+RETURN = r"""
+folder:
+  description: The run's folder on the controller.
+  returned: O(state=started) and O(state=finished)
+  type: str
+run:
+  description: The run's id.
+  returned: O(state=started)
+  type: str
+workloads:
+  description: The selected manifests, each with C(folder), where it lies.
+  returned: O(state=started)
+  type: list
+  elements: dict
+verdict:
+  description: V(pass), V(fail) or V(undetermined).
+  returned: O(state=finished)
+  type: str
+"""

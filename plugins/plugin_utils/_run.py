@@ -1,0 +1,264 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run's folder, results/<run>/: what was planned, what was recorded on the way, and the verdict made of both.
+
+    verdict.json         undetermined from the first moment, promoted at the end
+    junit.xml            made from verdict.json
+    plan.json            what was selected, on which accelerator
+    cluster.json         what slurm_cluster_info returned
+    workloads/<id>.json  one judged workload
+    findings/<n>.json    lists of findings
+    evidence/<id>.json   what the criteria were judged on
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import time
+import typing as t
+from pathlib import Path
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json, write_atomic, write_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._junit import junit_xml
+
+Json = dict[str, t.Any]
+RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}")
+NOT_FINISHED = "the run did not finish: it was interrupted or killed, or it still goes on"
+
+
+class RunError(Exception):
+    """The run's folder is missing or damaged, or what is to be recorded does not fit its schema."""
+
+
+def verdict_of(verdicts: t.Iterable[str]) -> str:
+    """One verdict of many: fail before undetermined before pass; nothing that passed is undetermined."""
+    seen = set(verdicts)
+    for verdict in ("fail", "undetermined", "pass"):
+        if verdict in seen:
+            return verdict
+    return "undetermined"
+
+
+def start(results: Path, plan: Json, versions: Json, now: float | None = None) -> Path:
+    """Makes results/<run>/ with an honest, undetermined verdict in it and returns the folder.
+
+    `plan`: {title, accelerator, workloads: [manifest, …]}. Raises RunError if nothing can be written there.
+    """
+    now = time.time() if now is None else now
+    run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now)) + "-" + secrets.token_hex(3)
+    folder = results / run
+    try:
+        folder.mkdir(parents=True)
+        write_json(folder / "plan.json", {**plan, "run": run, "started": now, "versions": versions})
+        _write(folder, _assemble(folder, finished=None))
+    except OSError as exc:
+        raise RunError(f"the results cannot be written to {folder}: {exc.strerror}; set hpc_validation_results") from exc
+    return folder
+
+
+def record(folder: Path, kind: str, document: t.Any) -> None:
+    """Adds what one step found: `workload` (a judged workload), `findings` (a list), `cluster` (facts).
+
+    Raises RunError naming what does not fit.
+    """
+    _require_run(folder)
+    try:
+        if kind == "findings":
+            for finding in document:
+                _schema.require("finding", finding, "finding")
+            taken = len(list((folder / "findings").glob("*.json")))
+            write_json(folder / "findings" / f"{taken:03d}.json", document)
+        elif kind == "workload":
+            for criterion in document["criteria"]:
+                _schema.require("judged", criterion, f"criterion of {document['id']}")
+            if document["id"] not in [workload["id"] for workload in read_json(folder / "plan.json")["workloads"]]:
+                raise RunError(f"{document['id']} is not in the plan of {folder}")
+            write_json(folder / "workloads" / f"{document['id']}.json", document)
+        elif kind == "cluster":
+            write_json(folder / "cluster.json", document)
+        else:
+            raise RunError(f"{kind!r} cannot be recorded; expected workload, findings or cluster")
+    except _schema.SchemaError as exc:
+        raise RunError(str(exc)) from exc
+    except (OSError, ValueError) as exc:
+        raise RunError(f"{kind} cannot be recorded in {folder}: {exc}") from exc
+
+
+def finish(folder: Path, now: float | None = None) -> Json:
+    """Makes the verdict of what was recorded, writes verdict.json and junit.xml and returns the verdict.
+
+    What was planned and not recorded, or cannot be read back, is undetermined. Raises RunError if nothing can be written.
+    """
+    _require_run(folder)
+    try:
+        verdict = _assemble(folder, finished=time.time() if now is None else now)
+        _schema.require("verdict", verdict, str(folder / "verdict.json"))
+        _write(folder, verdict)
+    except (OSError, ValueError, _schema.SchemaError) as exc:
+        raise RunError(f"the verdict of {folder} cannot be written: {exc}") from exc
+    return verdict
+
+
+def _require_run(folder: Path) -> None:
+    if not RUN_ID.fullmatch(folder.name) or not (folder / "plan.json").is_file():
+        raise RunError(f"{folder} is not the folder of a run")
+
+
+def _write(folder: Path, verdict: Json) -> None:
+    write_json(folder / "verdict.json", verdict)
+    write_atomic(folder / "junit.xml", junit_xml(verdict))
+
+
+def _assemble(folder: Path, finished: float | None) -> Json:
+    plan = read_json(folder / "plan.json")
+    workloads = [_workload(folder, manifest, finished) for manifest in plan["workloads"]]
+    findings = _findings(folder)
+    cluster = _cluster(folder, findings)
+    if finished is None:
+        verdict, why = "undetermined", NOT_FINISHED
+    else:
+        parts = [workload["verdict"] for workload in workloads] + [finding["verdict"] for finding in findings]
+        # A probe that passed proves no training: only workloads can carry a pass.
+        verdict = verdict_of(parts) if any(w["verdict"] == "pass" for w in workloads) else verdict_of(
+            [part for part in parts if part != "pass"]
+        )
+        why = _why(verdict, workloads, findings)
+    slurm = (cluster or {}).get("version")
+    return {
+        "schema": 1,
+        "run": plan["run"],
+        "title": plan["title"],
+        "verdict": verdict,
+        "why": why,
+        "started": plan["started"],
+        "finished": finished,
+        "accelerator": plan["accelerator"],
+        "coverage": _coverage(folder, workloads, cluster),
+        "versions": {**plan["versions"], "slurm": slurm if isinstance(slurm, str) else None},
+        "cluster": cluster,
+        "workloads": workloads,
+        "findings": findings,
+        "evidence": _inventory(folder),
+    }
+
+
+def _workload(folder: Path, manifest: Json, finished: float | None) -> Json:
+    path = folder / "workloads" / f"{manifest['id']}.json"
+    blank = {
+        "id": manifest["id"], "name": manifest["name"], "title": manifest["title"], "job": None, "data": {}, "criteria": []
+    }
+    try:
+        recorded = read_json(path)
+    except FileNotFoundError:
+        why = NOT_FINISHED if finished is None else "not_run: an earlier step failed, see the findings"
+        return {**blank, "verdict": "undetermined", "why": why}
+    except (OSError, ValueError) as exc:
+        return {**blank, "verdict": "undetermined", "why": f"{path} cannot be read back: {exc}"}
+    criteria = recorded["criteria"]
+    judged = verdict_of(c["verdict"] for c in criteria if c["severity"] == "gate")
+    odd = [c for c in criteria if c["verdict"] == judged and c["severity"] == "gate"] if judged != "pass" else []
+    why = "every applicable criterion passed" if judged == "pass" else "; ".join(f"{c['id']}: {c['why']}" for c in odd)
+    return {
+        **blank,
+        "verdict": judged,
+        "why": why or "nothing was judged",
+        "job": recorded["job"],
+        "data": recorded["data"],
+        "criteria": criteria,
+    }
+
+
+def _findings(folder: Path) -> list[Json]:
+    findings: list[Json] = []
+    for path in sorted((folder / "findings").glob("*.json")):
+        try:
+            findings += read_json(path)
+        except (OSError, ValueError) as exc:
+            findings.append(step_failed("report", "a record of this run cannot be read back", str(exc), {"path": str(path)}))
+    return findings
+
+
+def _cluster(folder: Path, findings: list[Json]) -> Json | None:
+    path = folder / "cluster.json"
+    try:
+        return t.cast(Json, read_json(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as exc:
+        findings.append(step_failed("report", "the cluster's facts cannot be read back", str(exc), {"path": str(path)}))
+        return None
+
+
+def step_failed(step: str, title: str, why: str, where: Json, remedy: str | None = None) -> Json:
+    """The finding for a step of ours that could not be carried out: undetermined, since nothing was measured."""
+    return {
+        "id": f"step.{step}",
+        "title": title,
+        "verdict": "undetermined",
+        "value": None,
+        "bound": "completes",
+        "unit": None,
+        "source": step,
+        "why": why,
+        "remedy": remedy,
+        "where": {"step": step, **where},
+    }
+
+
+def _why(verdict: str, workloads: list[Json], findings: list[Json]) -> str:
+    if verdict == "pass":
+        return f"{len(workloads)} of {len(workloads)} workloads passed"
+    odd = [f"{w['id']}: {w['why']}" for w in workloads if w["verdict"] == verdict]
+    odd = [f"{f['id']}: {f['why']}" for f in findings if f["verdict"] == verdict] + odd
+    return "; ".join(odd) or "nothing was judged"
+
+
+def _coverage(folder: Path, workloads: list[Json], cluster: Json | None) -> Json:
+    nodes_run = sorted({node for w in workloads if w["job"] for node in w["job"]["nodes"]})
+    gpus_run = sorted({uuid for w in workloads for uuid in _gpus_seen(folder / "evidence" / f"{w['id']}.json")})
+    known = (cluster or {}).get("nodes")
+    in_scope = [node for node in known if node.get("gres", {}).get("gpu")] if isinstance(known, list) else None
+    left_out = []
+    for node in in_scope or []:
+        if node["name"] not in nodes_run:
+            state = node.get("state") or "unknown"
+            reason = node.get("reason")
+            why = f"{state}: {reason}" if reason else f"{state}; no selected workload was placed there"
+            left_out.append({"name": node["name"], "why": why})
+    return {
+        "nodes": {"exercised": nodes_run, "in_scope": None if in_scope is None else len(in_scope)},
+        "gpus": {
+            "exercised": gpus_run,
+            "in_scope": None if in_scope is None else sum(node["gres"]["gpu"] for node in in_scope),
+        },
+        "left_out": left_out,
+    }
+
+
+def _gpus_seen(evidence: Path) -> list[str]:
+    try:
+        document = read_json(evidence)
+    except (OSError, ValueError):
+        return []
+    groups = (document.get("gpu") or {}).get("groups") or {}
+    return [str(uuid) for uuid in groups]
+
+
+def _inventory(folder: Path) -> list[Json]:
+    files = []
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder).as_posix()
+        if path.is_file() and relative not in ("verdict.json", "junit.xml") and not path.name.startswith("."):
+            content = path.read_bytes()
+            files.append({"path": relative, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()})
+    return files
+
+
+def results_folder(value: str) -> Path:
+    """`value` as an absolute path, from the directory the user stands in."""
+    return Path(os.path.abspath(os.path.expanduser(value)))

@@ -1,0 +1,123 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finds, loads, validates and selects workloads. A workload is a folder with a workload.yml."""
+
+from __future__ import annotations
+
+import typing as t
+from pathlib import Path
+
+import yaml
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
+
+MANIFEST = "workload.yml"
+MAX_BYTES = 256 * 1024
+
+
+class WorkloadError(Exception):
+    """A manifest is missing, unreadable or not valid, or a selection names what does not exist."""
+
+
+def load_manifest(path: Path) -> dict[str, t.Any]:
+    """The validated manifest at `path`, with `folder` added (its absolute folder) and optional lists filled in.
+
+    Raises WorkloadError naming the file, the key and what was expected.
+    """
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
+            raise WorkloadError(f"{path} is larger than {MAX_BYTES} bytes: not a manifest")
+        manifest = yaml.safe_load(raw.decode("utf-8"))
+    except OSError as exc:
+        raise WorkloadError(f"{path} cannot be read: {exc.strerror}") from exc
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as exc:
+        raise WorkloadError(f"{path} is not YAML: {exc}") from exc
+    try:
+        _schema.require("manifest", manifest, str(path))
+    except _schema.SchemaError as exc:
+        raise WorkloadError(str(exc)) from exc
+    if manifest["name"] != path.parent.name:
+        raise WorkloadError(f"{path}: name: {manifest['name']!r} must be the folder's name, {path.parent.name!r}")
+    if manifest["command"][0] == "python":
+        if len(manifest["command"]) < 2 or not (path.parent / manifest["command"][1]).is_file():
+            raise WorkloadError(f"{path}: command: the script {manifest['command'][1:2]} is not in {path.parent}")
+    for key in ("needs", "data", "models"):
+        manifest.setdefault(key, [])
+    manifest["output"].setdefault("artifacts", [])
+    return {**manifest, "folder": str(path.parent.resolve())}
+
+
+def find_workloads(folders: t.Iterable[str]) -> list[dict[str, t.Any]]:
+    """All manifests in `folders`, by id. Raises WorkloadError on a bad one, on a missing folder and on equal ids."""
+    found: dict[str, dict[str, t.Any]] = {}
+    for folder in folders:
+        root = Path(folder)
+        if not root.is_dir():
+            raise WorkloadError(f"the workload folder {folder} does not exist")
+        for path in sorted(root.glob(f"*/{MANIFEST}")):
+            manifest = load_manifest(path)
+            if manifest["id"] in found:
+                other = found[manifest["id"]]["folder"]
+                raise WorkloadError(f"{path}: id: {manifest['id']} is already the id of {other}")
+            found[manifest["id"]] = manifest
+    return [found[key] for key in sorted(found)]
+
+
+def select(
+    workloads: list[dict[str, t.Any]], categories: list[int], only: list[str], run_tags: list[str]
+) -> list[dict[str, t.Any]]:
+    """Those that were asked for: by id (`only`, or ids among the tags), else all of `categories`.
+
+    Raises WorkloadError when an id is unknown or nothing is left: a run of nothing proves nothing.
+    """
+    known = [workload["id"] for workload in workloads]
+    unknown = [name for name in only if name not in known]
+    if unknown:
+        raise WorkloadError(f"hpc_validation_only names {', '.join(unknown)}; known are {', '.join(known) or 'none'}")
+    tagged = [name for name in known if name in run_tags]
+    if "all" not in run_tags and not tagged:
+        raise WorkloadError(f"--tags {','.join(run_tags)} selects no workload; known are {', '.join(known) or 'none'}")
+    if only or tagged:
+        wanted = set(only or known) & set(tagged or known)
+    else:
+        wanted = {workload["id"] for workload in workloads if workload["category"] in categories}
+    chosen = [workload for workload in workloads if workload["id"] in wanted]
+    if not chosen:
+        raise WorkloadError(
+            f"no workload is selected: categories {categories}, hpc_validation_only {only}, --tags {run_tags}; "
+            f"known are {', '.join(known) or 'none'}"
+        )
+    return chosen
+
+
+def check_overrides(overrides: dict[str, t.Any], workloads: list[dict[str, t.Any]]) -> None:
+    """Raises WorkloadError when an override names a workload or criterion that does not exist."""
+    known = {workload["id"]: [c["id"] for c in workload["criteria"]] for workload in workloads}
+    for workload, criteria in overrides.items():
+        if workload not in known:
+            raise WorkloadError(
+                f"hpc_validation_overrides names {workload}, which is no workload; known are {', '.join(known)}"
+            )
+        if not isinstance(criteria, dict):
+            raise WorkloadError(f"hpc_validation_overrides.{workload} must map criterion ids, not {criteria!r}")
+        for criterion in criteria:
+            if criterion not in known[workload]:
+                raise WorkloadError(
+                    f"hpc_validation_overrides.{workload} names {criterion}, which is no criterion of it; "
+                    f"known are {', '.join(known[workload])}"
+                )
+
+
+def collection_version(root: Path) -> str | None:
+    """The version of the collection at `root`: a checkout has galaxy.yml, an installed artifact MANIFEST.json."""
+    for name, keys in (("galaxy.yml", ["version"]), ("MANIFEST.json", ["collection_info", "version"])):
+        path = root / name
+        if path.is_file():
+            value = yaml.safe_load(path.read_text(encoding="utf-8"))
+            for key in keys:
+                value = value.get(key) if isinstance(value, dict) else None
+            return str(value) if value is not None else None
+    return None

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import pytest
+import yaml
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _workloads
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import WorkloadError
+
+
+@pytest.fixture
+def folder(tmp_path, example):
+    """Makes a workload folder out of the example manifest; returns a function (changes) → folder of workloads."""
+
+    def make(name="mnist_single_gpu", script=True, **changes):
+        manifest = {**example("manifest"), "name": name, **changes}
+        home = tmp_path / "workloads" / name
+        home.mkdir(parents=True)
+        (home / "workload.yml").write_text(yaml.safe_dump(manifest))
+        if script:
+            (home / manifest["command"][1]).write_text("print()\n")
+        return str(home.parent)
+
+    return make
+
+
+def test_the_collections_own_workloads_are_valid(root):
+    ids = [workload["id"] for workload in _workloads.find_workloads([str(root / "files/workloads")])]
+    assert "MLOPS-1.1" in ids
+
+
+def test_a_manifest_is_loaded_with_its_folder(folder):
+    (workload,) = _workloads.find_workloads([folder()])
+    assert workload["id"] == "MLOPS-1.1"
+    assert workload["folder"].endswith("/mnist_single_gpu")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"resorces": {}}, "unknown key 'resorces'"),
+        ({"id": "mnist"}, "id: 'mnist' does not match"),
+        ({"criteria": []}, "criteria"),
+        ({"limits": {"queue": 0, "run": 1}}, "limits.queue"),
+        ({"output": {"directory": "models/mnist", "metrics": "metrics.json"}}, "output.directory"),
+        ({"output": {"directory": "../../etc/%j", "metrics": "metrics.json"}}, "output.directory"),
+        ({"output": {"directory": "models/%j", "metrics": "/etc/passwd"}}, "output.metrics"),
+        ({"title": "two\nlines"}, "title"),
+    ],
+)
+def test_a_bad_manifest_names_file_and_key(folder, changes, expected):
+    path = folder(**changes)
+    with pytest.raises(WorkloadError) as caught:
+        _workloads.find_workloads([path])
+    assert expected in str(caught.value)
+    assert "workload.yml" in str(caught.value)
+
+
+def test_a_name_that_is_not_the_folders_is_refused(folder, tmp_path):
+    path = folder()
+    (tmp_path / "workloads" / "mnist_single_gpu").rename(tmp_path / "workloads" / "other")
+    with pytest.raises(WorkloadError, match="must be the folder's name"):
+        _workloads.find_workloads([path])
+
+
+def test_a_missing_script_is_named(folder):
+    with pytest.raises(WorkloadError, match=r"mnist_single_gpu\.py"):
+        _workloads.find_workloads([folder(script=False)])
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"a: [", b"- 1\n", b"", b"a: &a [*a]\n" * 2, b"x" * 300_000])
+def test_what_is_no_manifest_is_refused(tmp_path, content):
+    home = tmp_path / "w" / "x"
+    home.mkdir(parents=True)
+    (home / "workload.yml").write_bytes(content)
+    with pytest.raises(WorkloadError, match=r"workload\.yml"):
+        _workloads.find_workloads([str(tmp_path / "w")])
+
+
+def test_a_missing_folder_and_equal_ids_are_refused(folder, tmp_path):
+    with pytest.raises(WorkloadError, match="does not exist"):
+        _workloads.find_workloads([str(tmp_path / "nowhere")])
+    folder()
+    with pytest.raises(WorkloadError, match="already the id"):
+        _workloads.find_workloads([folder(name="second")])
+
+
+WORKLOADS = [{"id": "MLOPS-1.1", "category": 1}, {"id": "MLOPS-1.2", "category": 1}, {"id": "MLOPS-2.1", "category": 2}]
+
+
+@pytest.mark.parametrize(
+    ("categories", "only", "tags", "expected"),
+    [
+        ([1], [], ["all"], ["MLOPS-1.1", "MLOPS-1.2"]),
+        ([1], ["MLOPS-2.1"], ["all"], ["MLOPS-2.1"]),
+        ([1], [], ["MLOPS-1.2"], ["MLOPS-1.2"]),
+        ([1, 2], ["MLOPS-1.1", "MLOPS-2.1"], ["MLOPS-2.1"], ["MLOPS-2.1"]),
+    ],
+)
+def test_selection(categories, only, tags, expected):
+    assert [w["id"] for w in _workloads.select(WORKLOADS, categories, only, tags)] == expected
+
+
+@pytest.mark.parametrize(
+    ("categories", "only", "tags", "expected"),
+    [
+        ([3], [], ["all"], "no workload is selected"),
+        ([1], ["MLOPS-9.9"], ["all"], "MLOPS-9.9"),
+        ([1], [], ["mnist"], "--tags mnist"),
+        ([1], ["MLOPS-1.1"], ["MLOPS-1.2"], "no workload is selected"),
+    ],
+)
+def test_a_selection_of_nothing_is_refused(categories, only, tags, expected):
+    with pytest.raises(WorkloadError, match=expected):
+        _workloads.select(WORKLOADS, categories, only, tags)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ({"MLOPS-9": {}}, "MLOPS-9, which is no workload"),
+        ({"MLOPS-1.1": {"S0-99": {}}}, "S0-99, which is no criterion"),
+        ({"MLOPS-1.1": 3}, "must map criterion ids"),
+    ],
+)
+def test_overrides_of_nothing_are_refused(overrides, expected, example):
+    with pytest.raises(WorkloadError, match=expected):
+        _workloads.check_overrides(overrides, [example("manifest")])
