@@ -143,6 +143,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    os.umask(0o022)
     dest = module.params["dest"]
     wanted = {name: base64.b64decode(text) for name, text in module.params["files"].items()}
     if not os.path.isabs(dest):

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _run, _schema, _summary
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import RunError
+
+
+@pytest.fixture
+def folder(tmp_path, example):
+    """A run that has begun with the one workload of the example manifest."""
+    plan = {"title": "Category 1", "accelerator": "simulated", "workloads": [example("manifest")]}
+    return _run.start(tmp_path / "results", plan, {"collection": "0.1.0", "ansible": "2.19.14", "python": "3.11.7"})
+
+
+@pytest.fixture
+def workload(example):
+    """A recorded workload that passed."""
+    judged = example("judged")
+    judged.update(verdict="pass", severity="gate")
+    return {"id": "MLOPS-1.1", "job": example("job"), "data": {"mnist": "stand-in digits"}, "criteria": [judged]}
+
+
+def finding(verdict):
+    return {**_run.step_failed("stage", "Install the environment", "No space left on device", {"host": "login"}), "verdict": verdict}
+
+
+def on_disk(folder):
+    verdict = json.loads((folder / "verdict.json").read_text())
+    assert _schema.problems("verdict", verdict) == []
+    suites = ElementTree.parse(folder / "junit.xml").getroot()
+    return verdict, suites
+
+
+def test_a_run_that_began_and_died_leaves_an_honest_file(folder):
+    verdict, suites = on_disk(folder)
+    assert verdict["verdict"] == "undetermined"
+    assert verdict["finished"] is None
+    assert "did not finish" in verdict["why"]
+    assert suites.find(".//error") is not None
+
+
+def test_a_pass_needs_every_workload_recorded(folder, workload):
+    assert _run.finish(folder)["verdict"] == "undetermined"
+    _run.record(folder, "workload", workload)
+    verdict = _run.finish(folder)
+    assert verdict["verdict"] == "pass"
+    assert on_disk(folder)[0] == verdict
+
+
+@pytest.mark.parametrize("verdict", ["fail", "undetermined"])
+def test_one_criterion_decides(folder, workload, verdict, example):
+    other = {**example("judged"), "id": "S0-99", "verdict": verdict, "severity": "gate"}
+    workload["criteria"].append(other)
+    _run.record(folder, "workload", workload)
+    assert _run.finish(folder)["verdict"] == verdict
+    assert _run.finish(folder)["why"].startswith("MLOPS-1.1: S0-99")
+
+
+def test_a_recorded_criterion_decides_nothing(folder, workload, example):
+    workload["criteria"].append({**example("judged"), "id": "S0-99", "verdict": "recorded", "severity": "record"})
+    _run.record(folder, "workload", workload)
+    assert _run.finish(folder)["verdict"] == "pass"
+
+
+def test_a_workload_whose_criteria_all_do_not_apply_is_undetermined(folder, workload):
+    workload["criteria"][0]["verdict"] = "not_applicable"
+    _run.record(folder, "workload", workload)
+    assert _run.finish(folder)["verdict"] == "undetermined"
+
+
+@pytest.mark.parametrize(("found", "expected"), [("pass", "pass"), ("recorded", "pass"), ("undetermined", "undetermined"), ("fail", "fail")])
+def test_findings_decide_too(folder, workload, found, expected):
+    _run.record(folder, "workload", workload)
+    _run.record(folder, "findings", [finding(found)])
+    assert _run.finish(folder)["verdict"] == expected
+
+
+def test_findings_alone_never_pass(folder):
+    _run.record(folder, "findings", [finding("pass")])
+    assert _run.finish(folder)["verdict"] == "undetermined"
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null"])
+def test_a_damaged_record_is_undetermined(folder, workload, content):
+    _run.record(folder, "workload", workload)
+    (folder / "workloads" / "MLOPS-1.1.json").write_text(content)
+    try:
+        assert _run.finish(folder)["verdict"] == "undetermined"
+    except RunError:
+        assert on_disk(folder)[0]["verdict"] == "undetermined"
+
+
+@pytest.mark.parametrize(
+    ("kind", "document"),
+    [("findings", [{"id": "x"}]), ("workload", {"id": "MLOPS-9.9", "criteria": []}), ("workload", {"id": "MLOPS-1.1", "criteria": [{}]}), ("other", {})],
+)
+def test_what_does_not_fit_is_refused(folder, kind, document):
+    with pytest.raises(RunError):
+        _run.record(folder, kind, document)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(RunError, match="is not the folder of a run"):
+        _run.finish(tmp_path)
+
+
+def test_results_that_cannot_be_written_say_so(tmp_path, example):
+    (tmp_path / "results").write_text("a file")
+    with pytest.raises(RunError, match="hpc_validation_results"):
+        _run.start(tmp_path / "results", {"title": "t", "accelerator": "cpu", "workloads": [example("manifest")]}, {})
+
+
+def test_junit_and_verdict_agree(folder, workload, example):
+    workload["criteria"] += [
+        {**example("judged"), "id": f"S0-{n}", "verdict": verdict, "severity": "gate"}
+        for n, verdict in enumerate(["fail", "undetermined", "not_applicable", "waived"], 90)
+    ]
+    _run.record(folder, "workload", workload)
+    _run.finish(folder)
+    verdict, suites = on_disk(folder)
+    suite = suites.find("testsuite")
+    assert int(suite.get("tests")) == len(verdict["workloads"][0]["criteria"])
+    assert (suite.get("failures"), suite.get("errors"), suite.get("skipped")) == ("1", "1", "2")
+
+
+def test_hostile_text_keeps_the_report_well_formed(folder, workload):
+    workload["criteria"][0].update(verdict="fail", why="\x1b[31m<b>&\x00 ]]>", value="\ud800"[:0] + "é")
+    _run.record(folder, "workload", workload)
+    _run.finish(folder)
+    assert "\x1b" not in (folder / "junit.xml").read_text()
+    on_disk(folder)
+
+
+def test_coverage_says_what_was_left_out(folder, workload):
+    workload["job"]["nodes"] = ["compute01"]
+    nodes = [
+        {"name": "compute01", "state": "idle", "reason": None, "gres": {"gpu": 2}},
+        {"name": "compute02", "state": "down", "reason": "bad DIMM", "gres": {"gpu": 2}},
+        {"name": "login", "state": "idle", "reason": None, "gres": {}},
+    ]
+    _run.record(folder, "workload", workload)
+    _run.record(folder, "cluster", {"version": "24.11.5", "nodes": nodes})
+    (folder / "evidence").mkdir()
+    (folder / "evidence" / "MLOPS-1.1.json").write_text(json.dumps({"gpu": {"groups": {"GPU-1": {}}}}))
+    coverage = _run.finish(folder)["coverage"]
+    assert coverage["nodes"] == {"exercised": ["compute01"], "in_scope": 2}
+    assert coverage["gpus"] == {"exercised": ["GPU-1"], "in_scope": 4}
+    assert coverage["left_out"] == [{"name": "compute02", "why": "down: bad DIMM"}]
+
+
+def test_unknown_scope_is_said_to_be_unknown(folder, workload):
+    _run.record(folder, "workload", workload)
+    assert _run.finish(folder)["coverage"]["nodes"]["in_scope"] is None
+
+
+def test_the_screen_names_what_failed_with_value_bound_and_remedy(folder, workload, example):
+    odd = {
+        **example("judged"), "id": "S0-13", "verdict": "fail", "severity": "gate", "value": 0.5, "bound": "> 0.95",
+        "unit": None, "why": "0.5 is not > 0.95", "remedy": "look at the loss",
+    }
+    workload["criteria"].append(odd)
+    _run.record(folder, "workload", workload)
+    text = "\n".join(_summary.summary(_run.finish(folder), folder))
+    for expected in ("VERDICT: FAIL", "S0-13", "value 0.5, bound > 0.95", "do:  look at the loss", str(folder), "next:"):
+        assert expected in text
+
+
+def test_simulated_hardware_says_so(folder, workload):
+    _run.record(folder, "workload", workload)
+    assert "simulated" in "\n".join(_summary.summary(_run.finish(folder), folder)).splitlines()[1]

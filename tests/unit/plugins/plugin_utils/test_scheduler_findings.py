@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import copy
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._scheduler_findings import findings
+
+INFO = {
+    "version": "24.11.5",
+    "controllers": [{"host": "login", "up": True}],
+    "problems": [],
+    "partitions": [{"name": "gpu", "state": "UP", "default": True, "nodes": ["compute01", "compute02"]}],
+    "nodes": [
+        {"name": name, "state": "idle", "flags": [], "reason": None, "gres": {"gpu": 2}, "partitions": ["gpu"]}
+        for name in ("compute01", "compute02")
+    ],
+}
+
+
+@pytest.fixture
+def info():
+    return copy.deepcopy(INFO)
+
+
+def judge(info, manifest, slurm=None, accelerator="cuda"):
+    found = findings(info, [manifest], slurm or {}, accelerator)
+    for finding in found:
+        assert _schema.problems("finding", finding) == []
+    return {finding["id"]: finding for finding in found}
+
+
+def test_a_healthy_cluster_passes(info, example):
+    found = judge(info, example("manifest"))
+    assert {key: value["verdict"] for key, value in found.items()} == {
+        "scheduler.answers": "pass",
+        "scheduler.partition": "pass",
+        "scheduler.nodes": "pass",
+    }
+
+
+def test_a_dead_controller_is_undetermined(info, example):
+    info["controllers"][0]["up"] = False
+    assert judge(info, example("manifest"))["scheduler.answers"]["verdict"] == "undetermined"
+
+
+def test_a_problem_in_the_facts_is_no_pass(info, example):
+    info["problems"] = ["scontrol show node: timed out"]
+    finding = judge(info, example("manifest"))["scheduler.answers"]
+    assert finding["verdict"] == "undetermined"
+    assert "timed out" in finding["why"]
+
+
+def test_a_wrong_partition_is_named_with_those_there_are(info, example):
+    finding = judge(info, example("manifest"), {"partition": "gpus"})["scheduler.partition"]
+    assert finding["verdict"] == "fail"
+    assert "partition gpus does not exist; known are gpu" in finding["why"]
+
+
+def test_no_default_partition_is_a_failure(info, example):
+    info["partitions"][0]["default"] = False
+    assert judge(info, example("manifest"))["scheduler.partition"]["verdict"] == "fail"
+
+
+def test_a_partition_that_is_down_is_undetermined(info, example):
+    info["partitions"][0]["state"] = "DOWN"
+    assert judge(info, example("manifest"))["scheduler.partition"]["verdict"] == "undetermined"
+
+
+def test_gres_that_no_node_has_fails_and_says_the_most_there_is(info, example):
+    manifest = example("manifest")
+    manifest["resources"]["gres"] = "gpu:4"
+    finding = judge(info, manifest)["scheduler.gres"]
+    assert finding["verdict"] == "fail"
+    assert "the most a node has is gpu:2" in finding["why"]
+
+
+def test_gres_is_not_asked_of_a_cpu_cluster(info, example):
+    for node in info["nodes"]:
+        node["gres"] = {}
+    assert judge(info, example("manifest"), accelerator="cpu")["scheduler.nodes"]["verdict"] == "pass"
+    assert judge(info, example("manifest"))["scheduler.gres"]["verdict"] == "fail"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"flags": ["DRAIN"], "reason": "bad DIMM"},
+        {"state": "down", "reason": "bad DIMM"},
+        {"flags": ["NOT_RESPONDING"], "reason": "bad DIMM"},
+    ],
+)
+def test_nodes_out_of_service_are_named_with_their_reason(info, example, change):
+    for node in info["nodes"]:
+        node.update(change)
+    finding = judge(info, example("manifest"))["scheduler.nodes"]
+    assert finding["verdict"] == "undetermined"
+    assert "compute01 is" in finding["why"]
+    assert "bad DIMM" in finding["why"]
+
+
+def test_one_node_out_of_service_is_recorded_and_does_not_hinder(info, example):
+    info["nodes"][0].update(flags=["DRAIN"], reason="bad DIMM")
+    found = judge(info, example("manifest"))
+    assert found["scheduler.node"]["verdict"] == "recorded"
+    assert found["scheduler.node"]["where"] == {"node": "compute01"}
+    assert found["scheduler.nodes"]["verdict"] == "pass"
+
+
+def test_excluded_nodes_do_not_count(info, example):
+    found = judge(info, example("manifest"), {"exclude": "compute01,compute02"})
+    assert found["scheduler.gres"]["verdict"] == "fail"
+
+
+def test_empty_facts_never_pass(example):
+    verdicts = {finding["verdict"] for finding in findings({}, [example("manifest")], {}, "cuda")}
+    assert "pass" not in verdicts
