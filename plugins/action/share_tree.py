@@ -12,6 +12,12 @@ from pathlib import Path
 from ansible.plugins.action import ActionBase
 
 MAX_BYTES = 8 * 1024 * 1024
+ARGUMENTS = {
+    "src": {"type": "path"},
+    "dest": {"type": "str", "required": True},
+    "extra": {"type": "dict", "default": {}},
+    "folders": {"type": "list", "elements": "str", "default": []},
+}
 IGNORED = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
 
 
@@ -41,12 +47,7 @@ class ActionModule(ActionBase):
         result: dict[str, t.Any] = super().run(tmp, task_vars)
         del tmp
         _spec, args = self.validate_argument_spec(
-            argument_spec={
-                "src": {"type": "path"},
-                "dest": {"type": "str", "required": True},
-                "extra": {"type": "dict", "default": {}},
-                "folders": {"type": "list", "elements": "str", "default": []},
-            }
+            argument_spec=ARGUMENTS
         )
         files: dict[str, str] = {}
         if args["src"]:

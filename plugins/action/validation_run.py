@@ -25,6 +25,7 @@ ARGUMENTS = {
     "only": {"type": "list", "elements": "str", "default": []},
     "run_tags": {"type": "list", "elements": "str", "default": ["all"]},
     "overrides": {"type": "dict", "default": {}},
+    "references": {"type": "dict", "default": {}},
     "folder": {"type": "path"},
     "kind": {"type": "str", "choices": ["workload", "findings", "cluster"]},
     "document": {"type": "raw"},
@@ -53,10 +54,9 @@ class ActionModule(ActionBase):
         return result
 
     def _started(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
-        workloads = _workloads.select(
-            _workloads.find_workloads(args["folders"]), args["categories"], args["only"], args["run_tags"]
-        )
-        _workloads.check_overrides(args["overrides"], _workloads.find_workloads(args["folders"]))
+        known = _workloads.find_workloads(args["folders"])
+        workloads = _workloads.select(known, args["categories"], args["only"], args["run_tags"])
+        _workloads.check_criteria(workloads, known, args["overrides"], args["references"])
         collection = Path(__file__).resolve().parents[2]
         versions = {
             "collection": _workloads.collection_version(collection),

@@ -68,6 +68,10 @@ options:
     description: The inventory's C(hpc_validation_overrides); refused if they name an unknown workload or criterion.
     type: dict
     default: {}
+  references:
+    description: The inventory's C(hpc_validation_references).
+    type: dict
+    default: {}
   folder:
     description: The run's folder, as RV(folder) of O(state=started).
     type: path

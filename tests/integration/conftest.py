@@ -1,0 +1,106 @@
+"""Plays against the local cluster named by HPC_VALIDATION_CLUSTER, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import typing as t
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+CLUSTER = os.environ.get("HPC_VALIDATION_CLUSTER", "local")
+ANSI = {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0"}
+
+
+@dataclass
+class Played:
+    """What a play left: its exit code, its screen, and the run's files."""
+
+    code: int
+    screen: str
+    folder: Path | None
+
+    @property
+    def verdict(self) -> dict[str, t.Any]:
+        assert self.folder, f"the play left no run\n{self.screen}"
+        return json.loads((self.folder / "verdict.json").read_text())
+
+    @property
+    def suites(self) -> ElementTree.Element:
+        assert self.folder
+        return ElementTree.parse(self.folder / "junit.xml").getroot()
+
+    def criterion(self, identity: str) -> dict[str, t.Any]:
+        found = [c for w in self.verdict["workloads"] for c in w["criteria"] if c["id"] == identity]
+        assert len(found) == 1, f"{identity} was not judged\n{self.screen}"
+        return found[0]
+
+
+def cluster(host: str, *argv: str, user: str = "root", name: str = CLUSTER, check: bool = True) -> str:
+    """Runs argv on a host of the cluster and returns what it printed."""
+    command = [str(ROOT / "tests/cluster/cluster"), "exec", "--name", name, "--user", user, host, "--", *argv]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    if check:
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def jobs(name: str = CLUSTER) -> list[str]:
+    """Ids of the jobs that Slurm still has to do with."""
+    return cluster("login", "squeue", "-h", "-o", "%i", user="admin", name=name).split()
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> t.Callable[..., Played]:
+    """(playbook, extra variables, arguments) → what it left; results go to a folder of the test's own."""
+
+    def run(
+        playbook: str | Path = ROOT / "playbooks/validate_category1.yml",
+        *arguments: str,
+        variables: dict[str, t.Any] | None = None,
+        environment: dict[str, str] | None = None,
+        timeout: int = 600,
+        cwd: Path = ROOT,
+    ) -> Played:
+        results = tmp_path / "results"
+        before = set(results.glob("*")) if results.is_dir() else set()
+        extra = {"hpc_validation_results": str(results), **(variables or {})}
+        command = ["ansible-playbook", str(playbook), "-i", str(ROOT / "inventories/local"), "-e", json.dumps(extra), *arguments]
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env={**os.environ, **ANSI, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+        )
+        new = sorted(set(results.glob("*")) - before) if results.is_dir() else []
+        return Played(done.returncode, done.stdout + done.stderr, new[-1] if new else None)
+
+    return run
+
+
+@pytest.fixture
+def canary(tmp_path: Path) -> t.Callable[..., dict[str, t.Any]]:
+    """(behaviour, changes of the manifest) → the variables that select such a canary."""
+
+    def make(behaviour: str = "well", **changes: t.Any) -> dict[str, t.Any]:
+        folder = tmp_path / "workloads"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(ROOT / "tests/integration/canary", folder / "canary")
+        path = folder / "canary" / "workload.yml"
+        manifest = {**yaml.safe_load(path.read_text()), **changes}
+        manifest["command"] = ["python", "canary.py", "--behaviour", behaviour]
+        path.write_text(yaml.safe_dump(manifest))
+        return {"hpc_validation_workload_folders": [str(folder)], "hpc_validation_only": ["TEST-1"]}
+
+    return make

@@ -1,0 +1,38 @@
+"""From the built artifact, by FQCN, in a folder of the user's own: the same verdict, results in ./results."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+from tests.integration.conftest import ANSI, ROOT
+
+
+def test_the_installed_collection_passes_mnist_and_leaves_results_where_the_user_stands(tmp_path):
+    def run(*argv: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            **{key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")},
+            **ANSI,
+            "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "collections"),
+            "PWD": str(tmp_path),
+        }
+        return subprocess.run(
+            argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=900
+        )
+
+    assert run("ansible-galaxy", "collection", "build", "--output-path", str(tmp_path), str(ROOT)).returncode == 0
+    (artifact,) = tmp_path.glob("*.tar.gz")
+    assert run("ansible-galaxy", "collection", "install", "--offline", "-p", "collections", str(artifact)).returncode == 0
+    played = run("ansible-playbook", "mlops.hpc_validation.validate_category1", "-i", str(ROOT / "inventories/local"))
+    assert played.returncode == 0, played.stdout + played.stderr
+    (folder,) = (tmp_path / "results").iterdir()
+    verdict = json.loads((folder / "verdict.json").read_text())
+    assert verdict["verdict"] == "pass"
+    assert verdict["versions"]["collection"] == "0.1.0"
+    (workload,) = verdict["workloads"]
+    assert workload["id"] == "MLOPS-1.1"
+    assert "stand-in" in workload["data"]["mnist"].lower()
+    assert {c["verdict"] for c in workload["criteria"]} <= {"pass", "not_applicable"}
+    assert verdict["coverage"]["nodes"]["in_scope"] == 2
+    assert len(verdict["coverage"]["gpus"]["exercised"]) == 1

@@ -1,0 +1,188 @@
+"""The job script as the role renders it: what Slurm reads of it, and what a shell makes of hostile settings."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+import typing as t
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+
+from tests.unit.conftest import ROOT
+
+
+def trusted(value):
+    """Values as Ansible loads them from a role's own files: templates."""
+    if isinstance(value, dict):
+        return {key: trusted(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [trusted(item) for item in value]
+    return trust_as_template(value) if isinstance(value, str) else value
+
+
+@pytest.fixture
+def render(example) -> t.Callable[..., str]:
+    """(settings) → the job script of the example manifest."""
+
+    def make(manifest=None, **settings):
+        variables = {}
+        for path in ("roles/hpc_validation/defaults/main.yml", "roles/workload/vars/main.yml"):
+            variables.update(trusted(yaml.safe_load((ROOT / path).read_text())))
+        variables["__workload"] = {**example("manifest"), **(manifest or {})}
+        variables["__stage_runtimes"] = {"pytorch": {"python": "/mnt/beegfs/venvs/pytorch-1/bin/python"}}
+        variables.update(settings)
+        template = (ROOT / "roles/workload/templates/job.sbatch.j2").read_text()
+        return Templar(loader=DataLoader(), variables=variables).template(trust_as_template(template))
+
+    return make
+
+
+def directives(script: str) -> list[str]:
+    return [line.removeprefix("#SBATCH ") for line in script.splitlines() if line.startswith("#SBATCH ")]
+
+
+def test_the_documents_own_directives(render):
+    assert set(directives(render())) >= {
+        "--job-name=mnist-single-gpu",
+        '--nodes="1"',
+        '--ntasks-per-node="1"',
+        '--cpus-per-task="4"',
+        '--gres="gpu:1"',
+        '--mem="8G"',
+        '--time="00:10:00"',
+        '--output="/mnt/beegfs/jobs/mnist-single-gpu-%j.out"',
+        '--error="/mnt/beegfs/jobs/mnist-single-gpu-%j.err"',
+        "--export=NONE",
+        "--no-requeue",
+        '--deadline="now+1800seconds"',
+    }
+
+
+def test_it_is_the_same_every_time(render):
+    assert render() == render()
+
+
+def test_site_settings_reach_the_job_and_the_workloads_own_win(render):
+    found = directives(
+        render(
+            hpc_validation_slurm={"account": "ops", "partition": "gpu", "gres_type": "h200", "extra": {"exclusive": True}},
+            hpc_validation_workload_slurm={"MLOPS-1.1": {"account": "mlops", "extra": {"licenses": "a:1"}}},
+        )
+    )
+    assert {'--account="mlops"', '--partition="gpu"', '--gres="gpu:h200:1"', '--licenses="a:1"'} <= set(found)
+    assert not [line for line in found if "gres_type" in line or "extra" in line]
+
+
+def test_a_flag_has_no_value(render):
+    assert "--exclusive" in directives(render(hpc_validation_slurm={"extra": {"exclusive": True}}))
+
+
+def test_a_cpu_cluster_is_not_asked_for_gpus(render):
+    assert not [line for line in directives(render(hpc_validation_accelerator="cpu")) if line.startswith("--gres")]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"hpc_validation_share": "/mnt/my share; touch /tmp/x $(id)"}, {"hpc_validation_python": "/opt/a b/python3'"}],
+)
+def test_shellcheck_and_bash_accept_it(render, settings, tmp_path):
+    script = tmp_path / "job.sbatch"
+    script.write_text(render(**settings))
+    assert subprocess.run(["bash", "-n", str(script)], capture_output=True, check=False).returncode == 0
+    checked = subprocess.run(["shellcheck", "-s", "bash", "-e", "SC2329,SC2016", str(script)], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_hostile_paths_and_arguments_stay_words(render, tmp_path):
+    """The script is run with a stand-in for the interpreter that only writes down its arguments."""
+    share = tmp_path / "a b;c'd"
+    for folder in ("jobs/.markers", "scripts"):
+        (share / folder).mkdir(parents=True)
+    noted = tmp_path / "noted"
+    python = tmp_path / "py thon"
+    python.write_text(f'#!/usr/bin/env bash\nprintf "%s\\n" "$@" >> "{noted}"\n')
+    python.chmod(0o755)
+    script = tmp_path / "job.sbatch"
+    script.write_text(
+        render(
+            manifest={"command": ["python", "train.py", "--name", "x'; touch pwned; '", "$(touch pwned)"]},
+            hpc_validation_share=str(share),
+            hpc_validation_python=str(python),
+            __stage_runtimes={"pytorch": {"python": str(python)}},
+        )
+    )
+    ended = subprocess.run(
+        ["bash", str(script)],
+        cwd=tmp_path,
+        env={"SLURM_JOB_ID": "7", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.returncode == 0, ended.stderr
+    words = noted.read_text().splitlines()
+    assert "x'; touch pwned; '" in words
+    assert "$(touch pwned)" in words
+    assert f"{share}/models/mnist/job-7/gpu.jsonl" in words
+    assert words[-4:] == ["-m", "kit", "end", "--exit-code", "0"][-4:]
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_every_way_out_writes_the_end_marker_with_the_right_code(render, tmp_path):
+    share = tmp_path / "share"
+    (share / "jobs/.markers").mkdir(parents=True)
+    noted = tmp_path / "noted"
+    python = tmp_path / "python"
+    python.write_text(f'#!/usr/bin/env bash\necho "$@" >> "{noted}"\n[ "$1" = train.py ] && exit 3\nexit 0\n')
+    python.chmod(0o755)
+    script = tmp_path / "job.sbatch"
+    script.write_text(
+        render(
+            manifest={"command": ["python", "train.py"]},
+            hpc_validation_share=str(share),
+            hpc_validation_python=str(python),
+            __stage_runtimes={"pytorch": {"python": str(python)}},
+        )
+    )
+    ended = subprocess.run(
+        ["bash", str(script)], env={"SLURM_JOB_ID": "7", "PATH": "/usr/bin:/bin"}, capture_output=True, check=False, timeout=60
+    )
+    assert ended.returncode == 3
+    assert noted.read_text().splitlines()[-1] == "-m kit end --exit-code 3"
+
+
+def test_a_cancelled_job_stops_its_child_and_still_writes_the_end_marker(render, tmp_path):
+    share = tmp_path / "share"
+    (share / "jobs/.markers").mkdir(parents=True)
+    noted, began = tmp_path / "noted", tmp_path / "began"
+    python = tmp_path / "python"
+    python.write_text(f'#!/usr/bin/env bash\necho "$@" >> "{noted}"\nif [ "$1" = train.py ]; then echo $$ > "{began}"; exec sleep 300; fi\n')
+    python.chmod(0o755)
+    script = tmp_path / "job.sbatch"
+    script.write_text(
+        render(
+            manifest={"command": ["python", "train.py"]},
+            hpc_validation_share=str(share),
+            hpc_validation_python=str(python),
+            __stage_runtimes={"pytorch": {"python": str(python)}},
+        )
+    )
+    job = subprocess.Popen(["bash", str(script)], env={"SLURM_JOB_ID": "7", "PATH": "/usr/bin:/bin"})
+    wait_for(lambda: began.exists() and began.read_text().strip())
+    job.terminate()
+    assert job.wait(timeout=30) == 143
+    assert noted.read_text().splitlines()[-1] == "-m kit end --exit-code 143"
+    child = int(began.read_text())
+    wait_for(lambda: not Path(f"/proc/{child}").exists())
+
+
+def wait_for(condition: t.Callable[[], t.Any], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "the condition did not come about"
+        time.sleep(0.05)
