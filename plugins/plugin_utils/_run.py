@@ -22,6 +22,7 @@ import time
 import typing as t
 from pathlib import Path
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria import overall
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json, write_atomic, write_json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._junit import junit_xml
@@ -160,7 +161,7 @@ def _workload(folder: Path, manifest: Json, finished: float | None) -> Json:
     except (OSError, ValueError) as exc:
         return {**blank, "verdict": "undetermined", "why": f"{path} cannot be read back: {exc}"}
     criteria = recorded["criteria"]
-    judged = verdict_of(c["verdict"] for c in criteria if c["severity"] == "gate")
+    judged = overall(criteria)
     odd = [c for c in criteria if c["verdict"] == judged and c["severity"] == "gate"] if judged != "pass" else []
     why = "every applicable criterion passed" if judged == "pass" else "; ".join(f"{c['id']}: {c['why']}" for c in odd)
     return {

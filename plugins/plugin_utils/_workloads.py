@@ -10,7 +10,8 @@ from pathlib import Path
 
 import yaml
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_spec
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns, _schema
 
 MANIFEST = "workload.yml"
 MAX_BYTES = 256 * 1024
@@ -93,22 +94,34 @@ def select(
     return chosen
 
 
-def check_overrides(overrides: dict[str, t.Any], workloads: list[dict[str, t.Any]]) -> None:
-    """Raises WorkloadError when an override names a workload or criterion that does not exist."""
-    known = {workload["id"]: [c["id"] for c in workload["criteria"]] for workload in workloads}
-    for workload, criteria in overrides.items():
-        if workload not in known:
-            raise WorkloadError(
-                f"hpc_validation_overrides names {workload}, which is no workload; known are {', '.join(known)}"
+def check_criteria(
+    selected: list[dict[str, t.Any]],
+    workloads: list[dict[str, t.Any]],
+    overrides: dict[str, t.Any],
+    references: dict[str, t.Any],
+) -> None:
+    """Refuses malformed criteria and overrides before anything is submitted.
+
+    Raises WorkloadError naming workload, criterion and key, also when an override is of a workload that does not exist.
+    """
+    known = [workload["id"] for workload in workloads]
+    for name, changes in overrides.items():
+        if name not in known:
+            raise WorkloadError(f"hpc_validation_overrides names {name}, which is no workload; known are {', '.join(known)}")
+        if not isinstance(changes, dict):
+            raise WorkloadError(f"hpc_validation_overrides.{name} must map criterion ids, not {changes!r}")
+    patterns = _log_patterns.load()
+    for workload in selected:
+        try:
+            _criteria_spec.read(
+                workload["criteria"],
+                overrides.get(workload["id"], {}),
+                workload=workload["id"],
+                pattern_sets=patterns,
+                references=references,
             )
-        if not isinstance(criteria, dict):
-            raise WorkloadError(f"hpc_validation_overrides.{workload} must map criterion ids, not {criteria!r}")
-        for criterion in criteria:
-            if criterion not in known[workload]:
-                raise WorkloadError(
-                    f"hpc_validation_overrides.{workload} names {criterion}, which is no criterion of it; "
-                    f"known are {', '.join(known[workload])}"
-                )
+        except _criteria_spec.CriteriaError as exc:
+            raise WorkloadError(f"the criteria of {workload['id']} or hpc_validation_overrides are malformed: {exc}") from exc
 
 
 def collection_version(root: Path) -> str | None:

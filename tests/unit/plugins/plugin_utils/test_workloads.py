@@ -117,10 +117,11 @@ def test_a_selection_of_nothing_is_refused(categories, only, tags, expected):
     ("overrides", "expected"),
     [
         ({"MLOPS-9": {}}, "MLOPS-9, which is no workload"),
-        ({"MLOPS-1.1": {"S0-99": {}}}, "S0-99, which is no criterion"),
+        ({"MLOPS-1.1": {"S0-99": {"gt": 1}}}, "S0-99"),
+        ({"MLOPS-1.1": {"S0-13": {"lt": 1}}}, "S0-13"),
         ({"MLOPS-1.1": 3}, "must map criterion ids"),
     ],
 )
 def test_overrides_of_nothing_are_refused(overrides, expected, example):
     with pytest.raises(WorkloadError, match=expected):
-        _workloads.check_overrides(overrides, [example("manifest")])
+        _workloads.check_criteria([example("manifest")], [example("manifest")], overrides, {})

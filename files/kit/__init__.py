@@ -1,0 +1,7 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What runs on the cluster: metrics, markers, GPU sampling, provenance and the runtime installer.
+
+Standard library only (the NVML reader also wants the `nvidia-ml-py` wheel); Python 3.9 or newer.
+"""

@@ -1,0 +1,128 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The two ways to fill an environment: uv (found, or fetched by its pin) and pip. Both demand the lock's hashes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Sequence
+
+from kit import wheels
+from kit.errors import KitError
+from kit.files import write_atomic
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where packages come from: indexes, or one folder of wheels and nothing else."""
+
+    indexes: tuple[str, ...] = ()  # empty: the installer's own configuration decides
+    wheelhouse: Path | None = None
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Which installer to use, and where uv keeps its cache (default: beside the environments)."""
+
+    installer: str = "auto"  # auto: uv named or on PATH, else uv by its pin, else pip
+    uv: str | None = None
+    cache: Path | None = None
+
+
+def install_packages(building: Path, lock: Path, python: str, source: Source, tools: Tools) -> str:
+    """Make the environment ``building`` from ``python`` and fill it; return the installer's name and version."""
+    uv = None if tools.installer == "pip" else _find_uv(building.parent, source, tools)
+    if uv:
+        return _install_with_uv(uv, building, lock, python, source, tools.cache or building.parent / ".cache" / "uv")
+    return _install_with_pip(building, lock, python, source)
+
+
+def _find_uv(root: Path, source: Source, tools: Tools) -> str | None:
+    """Return a uv to run: the named one, the one on PATH, the pinned one; None when pip has to do."""
+    if tools.uv:
+        if not shutil.which(tools.uv):
+            raise KitError(f"--uv {tools.uv}: not an executable file")
+        return tools.uv
+    found = shutil.which("uv")
+    if found:
+        return found
+    try:
+        return str(_fetch_uv(root / ".tools", source))
+    except KitError as error:
+        if tools.installer == "uv":
+            raise
+        print(f"kit runtime: no uv ({error}); using pip", file=sys.stderr)
+        return None
+
+
+def _fetch_uv(folder: Path, source: Source) -> Path:
+    wheel, _ = wheels.fetch("uv", folder, indexes=source.indexes, wheelhouse=source.wheelhouse)
+    binary = folder / "-".join(wheel.name.split("-")[:2])
+    if not binary.is_file():
+        with zipfile.ZipFile(wheel) as archive:
+            member = next(name for name in archive.namelist() if name.endswith(".data/scripts/uv"))
+            content = archive.read(member)
+        write_atomic(binary, lambda stream: stream.write(content), mode=0o755)
+    return binary
+
+
+def _install_with_uv(uv: str, building: Path, lock: Path, python: str, source: Source, cache: Path) -> str:
+    environment = {
+        "UV_HTTP_TIMEOUT": "180",
+        **{name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"},
+        "UV_CACHE_DIR": str(cache),
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_NO_PROGRESS": "1",
+    }
+    where = _index_options(source, "--default-index", "--index")
+    if source.wheelhouse:
+        where = ["--offline", *where]
+    run([uv, "venv", "--no-project", "--python", python, str(building)], environment)
+    install = [uv, "pip", "install", "--python", str(building / "bin" / "python")]
+    run([*install, "--require-hashes", "--only-binary", ":all:", *where, "--requirement", str(lock)], environment)
+    return run([uv, "--version"], environment).split("(")[0].strip()
+
+
+def _install_with_pip(building: Path, lock: Path, python: str, source: Source) -> str:
+    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
+    try:
+        run([python, "-m", "venv", str(building)], environment)
+    except KitError as error:
+        raise KitError(
+            f"{python} cannot make virtual environments and uv cannot be had: put uv on PATH, name it with --uv, "
+            f"or install the distribution's python3-venv package. {error}"
+        ) from error
+    pip = [str(building / "bin" / "python"), "-m", "pip"]
+    where = _index_options(source, "--index-url", "--extra-index-url")
+    install = [*pip, "install", "--quiet", "--require-hashes", "--only-binary", ":all:"]
+    run([*install, *where, "--requirement", str(lock)], environment)
+    return " ".join(run([*pip, "--version"], environment).split()[:2])
+
+
+def _index_options(source: Source, first: str, further: str) -> list[str]:
+    """Spell the source in an installer's own options."""
+    if source.wheelhouse:
+        return ["--no-index", "--find-links", str(source.wheelhouse)]
+    options = []
+    for position, url in enumerate(source.indexes):
+        options += [further if position else first, url]
+    return options
+
+
+def run(command: Sequence[str], environment: dict[str, str]) -> str:
+    """Run a command and return its output; KitError with the last lines of what it said when it fails."""
+    try:
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    except OSError as error:
+        raise KitError(f"cannot run {command[0]}: {error.strerror}") from error
+    if done.returncode != 0:
+        said = "\n".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-15:])
+        raise KitError(f"`{' '.join(command[:3])} …` ended with exit code {done.returncode}:\n{said}")
+    return done.stdout

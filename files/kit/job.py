@@ -1,0 +1,37 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which job, and which attempt of it, this process belongs to."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Mapping
+
+from kit.errors import KitError
+
+
+@dataclass(frozen=True)
+class Job:
+    """A Slurm job's id and its attempt (0, then one more for each requeue)."""
+
+    job_id: str
+    attempt: int
+
+    @property
+    def stamp(self) -> dict[str, str | int]:
+        """What every judged file carries."""
+        return {"job_id": self.job_id, "attempt": self.attempt}
+
+
+def current_job(environment: Mapping[str, str] = os.environ) -> Job:
+    """Read the job from the environment that the job script sets; outside Slurm the id is ``manual``."""
+    job_id = environment.get("SLURM_JOB_ID") or "manual"
+    attempt = environment.get("HPC_VALIDATION_ATTEMPT") or environment.get("SLURM_RESTART_COUNT") or "0"
+    if not re.fullmatch(r"[A-Za-z0-9_+]{1,64}", job_id):  # it becomes part of file names
+        raise KitError(f"SLURM_JOB_ID is {job_id!r}: not a job id")
+    if not re.fullmatch(r"[0-9]{1,9}", attempt):
+        raise KitError(f"HPC_VALIDATION_ATTEMPT is {attempt!r}: not a whole number")
+    return Job(job_id, int(attempt))

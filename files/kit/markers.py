@@ -1,0 +1,53 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Begin, progress and end markers: small files by which the controller learns of a job without asking Slurm."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from kit.errors import KitError
+from kit.files import write_json
+from kit.job import Job
+
+
+def marker_path(folder: str | os.PathLike[str], job: Job, kind: str) -> Path:
+    """Return ``<folder>/<job id>.<kind>.json``."""
+    return Path(folder) / f"{job.job_id}.{kind}.json"
+
+
+def begin(folder: str | os.PathLike[str], job: Job) -> None:
+    """Say that the job's script has started; an earlier attempt's markers are taken away first."""
+    for kind in ("end", "progress"):
+        try:
+            marker_path(folder, job, kind).unlink()
+        except FileNotFoundError:
+            pass
+    write_json(marker_path(folder, job, "begin"), {**job.stamp, "host": socket.gethostname(), "time": time.time()})
+
+
+def end(folder: str | os.PathLike[str], job: Job, exit_code: int) -> None:
+    """Close the job's logs with the end line, then write the end marker: once it is there, the logs are whole."""
+    if not 0 <= exit_code <= 255:
+        raise KitError(f"exit code {exit_code} is not between 0 and 255")
+    line = f"hpc-validation-end job={job.job_id} attempt={job.attempt} exit={exit_code}"
+    for stream in (sys.stdout, sys.stderr):
+        # What the job printed last may lack its newline; the end line must stand alone.
+        stream.write(f"\n{line}\n")
+        stream.flush()
+        try:
+            os.fsync(stream.fileno())
+        except OSError:
+            pass  # a pipe or a terminal
+    write_json(marker_path(folder, job, "end"), {**job.stamp, "exit_code": exit_code, "time": time.time()})
+
+
+def progress(folder: str | os.PathLike[str], job: Job, row: dict[str, Any]) -> None:
+    """Publish the latest progress row."""
+    write_json(marker_path(folder, job, "progress"), row)

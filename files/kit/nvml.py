@@ -1,0 +1,171 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The project's only reader of NVML, through nvidia-ml-py's ``pynvml``: on the import path, or a wheel beside the kit.
+
+NVML lists GPUs by index in PCI order whatever CUDA_VISIBLE_DEVICES says; here a GPU is known by UUID and PCI address.
+Every value may be unsupported on some GPU, so each is read on its own: a value or None, with the reason kept.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Iterator, Mapping
+
+WHEELS = Path(__file__).with_name("wheels")
+DEVICE = "/dev/nvidia{minor}"
+
+# nvmlClocksEventReason… bits, by nvidia-smi's names
+THROTTLE_REASONS = {
+    0x1: "gpu_idle",
+    0x2: "applications_clocks_setting",
+    0x4: "sw_power_cap",
+    0x8: "hw_slowdown",
+    0x10: "sync_boost",
+    0x20: "sw_thermal_slowdown",
+    0x40: "hw_thermal_slowdown",
+    0x80: "hw_power_brake_slowdown",
+    0x100: "display_clocks_setting",
+}
+
+
+class NvmlUnavailable(Exception):
+    """NVML cannot be used on this node; the text is the reason."""
+
+
+@dataclass
+class Gpu:
+    """One GPU as NVML lists it; ``error`` where it does not even give a handle (a GPU that fell off the bus)."""
+
+    index: int
+    handle: Any = None
+    uuid: str | None = None
+    pci: str | None = None
+    name: str | None = None
+    minor: int | None = None
+    error: str | None = None
+
+
+@dataclass
+class Usable:
+    """The GPUs this job may use, and how that was found out."""
+
+    gpus: list[Gpu] = field(default_factory=list)
+    listed: int = 0  # GPUs that NVML shows this process
+    selected_by: str = "none"
+    reason: str | None = None  # why there are none
+
+
+def load() -> Any:
+    """Return the ``pynvml`` module, initialised; NvmlUnavailable says why not."""
+    wheels = [str(path) for path in sorted(WHEELS.glob("nvidia_ml_py-*.whl"))]
+    sys.path.extend(path for path in wheels if path not in sys.path)  # a pure wheel is importable as it is
+    try:
+        import pynvml
+    except ImportError as error:
+        raise NvmlUnavailable(f"nvidia-ml-py is neither installed nor in {WHEELS}") from error
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise NvmlUnavailable(reason_of(error)) from error
+    return pynvml
+
+
+def reason_of(error: Exception) -> str:
+    """Name an NVML error by its class, such as ``NotSupported`` or ``GpuIsLost``."""
+    return type(error).__name__.replace("NVMLError_", "") or str(error)
+
+
+def ask(pynvml: Any, call: Callable[..., Any], *arguments: Any) -> tuple[Any, str | None]:
+    """Return (value, None), or (None, reason) when NVML answers with an error."""
+    try:
+        value = call(*arguments)
+    except pynvml.NVMLError as error:
+        return None, reason_of(error)
+    return (value.decode() if isinstance(value, bytes) else value), None
+
+
+def list_gpus(pynvml: Any) -> list[Gpu]:
+    """Return every GPU that NVML shows this process."""
+    count, reason = ask(pynvml, pynvml.nvmlDeviceGetCount)
+    if reason:
+        raise NvmlUnavailable(f"the GPUs cannot be counted: {reason}")
+    return [_describe(pynvml, index) for index in range(count)]
+
+
+def _describe(pynvml: Any, index: int) -> Gpu:
+    handle, reason = ask(pynvml, pynvml.nvmlDeviceGetHandleByIndex, index)
+    if reason:
+        return Gpu(index, error=reason)
+    uuid, reason = ask(pynvml, pynvml.nvmlDeviceGetUUID, handle)
+    address, _ = ask(pynvml, pynvml.nvmlDeviceGetPciInfo, handle)
+    name, _ = ask(pynvml, pynvml.nvmlDeviceGetName, handle)
+    minor, _ = ask(pynvml, pynvml.nvmlDeviceGetMinorNumber, handle)
+    pci = address.busId if address else None
+    return Gpu(index, handle, uuid, pci.decode() if isinstance(pci, bytes) else pci, name, minor, reason)
+
+
+def select(gpus: list[Gpu], environment: Mapping[str, str], may_open: Callable[[int], bool]) -> tuple[list[Gpu], str]:
+    """Return the GPUs of this job among those listed, and what told them apart.
+
+    The devices cgroup decides where it confines; where it lets everything open, Slurm's own list of device numbers does,
+    then CUDA's; with none of them every GPU counts.
+    """
+    openable = [gpu for gpu in gpus if gpu.minor is None or may_open(gpu.minor)]
+    wanted = environment.get("SLURM_STEP_GPUS") or environment.get("SLURM_JOB_GPUS")
+    if len(openable) < len(gpus) or (wanted and len(openable) == len(wanted.split(","))):
+        return openable, "device access"
+    for source, listed in (("SLURM_JOB_GPUS", wanted), ("CUDA_VISIBLE_DEVICES", environment.get("CUDA_VISIBLE_DEVICES"))):
+        if listed:
+            return [gpu for gpu in openable if _is_named(gpu, listed.split(","))], source
+    return openable, "every GPU listed"
+
+
+def _is_named(gpu: Gpu, names: list[str]) -> bool:
+    number = gpu.index if gpu.minor is None else gpu.minor
+    return any(
+        name == str(number) or (len(name) > 4 and gpu.uuid is not None and gpu.uuid.startswith(name))
+        for name in (word.strip() for word in names)
+    )
+
+
+def _may_open(minor: int) -> bool:
+    """Tell whether the devices cgroup lets this process open a GPU. Only a refusal counts: absent hardware is no refusal."""
+    try:
+        os.close(os.open(DEVICE.format(minor=minor), os.O_RDWR | os.O_CLOEXEC))
+    except PermissionError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def usable_gpus(pynvml: Any = None) -> Usable:
+    """Return this job's GPUs; none, with a reason, where NVML is not usable."""
+    try:
+        pynvml = pynvml or load()
+        gpus = list_gpus(pynvml)
+    except NvmlUnavailable as error:
+        return Usable(reason=str(error))
+    chosen, selected_by = select(gpus, os.environ, _may_open)
+    return Usable(chosen, len(gpus), selected_by)
+
+
+@contextmanager
+def occupied() -> Iterator[None]:
+    """Keep this job's GPU device files open: a simulated GPU is busy while a process holds it."""
+    held = []
+    for gpu in usable_gpus().gpus:
+        try:
+            held.append(os.open(DEVICE.format(minor=gpu.minor), os.O_RDWR | os.O_CLOEXEC))
+        except OSError:
+            pass  # it then shows as idle, which is for the criteria to judge
+    try:
+        yield
+    finally:
+        for descriptor in held:
+            os.close(descriptor)

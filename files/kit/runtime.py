@@ -1,0 +1,273 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Install a locked Python environment on the share: built aside, verified, then renamed into use.
+
+An environment's folder name carries the lock's hash, the Python version and the architecture, so a changed lock is a new
+environment and a finished one is never touched again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Iterator
+
+from kit.errors import KitError
+from kit.files import sha256, write_atomic, write_json
+from kit.installers import Source, Tools, install_packages, run
+
+ABANDONED_AFTER = 6 * 3600  # seconds: a build on another host that is older has no installer any more
+LOCK_PATIENCE = 1800  # seconds to wait for another installer of the same environment
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A requirements file with hashes, and what its comment lines ask of the installer."""
+
+    path: Path
+    sha256: str
+    verify: tuple[str, ...]
+    lowest: tuple[int, int] | None
+    highest: tuple[int, int] | None
+    needs_mb: int
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """The Python that an environment is made from."""
+
+    path: str
+    version: str  # such as 3.13.5
+    machine: str
+
+    @property
+    def minor(self) -> tuple[int, int]:
+        """The version's first two numbers."""
+        return _minor(self.version)
+
+
+def _minor(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def read_lock(path: str | os.PathLike[str]) -> Lock:
+    """Read a lock file; KitError where it is missing or carries no hashes."""
+    try:
+        text = Path(path).read_text()
+    except OSError as error:
+        raise KitError(f"lock file {path}: {error.strerror}") from error
+    if "--hash=" not in text:
+        raise KitError(f"lock file {path} holds no hashes; make it with `uv pip compile --generate-hashes`")
+    said = dict(re.findall(r"^# (verify|python|needs-mb): (.+)$", text, re.MULTILINE))
+    bounds = [_minor(word) for word in said.get("python", "").split()]
+    return Lock(
+        path=Path(path).resolve(),
+        sha256=sha256(path),
+        verify=tuple(said.get("verify", "").split()),
+        lowest=bounds[0] if bounds else None,
+        highest=bounds[1] if len(bounds) > 1 else None,
+        needs_mb=int(said.get("needs-mb", "0")),
+    )
+
+
+def read_interpreter(python: str) -> Interpreter:
+    """Ask an interpreter for its version and architecture; KitError when it does not answer."""
+    question = "import json, platform; print(json.dumps([platform.python_version(), platform.machine()]))"
+    try:
+        answer = subprocess.run(
+            [python, "-I", "-c", question], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=True
+        )
+        version, machine = json.loads(answer.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise KitError(f"{python} is not a working Python: {error}") from error
+    return Interpreter(shutil.which(python) or python, version, machine)
+
+
+def environment_path(root: Path, name: str, lock: Lock, interpreter: Interpreter) -> Path:
+    """Return where the environment lies, or will lie."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        raise KitError(f"runtime name {name!r}: use letters, digits, - and _")
+    major, minor = interpreter.minor
+    return root / f"{name}-{lock.sha256[:12]}-py{major}.{minor}-{interpreter.machine}"
+
+
+def check_python(lock: Lock, interpreter: Interpreter) -> None:
+    """Raise KitError where the lock does not cover this Python."""
+    too_old = lock.lowest and interpreter.minor < lock.lowest
+    too_new = lock.highest and interpreter.minor > lock.highest
+    if too_old or too_new:
+        lowest, highest = (".".join(map(str, bound)) if bound else "any" for bound in (lock.lowest, lock.highest))
+        raise KitError(
+            f"{interpreter.path} is Python {interpreter.version}, {lock.path.name} covers {lowest} to {highest}: "
+            "name another interpreter with --python (it must exist at the same path on the compute nodes)"
+        )
+
+
+def check_space(root: Path, lock: Lock) -> None:
+    """Raise KitError where the share has less space than the lock says it needs."""
+    free = shutil.disk_usage(root).free // MEGABYTE
+    if free < lock.needs_mb:
+        raise KitError(
+            f"{root} has {free} MB free, {lock.path.name} needs about {lock.needs_mb} MB: "
+            "make room, or put the environments elsewhere with --root"
+        )
+
+
+def is_usable(path: Path, lock: Lock) -> bool:
+    """Tell whether a finished environment of this lock is at ``path`` and its Python still starts."""
+    try:
+        if json.loads((path / "runtime.json").read_text())["lock_sha256"] != lock.sha256:
+            return False
+        command = [str(path / "bin" / "python"), "-I", "-c", ""]
+        return subprocess.run(command, stderr=subprocess.DEVNULL, timeout=60).returncode == 0
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+        return False
+
+
+def install(
+    name: str,
+    lock_path: str | os.PathLike[str],
+    root: str | os.PathLike[str],
+    python: str = sys.executable,
+    source: Source | None = None,
+    tools: Tools | None = None,
+    check: bool = False,
+) -> dict[str, Any]:
+    """Make sure that the environment exists; return what and where it is.
+
+    ``check``: say what would happen, do nothing. Safe to run twice at once. KitError when it cannot be installed;
+    nothing half-made is ever in use.
+    """
+    started = time.monotonic()
+    lock, interpreter, folder = read_lock(lock_path), read_interpreter(python), Path(root).absolute()
+    check_python(lock, interpreter)
+    target = environment_path(folder, name, lock, interpreter)
+    changed, used = not is_usable(target, lock), None
+    if changed and not check:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with _sole_installer(folder, target.name):
+                changed = not is_usable(target, lock)  # another installer may have finished while this one waited
+                if changed:
+                    _remove_leftovers(folder, target)
+                    check_space(folder, lock)
+                    used = _build(target, lock, interpreter, source or Source(), tools or Tools())
+        except OSError as error:
+            raise KitError(f"cannot write to {folder}: {error}; is the share mounted, writable and not full?") from error
+    return {
+        "path": str(target),
+        "python": str(target / "bin" / "python"),
+        "key": target.name,
+        "lock_sha256": lock.sha256,
+        "changed": changed,
+        "installer": used,
+        "seconds": round(time.monotonic() - started, 1),
+    }
+
+
+@contextmanager
+def _sole_installer(root: Path, key: str) -> Iterator[None]:
+    """Hold a lock against other installers of this environment.
+
+    It only saves work: on a share whose locks do not reach other nodes, the rename decides who was first.
+    """
+    with open(root / f".{key}.lock", "ab") as stream:
+        deadline = time.monotonic() + LOCK_PATIENCE
+        while True:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise KitError(f"another process has been installing {root / key} for {LOCK_PATIENCE} s") from None
+                time.sleep(0.5)
+            except OSError:
+                break  # no locks on this file system
+        yield
+
+
+def _remove_leftovers(root: Path, target: Path) -> None:
+    """Remove what dead installers left. This host's are dead, since the lock is ours; others' must be old."""
+    own = f".building-{target.name}-{socket.gethostname()}-"
+    for path in root.glob(f".building-{target.name}-*"):
+        try:
+            if path.name.startswith(own) or time.time() - path.stat().st_mtime > ABANDONED_AFTER:
+                shutil.rmtree(path)
+        except OSError as error:
+            print(f"kit runtime: cannot remove {path}: {error}", file=sys.stderr)
+
+
+def _build(target: Path, lock: Lock, interpreter: Interpreter, source: Source, tools: Tools) -> str:
+    """Build beside ``target``, verify, rename; return the installer's name and version."""
+    building = target.with_name(f".building-{target.name}-{socket.gethostname()}-{os.getpid()}")
+    try:
+        used = install_packages(building, lock.path, interpreter.path, source, tools)
+        versions = _verify(building, lock)
+        _relocate_scripts(building, target)
+        document = {
+            "key": target.name,
+            "lock": lock.path.name,
+            "lock_sha256": lock.sha256,
+            "python": interpreter.version,
+            "machine": interpreter.machine,
+            "installer": used,
+            "installed": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "packages": versions,
+        }
+        write_json(building / "runtime.json", document)
+        _put_in_place(building, target, lock)
+        return used
+    finally:
+        shutil.rmtree(building, ignore_errors=True)  # not there any more when it was renamed
+
+
+def _verify(building: Path, lock: Lock) -> dict[str, str]:
+    """Import what the lock names; return the versions of everything installed. KitError when an import fails."""
+    script = (
+        "import importlib, importlib.metadata, json, sys\n"
+        "for name in sys.argv[1:]: importlib.import_module(name)\n"
+        "print(json.dumps({d.metadata['Name']: d.version for d in importlib.metadata.distributions()}))\n"
+    )
+    try:
+        answer = run([str(building / "bin" / "python"), "-I", "-c", script, *lock.verify], dict(os.environ))
+    except KitError as error:
+        raise KitError(f"the environment of {lock.path.name} was installed but does not work: {error}") from error
+    return dict(sorted(json.loads(answer.splitlines()[-1]).items()))
+
+
+def _relocate_scripts(building: Path, target: Path) -> None:
+    """Give the console scripts the path that they will have after the rename."""
+    for script in (building / "bin").iterdir():
+        if script.is_symlink() or not script.is_file():
+            continue
+        content = script.read_bytes()
+        moved = content.replace(os.fsencode(building), os.fsencode(target))
+        if moved != content:
+            mode = script.stat().st_mode & 0o777
+            write_atomic(script, lambda stream, text=moved: stream.write(text), mode=mode)
+
+
+def _put_in_place(building: Path, target: Path, lock: Lock) -> None:
+    """Rename; where another node's installer was first, its environment stays."""
+    if target.exists() and not is_usable(target, lock):
+        broken = target.with_name(f"{building.name}-broken")
+        target.rename(broken)
+        shutil.rmtree(broken, ignore_errors=True)
+    try:
+        building.rename(target)
+    except OSError as error:
+        if not is_usable(target, lock):
+            raise KitError(f"cannot put {building} in place as {target}: {error.strerror}") from error

@@ -1,0 +1,154 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fetch the two wheels that the kit itself needs, by pinned version and SHA-256 (pins.json), without pip."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import urllib.error
+import urllib.parse
+import urllib.request
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Sequence
+
+from kit.errors import KitError
+from kit.files import sha256, write_atomic
+
+PINS = Path(__file__).with_name("pins.json")
+PUBLIC_INDEX = ""
+TIMEOUT = 60  # seconds without an answer
+
+
+class _Links(HTMLParser):
+    """The (href, text) pairs of an index page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[tuple[str, str]] = []
+        self._href: str | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "a":
+            self._href = dict(attrs).get("href")
+
+    def handle_data(self, data: str) -> None:
+        if self._href is not None:
+            self.links.append((self._href, data.strip()))
+            self._href = None
+
+
+def index_urls(index_url: str | None, extra: Sequence[str] = ()) -> list[str]:
+    """Return the indexes to ask: the given ones, else those of pip's or uv's environment variables, else the public one."""
+    first = index_url or next(
+        (os.environ[name] for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL") if os.environ.get(name)),
+        PUBLIC_INDEX,
+    )
+    return [first, *extra]
+
+
+def _open(url: str) -> urllib.request.addinfourl:
+    """Open ``url``; a user:password in it is sent as basic authentication, as pip and uv do."""
+    parts = urllib.parse.urlsplit(url)
+    opener = urllib.request.build_opener()
+    if parts.username:
+        passwords = urllib.request.HTTPPasswordMgrWithPriorAuth()
+        bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])
+        url = bare.geturl()
+        user, password = urllib.parse.unquote(parts.username), urllib.parse.unquote(parts.password or "")
+        passwords.add_password(None, url, user, password, is_authenticated=True)
+        opener = urllib.request.build_opener(urllib.request.HTTPBasicAuthHandler(passwords))
+    request = urllib.request.Request(
+        url, headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.5", "User-Agent": "hpc-validation-kit"}
+    )
+    return opener.open(request, timeout=TIMEOUT)
+
+
+def _shown(url: str) -> str:
+    """The URL without a password."""
+    parts = urllib.parse.urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def find_link(index: str, project: str, filename: str) -> str | None:
+    """Return the address of ``filename`` on an index's page (JSON or HTML), None where it is not listed."""
+    page = f"{index.rstrip('/')}/{project}/"
+    with _open(page) as answer:
+        body = answer.read().decode("utf-8", "replace")
+        kind = answer.headers.get_content_type()
+    if kind.endswith("json"):
+        links = [(entry["url"], entry["filename"]) for entry in json.loads(body)["files"]]
+    else:
+        parser = _Links()
+        parser.feed(body)
+        links = parser.links
+    for href, name in links:
+        if name == filename or urllib.parse.unquote(urllib.parse.urlsplit(href).path).rpartition("/")[2] == filename:
+            return urllib.parse.urljoin(page, href).partition("#")[0]
+    return None
+
+
+def fetch(
+    project: str,
+    target: str | os.PathLike[str],
+    version: str | None = None,
+    indexes: Sequence[str] = (),
+    wheelhouse: str | os.PathLike[str] | None = None,
+    pins: Path = PINS,
+    check: bool = False,
+) -> tuple[Path, bool]:
+    """Put ``project``'s pinned wheel into the folder ``target``; return (path, whether anything changed).
+
+    From ``wheelhouse`` alone when that is given, else from the first of ``indexes`` that has it; ``check`` fetches nothing.
+    KitError when the wheel is not pinned, not found, or not the pinned one.
+    """
+    pin = json.loads(pins.read_text()).get(project)
+    if pin is None or (version or pin["version"]) != pin["version"]:
+        known = f"{project}=={pin['version']}" if pin else "nothing by that name"
+        raise KitError(f"{project}=={version}: no hash is pinned for it ({pins.name} knows {known})")
+    machine = platform.machine()
+    wheel = pin["wheels"].get("any") or pin["wheels"].get(machine)
+    if wheel is None:
+        raise KitError(f"{project} {pin['version']}: no wheel is pinned for {machine}; install it on this node by hand")
+    path = Path(target) / wheel["filename"]
+    if path.is_file() and sha256(path) == wheel["sha256"]:
+        return path, False
+    if check:
+        return path, True
+    content = _from_folder(Path(wheelhouse), wheel["filename"]) if wheelhouse else _from_indexes(project, wheel, indexes)
+    found = hashlib.sha256(content).hexdigest()
+    if found != wheel["sha256"]:
+        raise KitError(
+            f"{wheel['filename']} has SHA-256 {found}, pinned is {wheel['sha256']}: the file is not the published one; "
+            "find out what the package index or wheel folder serves"
+        )
+    write_atomic(path, lambda stream: stream.write(content))
+    return path, True
+
+
+def _from_folder(wheelhouse: Path, filename: str) -> bytes:
+    try:
+        return (wheelhouse / filename).read_bytes()
+    except OSError as error:
+        raise KitError(f"{filename} is not in the wheel folder {wheelhouse} ({error.strerror}); put it there") from error
+
+
+def _from_indexes(project: str, wheel: dict[str, str], indexes: Sequence[str]) -> bytes:
+    problems = []
+    for index in indexes or index_urls(None):
+        try:
+            link = find_link(index, project, wheel["filename"])
+            if link is None:
+                problems.append(f"{_shown(index)}: does not list it")
+                continue
+            with _open(link) as answer:
+                return bytes(answer.read())
+        except (OSError, ValueError, KeyError, urllib.error.URLError) as error:
+            problems.append(f"{_shown(index)}: {error}")
+    raise KitError(
+        f"cannot fetch {wheel['filename']}: {'; '.join(problems)}. Check --index-url and the proxy, or give --wheelhouse"
+    )

@@ -1,0 +1,255 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waiting for Slurm jobs from the controller: progress, two clocks, interruption. What touches Slurm is in the modules."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_arguments import (
+    DEFAULT_QUEUE_TIMEOUT,
+    SPEC,
+    BadArguments,
+    job_specs,
+)
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_markers import KINDS
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._interrupt import Interrupted, InterruptGuard
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._job_failure import message, submitted_line
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait import Limits, Wait, Waiting
+
+_JOB = "mlops.hpc_validation.slurm_job"
+_INFO = "mlops.hpc_validation.slurm_job_info"
+_RETRY_PAUSE = 5.0
+
+display = Display()
+
+
+class ActionModule(ActionBase):
+    """Submit or attach, then wait."""
+
+    _supports_check_mode = True
+    _supports_async = False
+    _supports_diff = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Run the task."""
+        if self._task.async_val:
+            raise AnsibleActionFail(
+                "slurm_job cannot run with async: it waits itself, and prints progress. For many jobs at once give jobs; "
+                "to go on meanwhile give wait: false, and later job_id with wait: true."
+            )
+        result = super().run(tmp, task_vars)
+        self._task_vars = task_vars
+        _, args = self.validate_argument_spec(argument_spec=SPEC)
+        try:
+            specs = job_specs(args)
+        except BadArguments as error:
+            raise AnsibleActionFail(str(error)) from error
+        self._args = args
+        self._token = uuid.uuid4().hex
+        if args["state"] == "absent":
+            result.update(self._module(_JOB, dict(self._task.args)))
+            return result
+        if not specs:
+            raise AnsibleActionFail("Give path, script, job_id or jobs.")
+        if self._task.check_mode:
+            return self._plan(result)
+        with self._guarded():
+            result.update(self._submit_and_wait(specs))
+        return result
+
+    def _plan(self, result: dict[str, Any]) -> dict[str, Any]:
+        result.update(self._module(_JOB, dict(self._task.args)))
+        for plan in result.get("submitted", []):
+            display.display(f"slurm_job: {plan['name']}: {plan['plan']}")
+        return result
+
+    # -- what runs on the login node
+
+    def _module(self, name: str, args: dict[str, Any]) -> dict[str, Any]:
+        result = self._execute_module(module_name=name, module_args=args, task_vars=self._task_vars)
+        result.pop("invocation", None)
+        if result.pop("_ansible_parsed", True) is False:
+            result["failed"] = True
+        return result
+
+    def _say(self, line: str) -> None:
+        if not self._guard.orphaned():
+            display.display(f"slurm_job: {line}")
+
+    # -- submission
+
+    def _submit_and_wait(self, specs: list[dict[str, Any]]) -> dict[str, Any]:
+        submitted = self._submit()
+        if submitted.get("failed"):
+            cancelled = self._cancel_ours() if submitted.get("submitted") else []
+            return {**submitted, "cancelled": cancelled, "jobs": [], "job": None}
+        entries = iter(submitted["submitted"])
+        waiting = [self._waiting(spec, None if spec.get("job_id") else next(entries)) for spec in specs]
+        answer = {key: value for key, value in submitted.items() if key in ("changed", "diff", "submitted")}
+        answer["attached"] = all(not one.ours for one in waiting)
+        if not self._args["wait"]:
+            return {**answer, **self._look_once(waiting)}
+        for entry in submitted["submitted"]:
+            self._say(submitted_line(entry))
+        return {**answer, **self._wait(waiting)}
+
+    def _submit(self) -> dict[str, Any]:
+        """Submit, and go on trying while slurmctld or the login node does not answer; it was not submitted then."""
+        end = time.monotonic() + self._args["controller_timeout"]
+        while True:
+            try:
+                result = self._module(_JOB, {**self._task.args, "token": self._token})
+            except AnsibleConnectionFailure as error:
+                # The connection may have broken after sbatch: the journal tells the next try.
+                result = {"failed": True, "msg": f"The login node cannot be reached: {error}", "retry": True}
+            if not (result.get("failed") and result.get("retry")) or time.monotonic() + _RETRY_PAUSE > end:
+                return result
+            self._say(f"{result['msg']} Trying for {end - time.monotonic():.0f} s more")
+            time.sleep(_RETRY_PAUSE)
+            self._reset_connection()
+
+    def _waiting(self, spec: dict[str, Any], entry: dict[str, Any] | None) -> Waiting:
+        return Waiting(
+            job_id=str(entry["job_id"] if entry else spec["job_id"]),
+            name=str(entry["name"]) if entry else "",
+            comment=str(entry["comment"]) if entry else "",
+            script_sha256=str(entry["script_sha256"]) if entry else None,
+            ours=bool(entry) and not entry["attached"],
+            queue_timeout=spec.get("queue_timeout") or DEFAULT_QUEUE_TIMEOUT,
+            run_timeout=spec.get("run_timeout"),
+            patterns={kind: spec[f"{kind}_marker"] for kind in KINDS if spec.get(f"{kind}_marker")},
+        )
+
+    # -- waiting
+
+    def _wait(self, waiting: list[Waiting]) -> dict[str, Any]:
+        limits = Limits(self._args["controller_timeout"], self._args["progress_interval"], self._args["tail"])
+        wait = Wait(waiting, limits, time.monotonic())
+        cancelled: set[str] = set()
+        while wait.open:
+            request = wait.request(time.monotonic())
+            try:
+                answer = self._module(_INFO, request)
+                if answer.get("failed") or "markers" not in answer:
+                    wait.unreachable(str(answer.get("msg", "slurm_job_info failed")), time.monotonic())
+                else:
+                    wait.observe(answer, request, time.monotonic())
+            except AnsibleConnectionFailure as error:
+                wait.unreachable(f"the login node cannot be reached: {error}", time.monotonic())
+                time.sleep(_RETRY_PAUSE)
+                self._reset_connection()
+            cancelled |= self._cancel_given_up(wait)
+            for line in wait.take_lines():
+                self._say(line)
+        return self._finished(wait, cancelled)
+
+    def _cancel_given_up(self, wait: Wait) -> set[str]:
+        """Cancel jobs of ours that are not waited for any longer but still live."""
+        given_up = [
+            one
+            for one in wait.jobs
+            if one.ours and one.outcome in ("never_starts", "queue_timeout", "run_timeout") and not one.cancel_asked
+        ]
+        if not given_up:
+            return set()
+        for one in given_up:
+            one.cancel_asked = True
+        result = self._module(_JOB, {"state": "absent", "jobs": [{"job_id": one.job_id} for one in given_up]})
+        specs = [{"job_id": one.job_id, "comment": one.comment} for one in given_up]
+        looked = self._module(_INFO, {"jobs": specs, "tail": self._args["tail"], "steps": wait.accounting})
+        after = {str(job["job_id"]): job for job in [*result.get("jobs", []), *looked.get("jobs", [])]}
+        for one in given_up:
+            if after.get(one.job_id, {}).get("state", "UNKNOWN") != "UNKNOWN":
+                one.take_cancelled(after[one.job_id])
+            if result.get("failed"):
+                one.why += f"; it could not be cancelled: {result.get('msg')}"
+        return set() if result.get("failed") else {one.job_id for one in given_up}
+
+    def _finished(self, wait: Wait, cancelled: set[str]) -> dict[str, Any]:
+        jobs = [one.job for one in wait.jobs]
+        outcomes = {
+            one.job_id: {
+                "outcome": one.outcome,
+                "why": one.why,
+                "remedy": one.remedy,
+                "cancelled": one.job_id in cancelled,
+            }
+            for one in wait.jobs
+        }
+        result: dict[str, Any] = {
+            "job": jobs[0],
+            "jobs": jobs,
+            "outcomes": outcomes,
+            "cancelled": sorted(cancelled, key=int),
+        }
+        if any(job["state"] != "COMPLETED" for job in jobs):
+            result["msg"] = message(jobs, outcomes)
+            result["failed"] = self._args["fail_on_state"]
+        return result
+
+    def _look_once(self, waiting: list[Waiting]) -> dict[str, Any]:
+        wait = Wait(waiting, Limits(), time.monotonic())
+        request = {**wait.request(time.monotonic()), "hold": 0, "query": True, "nodes": []}
+        answer = self._module(_INFO, request)
+        if not answer.get("failed"):
+            wait.observe(answer, request, time.monotonic())
+        jobs = [one.job for one in waiting]
+        return {"job": jobs[0], "jobs": jobs, "cancelled": []}
+
+    # -- being interrupted
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        with InterruptGuard() as guard:
+            self._guard = guard
+            try:
+                yield
+            except Interrupted as interrupt:
+                raise AnsibleActionFail(self._interrupted(str(interrupt))) from interrupt
+            except BaseException as error:
+                # A task's timeout, or a defect of ours: leave no job behind either.
+                self._interrupted(type(error).__name__)
+                raise
+
+    def _interrupted(self, cause: str) -> str:
+        if self._args["on_interrupt"] == "leave":
+            text = f"interrupted ({cause}); its jobs were left. Run the same task again to attach to them"
+        else:
+            self._guard.last_words(f"slurm_job: interrupted ({cause}); cancelling the jobs that this task submitted")
+            ids = self._cancel_ours()
+            text = f"interrupted ({cause}); cancelled: {' '.join(ids) or 'nothing, no job of this task was live'}"
+        self._guard.last_words(f"slurm_job: {text}")
+        return text
+
+    def _cancel_ours(self) -> list[str]:
+        """Cancel what this task submitted, by its token in the journal; once more over a new connection if need be."""
+        keys = ("journal", "share")
+        args = {"state": "absent", "token": self._token, **{key: self._args[key] for key in keys if self._args[key]}}
+        error = ""
+        for attempt in range(2):
+            if attempt:
+                self._reset_connection()
+            try:
+                result = self._module(_JOB, args)
+            except AnsibleConnectionFailure as failure:
+                error = str(failure)
+                continue
+            if not result.get("failed"):
+                return [str(job_id) for job_id in result.get("cancelled", [])]
+            error = str(result.get("msg"))
+        self._guard.last_words(f"slurm_job: the jobs of this task could not be cancelled: {error}")
+        return []
+
+    def _reset_connection(self) -> None:
+        with suppress(Exception):
+            self._connection.reset()

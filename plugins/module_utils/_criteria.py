@@ -1,0 +1,455 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The judge: evidence and criteria in, verdicts out. Pure; the same for a run that just ended and for saved evidence.
+
+Whatever is not established is `undetermined`, any surprise included; only evidence makes a `pass`.
+PRIVATE to the collection.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_query as query
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_job import judge_job
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_spec import JOB_ID, Criterion
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tests import (
+    Needs,
+    Outcome,
+    Undetermined,
+    bound_text,
+    judge_value,
+    minimum_bytes,
+)
+
+EVERYTHING = "*"
+NOT_EVIDENCE_FILES = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline")
+
+_REMEDIES = {
+    "missing": "Look into the job's log for why the file was not written.",
+    "foreign": "The file was written by another job or attempt; run the workload again.",
+    "truncated": "The file ends in the middle; look whether the job was killed or the share was full.",
+    "not_json": "Look at the file; the workload did not write what it should.",
+    "unreadable": "Check that the user Ansible connects as may read the file.",
+    "changed": "Something still writes to the file; judge again when the job has ended.",
+    "timeout": "The share did not answer in time; check its mount on the host that reads it.",
+    "not_collected": "Check that the login node can be reached, then run again.",
+}
+
+
+def judge(
+    evidence: dict[str, Any],
+    criteria: list[Criterion],
+    *,
+    references: dict[str, Any] | None = None,
+    today: datetime.date,
+) -> list[dict[str, Any]]:
+    """Return the judged criteria, the job's own outcome first, then one for each criterion in its order.
+
+    `today` decides whether a waiver still holds. Never raises for what the evidence holds.
+    """
+    whole = evidence if isinstance(evidence, dict) else {}
+    result = [judge_job(whole.get("job"))]
+    for criterion in criteria:
+        result.append(_One(whole, criterion, references or {}, today).judge())
+    return result
+
+
+def overall(judged: list[dict[str, Any]]) -> str:
+    """Return `fail` if any gate fails, else `undetermined` unless every applicable gate passes and at least one does.
+
+    The job's own outcome is a gate, but not one that makes a pass alone.
+    """
+    gates = [entry for entry in judged if entry.get("severity") == "gate"]
+    verdicts = [entry.get("verdict") for entry in gates]
+    if "fail" in verdicts:
+        return "fail"
+    if any(verdict not in ("pass", "not_applicable", "waived") for verdict in verdicts):
+        return "undetermined"
+    if not any(entry.get("verdict") == "pass" and entry.get("id") != JOB_ID for entry in gates):
+        return "undetermined"
+    return "pass"
+
+
+class _One:
+    """Judges one criterion."""
+
+    def __init__(
+        self, evidence: dict[str, Any], criterion: Criterion, references: dict[str, Any], today: datetime.date
+    ) -> None:
+        self._evidence = evidence
+        self._criterion = criterion
+        self._references = references
+        self._today = today
+        self._roots: set[str] = set()
+        self._remedy: str | None = criterion.remedy
+        self._value: Any = None
+
+    def judge(self) -> dict[str, Any]:
+        verdict, value, why = self._verdict()
+        source = self._source_text()
+        criterion = self._criterion
+        if criterion.severity == "record" and verdict != "not_applicable":
+            verdict, why = "recorded", f"only recorded (would be {verdict}): {why}"
+        elif verdict == "fail" and criterion.waiver is not None:
+            waiver = criterion.waiver
+            if self._today <= waiver.expires:
+                verdict = "waived"
+                why = f"{why}; waived until {waiver.expires}: {waiver.reason}"
+            else:
+                why = f"{why}; the waiver expired on {waiver.expires} ({waiver.reason})"
+        return {
+            "id": criterion.id,
+            "title": criterion.title,
+            "verdict": verdict,
+            "value": _numbers.bounded(value),
+            "bound": bound_text(criterion.test, criterion.data[criterion.test]),
+            "unit": criterion.unit,
+            "source": source,
+            "why": why,
+            "remedy": None if verdict in ("pass", "not_applicable") else self._remedy,
+            "bound_from": criterion.bound_from,
+            "severity": criterion.severity,
+        }
+
+    def _verdict(self) -> tuple[str, Any, str]:
+        try:
+            reason = self._not_applicable()
+            if reason is not None:
+                return "not_applicable", None, reason
+            self._require_collected()
+            outcome = self._outcome()
+        except Undetermined as exc:
+            return "undetermined", self._value, str(exc)
+        except Exception as exc:  # noqa: BLE001 - whatever else goes wrong in judging must not let a criterion pass
+            return (
+                "undetermined",
+                self._value,
+                f"judging it failed: {type(exc).__name__}: {_numbers.printable(str(exc))}",
+            )
+        return ("pass" if outcome.met is True else "fail"), outcome.value, outcome.why
+
+    def _not_applicable(self) -> str | None:
+        applies = self._criterion.data.get("applies_when")
+        if applies is None:
+            return None
+        context = self._evidence.get("context")
+        for key, allowed in applies.items():
+            if not isinstance(context, dict) or context.get(key) is None:
+                raise Undetermined(f"whether it applies depends on {key}, which the inventory does not say")
+            if not any(_is(context[key], value) for value in allowed):
+                wanted = " or ".join(_numbers.show(value) for value in allowed)
+                return f"it applies where {key} is {wanted}; here it is {_numbers.show(context[key])}"
+        return None
+
+    def _require_collected(self) -> None:
+        for problem in _problems(self._evidence):
+            if problem.get("source") == EVERYTHING:
+                raise self._undetermined_by(problem)
+
+    def _outcome(self) -> Outcome:
+        source, data = self._criterion.source, self._criterion.data
+        if source == "query":
+            return self._judge_query(data)
+        if source == "each":
+            return self._judge_each(data["each"])
+        if source == "log":
+            return self._judge_log(data)
+        return self._judge_artifact(data)
+
+    def _judge_query(self, data: dict[str, Any]) -> Outcome:
+        test = self._criterion.test
+        try:
+            value = self._find("query")
+        except _FieldMissing as exc:
+            if test != "present":
+                raise
+            # The document was read whole and is this job's: that it lacks the field is an answer, not a doubt.
+            return Outcome(False, None, str(exc))
+        self._value = value
+        return judge_value(test, data[test], value, self._needs(""))
+
+    def _judge_each(self, each: dict[str, Any]) -> Outcome:
+        elements = self._find("each.over")
+        if isinstance(elements, list):
+            named = [(str(position), element) for position, element in enumerate(elements)]
+        elif isinstance(elements, dict):
+            named = [(str(name), element) for name, element in elements.items()]
+        else:
+            raise Undetermined(f"{each['over']} is {_numbers.describe(elements)}, not a list or an object")
+        self._require_count(each, len(named))
+        test = next(name for name in each if name not in ("over", "query", "count"))
+        values: dict[str, Any] = {}
+        failed: list[str] = []
+        doubts: list[str] = []
+        for name, element in named:
+            label = _numbers.printable(name)
+            try:
+                found = query.evaluate_element(self._criterion.trees["each.query"], element)
+                outcome = judge_value(test, each[test], found, self._needs("each."))
+                values[label] = outcome.value
+                if not outcome.met:
+                    failed.append(f"{label}: {outcome.why}")
+            except (query.Unanswered, Undetermined) as exc:
+                values[label] = None
+                doubts.append(f"{label}: {exc}")
+        if failed:
+            return Outcome(False, values, "; ".join((failed + doubts)[:5]))
+        if doubts:
+            self._value = values
+            raise Undetermined("; ".join(doubts[:5]))
+        return Outcome(True, values, f"all {len(named)} are {bound_text(test, each[test])}")
+
+    def _require_count(self, each: dict[str, Any], found: int) -> None:
+        wanted = each["count"]
+        if isinstance(wanted, str):
+            wanted = self._find("each.count")
+        if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 1:
+            raise Undetermined(f"how many there must be ({each['count']}) is {_numbers.describe(wanted)}")
+        if found < wanted:
+            raise Undetermined(f"{each['over']} has {found} and there must be {wanted}")
+
+    def _judge_log(self, data: dict[str, Any]) -> Outcome:
+        test = self._criterion.test
+        name = data[test]
+        hits: list[dict[str, Any]] = []
+        doubts: list[str] = []
+        total = 0
+        for log in data["log"]:
+            try:
+                document = self._log(log)
+                doubt = self._end_doubt(log, document)
+                if doubt is not None:
+                    doubts.append(doubt)
+                count, found = _hits(document, log, name)
+            except Undetermined as exc:
+                doubts.append(str(exc))
+                continue
+            total += count
+            hits.extend({"log": log, **hit} for hit in found)
+        lines = [f"{hit['log']} line {hit.get('line')}: {_numbers.show(hit.get('text'))}" for hit in hits]
+        quoted = "; ".join(lines[:3]) + (f"; and {total - 3} more" if total > 3 else "")
+        if test == "absent" and total:
+            self._remedy = next((hit["remedy"] for hit in hits if hit.get("remedy")), None) or self._remedy
+            return Outcome(False, total, quoted)
+        if doubts:
+            raise Undetermined("; ".join(doubts))
+        if test == "absent":
+            return Outcome(True, 0, f"none in {' and '.join(data['log'])}, read to the job's end marker")
+        return Outcome(total > 0, total, quoted if total else f"none in {' and '.join(data['log'])}")
+
+    def _log(self, log: str) -> dict[str, Any]:
+        self._raise_problem(f"logs.{log}")
+        logs = self._evidence.get("logs")
+        document = logs.get(log) if isinstance(logs, dict) else None
+        if not isinstance(document, dict):
+            raise Undetermined(f"the log {log} is not in the evidence")
+        job = self._job()
+        end = document.get("end")
+        if isinstance(end, dict) and not _same_run(end, job):
+            raise Undetermined(
+                f"{log} is of job {_numbers.show(end.get('job_id'))} attempt {_numbers.show(end.get('attempt'))}"
+            )
+        return document
+
+    def _end_doubt(self, log: str, document: dict[str, Any]) -> str | None:
+        end = document.get("end")
+        if not isinstance(end, dict):
+            empty = "is empty" if document.get("bytes") == 0 else "has no end marker"
+            return f"{log} {empty}, so it may not be whole"
+        code = self._job().get("exit_code")
+        if not _is_integer(code) or not _is_integer(end.get("exit_code")) or end["exit_code"] != code:
+            return (
+                f"{log} ends with exit code {_numbers.show(end.get('exit_code'))} and Slurm says {_numbers.show(code)}"
+            )
+        return None
+
+    def _job(self) -> dict[str, Any]:
+        job = self._evidence.get("job")
+        if not isinstance(job, dict):
+            raise Undetermined("the evidence does not say which job it is of")
+        return job
+
+    def _judge_artifact(self, data: dict[str, Any]) -> Outcome:
+        name = data["artifact"]
+        self._raise_problem(f"artifacts.{name}", absent_is_an_answer=True)
+        missing = self._problem(f"artifacts.{name}")
+        if missing is not None:
+            return Outcome(False, None, f"{_numbers.printable(str(missing.get('path', name)))} does not exist")
+        artifacts = self._evidence.get("artifacts")
+        artifact = artifacts.get(name) if isinstance(artifacts, dict) else None
+        if not isinstance(artifact, dict) or not _is_integer(artifact.get("size")):
+            raise Undetermined(f"the artifact {_numbers.printable(name)} is not in the evidence")
+        least = minimum_bytes(data["exists"])
+        size = artifact["size"]
+        met = size >= least
+        return Outcome(met, size, f"it has {size} bytes{'' if met else f', fewer than {least}'}")
+
+    def _problem(self, source: str) -> dict[str, Any] | None:
+        return next((entry for entry in _problems(self._evidence) if entry.get("source") == source), None)
+
+    def _raise_problem(self, source: str, *, absent_is_an_answer: bool = False) -> None:
+        problem = self._problem(source)
+        if problem is not None and not (absent_is_an_answer and problem.get("problem") == "missing"):
+            raise self._undetermined_by(problem)
+
+    def _undetermined_by(self, problem: dict[str, Any]) -> Undetermined:
+        kind = str(problem.get("problem"))
+        self._remedy = _REMEDIES.get(kind, self._remedy)
+        source = problem.get("source")
+        parts = [
+            str(problem.get("path") or ("" if source == EVERYTHING else source)),
+            kind.replace("_", " "),
+            str(problem.get("detail", "")),
+        ]
+        return Undetermined(_numbers.printable(": ".join(part for part in parts if part)))
+
+    def _find(self, key: str) -> Any:
+        """Evaluate one of the criterion's queries over the evidence; raise Undetermined."""
+        expression = self._expression(key)
+        return self._evaluate(self._criterion.trees[key], expression, self._evidence, self._roots)
+
+    def _expression(self, key: str) -> str:
+        value: Any = self._criterion.data
+        for part in key.split("."):
+            value = value[part]
+        return str(value)
+
+    def _evaluate(self, tree: Any, expression: str, evidence: dict[str, Any], roots: set[str]) -> Any:
+        try:
+            value = query.evaluate(tree, evidence, roots)
+        except query.Unanswered as exc:
+            self._require_rows(tree, evidence, roots)
+            if exc.root is not None:
+                problem = next((item for item in _problems(evidence) if item.get("source") == exc.root), None)
+                if problem is not None:
+                    raise self._undetermined_by(problem) from exc
+                raise Undetermined(f"{expression}: {exc}") from exc
+            raise _FieldMissing(f"{expression}: {exc}") from exc
+        self._require_rows(tree, evidence, roots)
+        return value
+
+    def _require_rows(self, tree: Any, evidence: dict[str, Any], roots: set[str]) -> None:
+        """A row that could not be read may be the one that mattered."""
+        if "malformed" in query.fields(tree):
+            return
+        for root in sorted(roots):
+            document = evidence.get(root)
+            malformed = document.get("malformed") if isinstance(document, dict) and "rows" in document else 0
+            if (
+                root not in NOT_EVIDENCE_FILES
+                and malformed != 0
+                and isinstance(document, dict)
+                and "fields" in document
+            ):
+                raise Undetermined(f"{root}: {malformed} of its lines cannot be read, or belong to no group")
+
+    def _needs(self, prefix: str) -> Needs:
+        def denominator(expression: str, whose: str) -> float:
+            test = self._criterion.data["each"] if prefix else self._criterion.data
+            name = next(key for key in ("ratio_ge", "ratio_le") if key in test)
+            evidence = self._evidence if whose == "own" else self._baseline()
+            roots: set[str] = set()
+            found = self._evaluate(self._criterion.trees[f"{prefix}{name}.to"], expression, evidence, roots)
+            try:
+                return _numbers.number(found)
+            except _numbers.NotANumber as exc:
+                raise Undetermined(f"{whose} {expression} {exc}") from exc
+
+        return Needs(reference=self._reference, denominator=denominator)
+
+    def _baseline(self) -> dict[str, Any]:
+        baseline = self._evidence.get("baseline")
+        if not isinstance(baseline, dict):
+            raise Undetermined("there is no baseline to compare with")
+        outcome = judge_job(baseline.get("job"))
+        if outcome["verdict"] != "pass":
+            raise Undetermined(f"the baseline's job is no measure: {outcome['why']}")
+        return baseline
+
+    def _reference(self, name: str) -> float:
+        """Return the inventory's reference for this hardware: the entry with the most conditions that all hold."""
+        entry = self._references.get(name)
+        if _numbers.is_number(entry):
+            return float(entry)
+        context = self._evidence.get("context")
+        fitting: list[tuple[int, float]] = []
+        for item in entry if isinstance(entry, list) else []:
+            if isinstance(context, dict) and all(_is(context.get(key), want) for key, want in item["when"].items()):
+                fitting.append((len(item["when"]), item["value"]))
+        if not fitting:
+            self._remedy = f"Add {name} for this hardware to the inventory's references, from a run known to be good."
+            raise Undetermined(f"the inventory has no reference {name!r} for this hardware")
+        most = max(count for count, value in fitting)
+        values = {value for count, value in fitting if count == most}
+        if len(values) > 1:
+            raise Undetermined(f"the inventory has {len(values)} references {name!r} that fit this hardware equally")
+        return float(values.pop())
+
+    def _source_text(self) -> str:
+        criterion, evidence = self._criterion, self._evidence
+        if criterion.source == "artifact":
+            artifacts = evidence.get("artifacts")
+            found = artifacts.get(criterion.data["artifact"]) if isinstance(artifacts, dict) else None
+            path = found.get("path") if isinstance(found, dict) else None
+            return f"artifact {path or criterion.data['artifact']}"
+        if criterion.source == "log":
+            logs = evidence.get("logs")
+            paths = []
+            for log in criterion.data["log"]:
+                found = logs.get(log) if isinstance(logs, dict) else None
+                paths.append(str(found["path"]) if isinstance(found, dict) and "path" in found else log)
+            return "log " + " and ".join(paths)
+        each = criterion.data.get("each")
+        text = f"{each['query']} of each of {each['over']}" if isinstance(each, dict) else str(criterion.data["query"])
+        files = evidence.get("files")
+        paths = []
+        for root in sorted(self._roots):
+            found = files.get(root) if isinstance(files, dict) else None
+            if isinstance(found, dict) and "path" in found:
+                paths.append(str(found["path"]))
+        return text + (" in " + " and ".join(paths) if paths else "")
+
+
+class _FieldMissing(Undetermined):
+    """The document is there and lacks the field."""
+
+
+def _problems(evidence: dict[str, Any]) -> list[dict[str, Any]]:
+    problems = evidence.get("problems")
+    if not isinstance(problems, list):
+        raise Undetermined("the evidence does not say which problems there were in collecting it")
+    return [entry for entry in problems if isinstance(entry, dict)]
+
+
+def _hits(document: dict[str, Any], log: str, name: str) -> tuple[int, list[dict[str, Any]]]:
+    counts, hits = document.get("counts"), document.get("hits")
+    count = counts.get(name) if isinstance(counts, dict) else None
+    found = hits.get(name) if isinstance(hits, dict) else None
+    if not _is_integer(count) or not isinstance(found, list):
+        raise Undetermined(f"{log} was not searched for {name}")
+    return count, [hit for hit in found if isinstance(hit, dict)]
+
+
+def _same_run(marker: dict[str, Any], job: dict[str, Any]) -> bool:
+    attempts = marker.get("attempt"), job.get("attempt")
+    return (
+        isinstance(job.get("job_id"), str)
+        and marker.get("job_id") == job["job_id"]
+        and all(_is_integer(attempt) for attempt in attempts)
+        and attempts[0] == attempts[1]
+    )
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is(value: Any, wanted: Any) -> bool:
+    try:
+        return _numbers.same(value, wanted)
+    except _numbers.NotComparable:
+        return False

@@ -1,0 +1,328 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""JMESPath without its ways of inventing a value.
+
+The grammar is JMESPath's and its parser is the `jmespath` package's; the evaluation is ours, because the standard one
+answers where a judge must not: a path that leads nowhere is null, projections drop nulls, `sum([])` is 0, a filter
+over nothing is an empty list, `True > 0.95` holds. Here each of these raises `Unanswered`.
+PRIVATE to the collection.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+
+MAX_EXPRESSION = 1000
+
+_STRING_FUNCTIONS = ("contains", "starts_with", "ends_with")
+_FUNCTION_ARITY = {
+    "abs": 1,
+    "avg": 1,
+    "ceil": 1,
+    "contains": 2,
+    "ends_with": 2,
+    "floor": 1,
+    "keys": 1,
+    "length": 1,
+    "max": 1,
+    "min": 1,
+    "sort": 1,
+    "starts_with": 2,
+    "sum": 1,
+    "values": 1,
+}
+_NODES = frozenset(
+    "and_expression comparator current field filter_projection flatten function_expression identity index "
+    "index_expression key_val_pair literal multi_select_dict multi_select_list not_expression or_expression pipe "
+    "projection slice subexpression value_projection".split()
+)
+
+
+class MalformedQuery(ValueError):
+    """The expression itself is wrong; nothing was evaluated."""
+
+
+class Unanswered(Exception):
+    """The evidence does not answer the query; `root` is the document that is missing, when it is one."""
+
+    def __init__(self, message: str, root: str | None = None) -> None:
+        super().__init__(message)
+        self.root = root
+
+
+def _parser() -> Any:
+    try:
+        from jmespath import parser
+    except ImportError as exc:
+        raise MalformedQuery(
+            "the Python package jmespath is missing on the controller; install it into the Python that runs Ansible "
+            "(ansible --version names it): python3 -m pip install jmespath"
+        ) from exc
+    return parser.Parser()
+
+
+def parse(expression: Any, *, element: bool = False) -> dict[str, Any]:
+    """Return the syntax tree of `expression`; raise MalformedQuery.
+
+    With `element` the expression is applied to one element of a list, so that `@` alone is a sensible query.
+    """
+    if not isinstance(expression, str) or not expression.strip():
+        raise MalformedQuery(f"expected a JMESPath expression, got {expression!r}")
+    if len(expression) > MAX_EXPRESSION:
+        raise MalformedQuery(f"longer than {MAX_EXPRESSION} characters")
+    try:
+        tree: dict[str, Any] = _parser().parse(expression).parsed
+        _check(tree, literal_allowed=False)
+    except MalformedQuery:
+        raise
+    except Exception as exc:
+        reason = " ".join(str(exc).split()) or type(exc).__name__
+        raise MalformedQuery(f"not a JMESPath expression: {expression!r}: {reason}") from exc
+    kinds = {node["type"] for node in _walk(tree)}
+    if "field" not in kinds and not (element and "current" in kinds):
+        raise MalformedQuery(f"{expression!r} reads nothing of the evidence")
+    return tree
+
+
+def _walk(node: Any) -> Any:
+    if isinstance(node, dict):
+        yield node
+        for child in node.get("children", ()):
+            yield from _walk(child)
+
+
+def _check(node: Any, *, literal_allowed: bool) -> None:
+    """Refuse what could put a value into the answer that is not in the evidence."""
+    if not isinstance(node, dict):
+        return
+    kind = node["type"]
+    if kind not in _NODES:
+        raise MalformedQuery(f"JMESPath's {kind} is not supported in criteria")
+    if kind == "literal" and not literal_allowed:
+        raise MalformedQuery("a literal may only stand beside a comparison or in contains, starts_with, ends_with")
+    if kind == "function_expression":
+        name, count = node["value"], len(node["children"])
+        if name not in _FUNCTION_ARITY:
+            raise MalformedQuery(f"function {name}() is not one of {', '.join(sorted(_FUNCTION_ARITY))}")
+        if count != _FUNCTION_ARITY[name]:
+            raise MalformedQuery(f"function {name}() takes {_FUNCTION_ARITY[name]} argument(s), got {count}")
+    allowed = kind == "comparator" or (kind == "function_expression" and node["value"] in _STRING_FUNCTIONS)
+    for child in node.get("children", ()):
+        _check(child, literal_allowed=allowed)
+
+
+def evaluate(tree: dict[str, Any], evidence: dict[str, Any], roots: set[str]) -> Any:
+    """Return what `tree` finds in the evidence; raise Unanswered. `roots` collects the documents' names it read."""
+    return _Evaluation(evidence, roots).visit(tree, evidence)
+
+
+def evaluate_element(tree: dict[str, Any], element: Any) -> Any:
+    """Return what `tree` finds in one element of a list; raise Unanswered."""
+    return _Evaluation(None, set()).visit(tree, element)
+
+
+def fields(tree: dict[str, Any]) -> set[str]:
+    """Return every field name that the expression mentions."""
+    return {node["value"] for node in _walk(tree) if node["type"] == "field"}
+
+
+def _boolean(value: Any, what: str) -> bool:
+    if not isinstance(value, bool):
+        raise Unanswered(f"{what} is {_numbers.describe(value)}, not true or false")
+    return value
+
+
+def _list(value: Any, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise Unanswered(f"{what} needs a list and finds {_numbers.describe(value)}")
+    return value
+
+
+def _filled(value: Any, what: str) -> list[Any]:
+    if not _list(value, what):
+        raise Unanswered(f"{what} finds an empty list")
+    return list(value)
+
+
+def _number_list(value: Any, what: str) -> list[float]:
+    try:
+        return [_numbers.number(item) for item in _filled(value, what)]
+    except _numbers.NotANumber as exc:
+        raise Unanswered(f"{what}: an element {exc}") from exc
+
+
+class _Evaluation:
+    """One evaluation over one document."""
+
+    def __init__(self, evidence: Any, roots: set[str]) -> None:
+        self._evidence = evidence
+        self._roots = roots
+
+    def visit(self, node: dict[str, Any], value: Any) -> Any:
+        return getattr(self, "visit_" + node["type"])(node, value)
+
+    def _chain(self, node: dict[str, Any], value: Any) -> Any:
+        for child in node["children"]:
+            value = self.visit(child, value)
+        return value
+
+    visit_subexpression = visit_index_expression = visit_pipe = _chain
+
+    def visit_field(self, node: dict[str, Any], value: Any) -> Any:
+        name = node["value"]
+        at_root = self._evidence is not None and value is self._evidence
+        if at_root:
+            self._roots.add(name)
+        if not isinstance(value, dict):
+            raise Unanswered(f"'{name}' is looked for in {_numbers.describe(value)}")
+        if name not in value:
+            if at_root:
+                raise Unanswered(f"there is no document '{name}' in the evidence", root=name)
+            known = ", ".join(sorted(map(str, value))[:12]) or "nothing"
+            raise Unanswered(f"there is no '{name}' (there is: {known})")
+        return value[name]
+
+    def visit_current(self, node: dict[str, Any], value: Any) -> Any:
+        return value
+
+    visit_identity = visit_current
+
+    def visit_literal(self, node: dict[str, Any], value: Any) -> Any:
+        return node["value"]
+
+    def visit_index(self, node: dict[str, Any], value: Any) -> Any:
+        items = _list(value, f"[{node['value']}]")
+        try:
+            return items[node["value"]]
+        except IndexError:
+            raise Unanswered(f"[{node['value']}] of a list of {len(items)}") from None
+
+    def visit_slice(self, node: dict[str, Any], value: Any) -> Any:
+        items = _list(value, "a slice")
+        for end in node["children"][:2]:
+            if end is not None and abs(end) > len(items):
+                raise Unanswered(f"a slice to {end} of a list of {len(items)}")
+        return items[slice(*node["children"])]
+
+    def visit_flatten(self, node: dict[str, Any], value: Any) -> Any:
+        merged: list[Any] = []
+        for element in _list(self.visit(node["children"][0], value), "[]"):
+            merged.extend(element if isinstance(element, list) else [element])
+        return merged
+
+    def visit_projection(self, node: dict[str, Any], value: Any) -> Any:
+        base, each = node["children"]
+        return [self.visit(each, element) for element in _filled(self.visit(base, value), "[*]")]
+
+    def visit_value_projection(self, node: dict[str, Any], value: Any) -> Any:
+        base, each = node["children"]
+        found = self.visit(base, value)
+        if not isinstance(found, dict) or not found:
+            raise Unanswered(f"* needs an object with keys and finds {_numbers.describe(found)}")
+        return [self.visit(each, element) for element in found.values()]
+
+    def visit_filter_projection(self, node: dict[str, Any], value: Any) -> Any:
+        base, each, condition = node["children"]
+        kept = []
+        for element in _filled(self.visit(base, value), "[?…]"):
+            if _boolean(self.visit(condition, element), "the filter's condition"):
+                kept.append(self.visit(each, element))
+        return kept
+
+    def visit_comparator(self, node: dict[str, Any], value: Any) -> bool:
+        left, right = (self.visit(child, value) for child in node["children"])
+        kind = node["value"]
+        if kind in ("eq", "ne"):
+            try:
+                return _numbers.same(left, right) is (kind == "eq")
+            except _numbers.NotComparable as exc:
+                raise Unanswered(str(exc)) from exc
+        try:
+            left, right = _numbers.number(left), _numbers.number(right)
+        except _numbers.NotANumber as exc:
+            raise Unanswered(f"a comparison's side {exc}") from exc
+        return {"lt": left < right, "gt": left > right, "lte": left <= right, "gte": left >= right}[kind]
+
+    def visit_and_expression(self, node: dict[str, Any], value: Any) -> bool:
+        sides = [_boolean(self.visit(child, value), "a side of &&") for child in node["children"]]
+        return all(sides)
+
+    def visit_or_expression(self, node: dict[str, Any], value: Any) -> bool:
+        sides = [_boolean(self.visit(child, value), "a side of ||") for child in node["children"]]
+        return any(sides)
+
+    def visit_not_expression(self, node: dict[str, Any], value: Any) -> bool:
+        return not _boolean(self.visit(node["children"][0], value), "what follows !")
+
+    def visit_multi_select_list(self, node: dict[str, Any], value: Any) -> list[Any]:
+        return [self.visit(child, value) for child in node["children"]]
+
+    def visit_multi_select_dict(self, node: dict[str, Any], value: Any) -> dict[str, Any]:
+        return {child["value"]: self.visit(child["children"][0], value) for child in node["children"]}
+
+    def visit_function_expression(self, node: dict[str, Any], value: Any) -> Any:
+        arguments = [self.visit(child, value) for child in node["children"]]
+        return getattr(self, "call_" + node["value"])(*arguments)
+
+    def call_length(self, value: Any) -> int:
+        if not isinstance(value, (list, dict, str)):
+            raise Unanswered(f"length() of {_numbers.describe(value)}")
+        return len(value)
+
+    def call_keys(self, value: Any) -> list[Any]:
+        if not isinstance(value, dict):
+            raise Unanswered(f"keys() of {_numbers.describe(value)}")
+        return list(value)
+
+    def call_values(self, value: Any) -> list[Any]:
+        if not isinstance(value, dict):
+            raise Unanswered(f"values() of {_numbers.describe(value)}")
+        return list(value.values())
+
+    def call_sum(self, value: Any) -> float:
+        return sum(_number_list(value, "sum()"))
+
+    def call_avg(self, value: Any) -> float:
+        items = _number_list(value, "avg()")
+        return sum(items) / len(items)
+
+    def call_max(self, value: Any) -> float:
+        return max(_number_list(value, "max()"))
+
+    def call_min(self, value: Any) -> float:
+        return min(_number_list(value, "min()"))
+
+    def call_sort(self, value: Any) -> list[float]:
+        return sorted(_number_list(value, "sort()"))
+
+    def call_abs(self, value: Any) -> float:
+        return abs(_number_list([value], "abs()")[0])
+
+    def call_ceil(self, value: Any) -> int:
+        return -int(-_number_list([value], "ceil()")[0] // 1)
+
+    def call_floor(self, value: Any) -> int:
+        return int(_number_list([value], "floor()")[0] // 1)
+
+    def call_contains(self, value: Any, sought: Any) -> bool:
+        if isinstance(value, str) and isinstance(sought, str):
+            return sought in value
+        try:
+            return any(_numbers.same(item, sought) for item in _filled(value, "contains()"))
+        except _numbers.NotComparable as exc:
+            raise Unanswered(str(exc)) from exc
+
+    def call_starts_with(self, value: Any, prefix: Any) -> bool:
+        return self._strings("starts_with()", value, prefix)[0].startswith(prefix)
+
+    def call_ends_with(self, value: Any, suffix: Any) -> bool:
+        return self._strings("ends_with()", value, suffix)[0].endswith(suffix)
+
+    @staticmethod
+    def _strings(what: str, *values: Any) -> tuple[str, ...]:
+        if not all(isinstance(value, str) for value in values):
+            raise Unanswered(f"{what} needs text")
+        return values

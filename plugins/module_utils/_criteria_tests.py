@@ -1,0 +1,234 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The tests that a value can be put to. Pure. PRIVATE to the collection.
+
+A test returns an `Outcome`, or raises `Undetermined` when the value is not one that it can judge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+
+REDUCTION_KEYS = frozenset(("count", "first", "last", "slope", "nulls", "non_finite", "other"))
+
+
+class Undetermined(Exception):
+    """The evidence does not decide the criterion; the message is the criterion's `why`."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whether the test is met; `value` is what the report shows, `why` how it came out."""
+
+    met: bool
+    value: Any
+    why: str
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a test may ask for beyond the value; both raise Undetermined."""
+
+    reference: Callable[[str], float]
+    denominator: Callable[[str, str], float]
+
+
+def judge_value(test: str, bound: Any, value: Any, needs: Needs) -> Outcome:
+    """Put `value` to `test`; raise Undetermined."""
+    if test in _COMPARISONS:
+        return _compare(test, bound, _number(value))
+    if test == "eq":
+        return _equal(bound, value)
+    if test == "between":
+        found = _number(value)
+        return _outcome(bound[0] <= found <= bound[1], found, test, bound)
+    if test == "within":
+        return _within(bound, _number(value), needs)
+    if test in ("ratio_ge", "ratio_le"):
+        return _ratio(test, bound, _number(value), needs)
+    if test == "decreasing":
+        return _decreasing(bound, value)
+    if test == "finite":
+        return _finite(value)
+    if test == "present":
+        return _present(value)
+    raise Undetermined(f"this judge knows no test {test!r}")
+
+
+_COMPARISONS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
+    "gt": (">", lambda value, bound: value > bound),
+    "ge": (">=", lambda value, bound: value >= bound),
+    "lt": ("<", lambda value, bound: value < bound),
+    "le": ("<=", lambda value, bound: value <= bound),
+}
+
+
+def bound_text(test: str, bound: Any) -> str:
+    """Return the bound as a report shows it, such as '> 0.95'."""
+    show = _numbers.show
+    if test in _COMPARISONS:
+        return f"{_COMPARISONS[test][0]} {show(bound)}"
+    if test == "eq":
+        return f"= {show(bound)}"
+    if test == "between":
+        return f"{show(bound[0])} to {show(bound[1])}"
+    if test == "within":
+        around = show(bound["reference"]) if "reference" in bound else f"reference {bound['from']}"
+        margin = f"{show(bound['tolerance'] * 100)} %" if "tolerance" in bound else show(bound["absolute"])
+        return f"{around} ± {margin}"
+    if test in ("ratio_ge", "ratio_le"):
+        sign = ">=" if test == "ratio_ge" else "<="
+        whose = "own" if bound.get("of") == "own" else "baseline's"
+        return f"{sign} {show(bound['bound'])} × {whose} {bound['to']}"
+    if test == "decreasing":
+        drop = bound.get("min_drop", 0) if isinstance(bound, dict) else 0
+        return f"decreasing by at least {show(drop * 100)} %" if drop else "decreasing"
+    if test == "exists":
+        return f"exists, at least {minimum_bytes(bound)} bytes"
+    if test == "finite":
+        return "all numbers finite"
+    if test == "absent":
+        return f"no {bound}"
+    if test == "each":
+        inner = next(name for name in bound if name not in ("over", "query", "count"))
+        return f"each of {bound['count']}: {bound_text(inner, bound[inner])}"
+    return "present" if bound is True else f"has {bound}"
+
+
+def minimum_bytes(bound: Any) -> int:
+    """Return the smallest size in bytes that `exists` accepts."""
+    size: int = bound.get("min_bytes", 1) if isinstance(bound, dict) else 1
+    return size
+
+
+def _outcome(met: bool, value: Any, test: str, bound: Any) -> Outcome:
+    return Outcome(met, value, f"{_numbers.show(value)} is {'' if met else 'not '}{bound_text(test, bound)}")
+
+
+def _number(value: Any) -> float:
+    try:
+        return _numbers.number(value)
+    except _numbers.NotANumber as exc:
+        raise Undetermined(f"the value {exc}") from exc
+
+
+def _compare(test: str, bound: float, value: float) -> Outcome:
+    return _outcome(_COMPARISONS[test][1](value, bound), value, test, bound)
+
+
+def _equal(bound: Any, value: Any) -> Outcome:
+    try:
+        met = _numbers.same(value, bound)
+    except _numbers.NotComparable as exc:
+        raise Undetermined(f"the value cannot be judged: {exc}") from exc
+    return _outcome(met, value, "eq", bound)
+
+
+def _within(bound: dict[str, Any], value: float, needs: Needs) -> Outcome:
+    reference = bound["reference"] if "reference" in bound else needs.reference(bound["from"])
+    margin = bound["absolute"] if "absolute" in bound else bound["tolerance"] * abs(reference)
+    low, high = reference - margin, reference + margin
+    met = low <= value <= high
+    shown = _numbers.show
+    return Outcome(met, value, f"{shown(value)} is {'' if met else 'not '}from {shown(low)} to {shown(high)}")
+
+
+def _ratio(test: str, bound: dict[str, Any], value: float, needs: Needs) -> Outcome:
+    whose = bound.get("of", "baseline")
+    base = needs.denominator(bound["to"], whose)
+    if base <= 0 or value < 0:
+        raise Undetermined(f"no ratio can be formed of {_numbers.show(value)} to {_numbers.show(base)}")
+    ratio = value / base
+    met = ratio >= bound["bound"] if test == "ratio_ge" else ratio <= bound["bound"]
+    sign = ">=" if test == "ratio_ge" else "<="
+    shown = _numbers.show
+    why = f"{shown(value)} / {shown(base)} = {shown(ratio)} is {'' if met else 'not '}{sign} {shown(bound['bound'])}"
+    return Outcome(met, ratio, why)
+
+
+def _decreasing(bound: Any, value: Any) -> Outcome:
+    least = bound.get("min_drop", 0) if isinstance(bound, dict) else 0
+    slope, start, end = _fit_of_list(value) if isinstance(value, list) else _fit_of_reduction(value)
+    if start <= 0 and least:
+        raise Undetermined(f"a drop cannot be given as a fraction of the fitted start {_numbers.show(start)}")
+    drop = (start - end) / start if start > 0 else None
+    met = slope < 0 and (not least or (drop is not None and drop >= least))
+    change = f", {_numbers.show(abs(drop) * 100)} % {'down' if drop >= 0 else 'up'}" if drop is not None else ""
+    why = f"the fitted line goes from {_numbers.show(start)} to {_numbers.show(end)}{change}"
+    return Outcome(met, {"slope": slope, "fit_first": start, "fit_last": end}, why)
+
+
+def _fit_of_list(values: list[Any]) -> tuple[float, float, float]:
+    numbers = []
+    for position, item in enumerate(values):
+        try:
+            numbers.append(_numbers.number(item))
+        except _numbers.NotANumber as exc:
+            raise Undetermined(f"number {position + 1} of {len(values)} {exc}") from exc
+    if len(numbers) < 2:
+        raise Undetermined(f"a trend needs at least two numbers and there are {len(numbers)}")
+    middle, mean = (len(numbers) - 1) / 2, sum(numbers) / len(numbers)
+    slope = sum((x - middle) * (y - mean) for x, y in enumerate(numbers)) / sum(
+        (x - middle) ** 2 for x in range(len(numbers))
+    )
+    return slope, mean - slope * middle, mean + slope * middle
+
+
+def _fit_of_reduction(value: Any) -> tuple[float, float, float]:
+    if not isinstance(value, dict) or not REDUCTION_KEYS <= set(value):
+        raise Undetermined(f"the value is {_numbers.describe(value)}, neither a list of numbers nor a reduced field")
+    for key in ("nulls", "non_finite", "other"):
+        if value[key] != 0:
+            raise Undetermined(f"{_numbers.show(value[key])} of the values are {key.replace('_', '-')}")
+    if _number(value["count"]) < 2:
+        raise Undetermined(f"a trend needs at least two numbers and there are {_numbers.show(value['count'])}")
+    ends = [value.get("fit_first", value["first"]), value.get("fit_last", value["last"])]
+    return _number(value["slope"]), _number(ends[0]), _number(ends[1])
+
+
+def _finite(value: Any) -> Outcome:
+    found = {"numbers": 0, "non_finite": 0, "others": 0}
+    _count_numbers(value, found)
+    if found["non_finite"]:
+        return Outcome(False, value, f"{found['non_finite']} of the numbers are NaN or infinite")
+    if found["others"]:
+        raise Undetermined(f"{found['others']} of the values are not numbers")
+    if not found["numbers"]:
+        raise Undetermined(f"no number was found in {_numbers.describe(value)}")
+    return Outcome(True, value, f"all of {found['numbers']} numbers are finite")
+
+
+def _count_numbers(value: Any, found: dict[str, int]) -> None:
+    """Count the leaves; a list or object with nothing in it counts as something that is no number."""
+    if _numbers.is_non_finite(value):
+        found["non_finite"] += 1
+    elif _numbers.is_number(value):
+        found["numbers"] += 1
+    elif isinstance(value, dict) and REDUCTION_KEYS <= set(value):
+        counts = [_number(value[key]) for key in ("count", "non_finite", "nulls", "other")]
+        found["numbers"] += int(counts[0])
+        found["non_finite"] += int(counts[1])
+        found["others"] += int(counts[2] + counts[3]) + (sum(counts) == 0)
+    elif isinstance(value, (list, dict)) and value:
+        for item in value.values() if isinstance(value, dict) else value:
+            _count_numbers(item, found)
+    else:
+        found["others"] += 1
+
+
+def _present(value: Any) -> Outcome:
+    _refuse_empty(value)
+    return Outcome(True, value, "it is there")
+
+
+def _refuse_empty(value: Any) -> None:
+    if value is None or value == "" or value == [] or value == {} or _numbers.is_non_finite(value):
+        described = '""' if value == "" else _numbers.describe(value)
+        raise Undetermined(f"the value is or holds {described}")
+    if isinstance(value, (list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            _refuse_empty(item)

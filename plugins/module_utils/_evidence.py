@@ -1,0 +1,254 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Collects a job's evidence where its files lie: what is asked for, in bounded memory and bounded time.
+
+PRIVATE to the collection.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence_json, _evidence_log, _evidence_rows
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import (
+    EvidenceProblem,
+    OpenFile,
+    open_regular,
+)
+
+SCHEMA = 1
+RESERVED = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline")
+FORMATS = ("json", "jsonl", "csv")
+SETTLE_STEP = 0.2
+
+Source = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to collect. Paths in `files` and `artifacts` lie below `output` unless absolute; sizes in bytes, times in seconds.
+
+    `settle` is how long to wait for a file that is not there yet: a parallel file system shows it to other hosts late.
+    """
+
+    job_id: str
+    attempt: int
+    output: str
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    logs: dict[str, str] = field(default_factory=dict)
+    artifacts: list[str] = field(default_factory=list)
+    patterns: dict[str, Any] = field(default_factory=dict)
+    max_json: int = 1 << 20
+    settle: float = 5.0
+
+    def sources(self) -> list[Source]:
+        """Return (section, name) of everything asked for."""
+        return [
+            *(("files", name) for name in self.files),
+            *(("logs", name) for name in self.logs),
+            *(("artifacts", name) for name in self.artifacts),
+        ]
+
+    def path(self, source: Source) -> str:
+        """Return the path that a source is read from."""
+        section, name = source
+        if section == "logs":
+            return self.logs[name]
+        relative = self.files[name]["path"] if section == "files" else name
+        return os.path.join(self.output, relative)
+
+
+def check(request: Request) -> list[str]:
+    """Return what is wrong with the request itself, in words; nothing is read."""
+    errors = []
+    for name, wanted in request.files.items():
+        if not name or name in RESERVED:
+            errors.append(f"files: {name!r}: expected a name other than {', '.join(RESERVED)}")
+        if wanted.get("format") not in FORMATS:
+            errors.append(f"files: {name}: format: expected one of {', '.join(FORMATS)}, got {wanted.get('format')!r}")
+        path = wanted.get("path")
+        if not isinstance(path, str) or not path or _climbs(path):
+            errors.append(f"files: {name}: path: expected a path below the output directory, got {path!r}")
+    for name in request.artifacts:
+        if not name or os.path.isabs(name) or _climbs(name):
+            errors.append(f"artifacts: expected a path below the output directory, got {name!r}")
+    if not os.path.isabs(request.output):
+        errors.append(f"output: expected an absolute path, got {request.output!r}")
+    for name, path in request.logs.items():
+        if not os.path.isabs(path):
+            errors.append(f"logs: {name}: expected an absolute path, got {path!r}")
+    return errors
+
+
+def collect(request: Request, timeout: float) -> dict[str, Any]:
+    """Return the evidence document without job and context. What does not answer within `timeout` seconds is a problem.
+
+    The reading is done by a child process: a read from a dead file system cannot be interrupted, only left behind.
+    """
+    _evidence_log.compile_sets(request.patterns)
+    document: dict[str, Any] = {"schema": SCHEMA, "logs": {}, "artifacts": {}, "files": {}, "problems": []}
+    answered = set()
+    for answer in _answers_of_child(request, time.monotonic() + timeout):
+        answered.add((answer["section"], answer["name"]))
+        _enter(document, answer)
+    for source in request.sources():
+        if source not in answered:
+            detail = f"it could not be read within {timeout:g} s, or the reader died"
+            _enter(document, _problem(request, source, "timeout", detail))
+    return document
+
+
+def _climbs(path: str) -> bool:
+    return "\0" in path or ".." in path.split("/")
+
+
+def _enter(document: dict[str, Any], answer: dict[str, Any]) -> None:
+    section, name = answer["section"], answer["name"]
+    if "problem" in answer:
+        source = name if section == "files" else f"{section}.{name}"
+        entry = {"source": source, "path": answer["path"], "problem": answer["problem"], "detail": answer["detail"]}
+        document["problems"].append(entry)
+        return
+    document[section][name] = answer["entry"]
+    if section == "files":
+        document[name] = answer["document"]
+
+
+def _answers_of_child(request: Request, deadline: float) -> Iterator[dict[str, Any]]:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _child(request, reading, writing)
+    os.close(writing)
+    buffer = b""
+    try:
+        while True:
+            ready, _unused, _unused = select.select([reading], [], [], max(0.0, deadline - time.monotonic()))
+            block = os.read(reading, 1 << 16) if ready else b""
+            if not block:
+                break
+            buffer += block
+            *lines, buffer = buffer.split(b"\n")
+            for line in lines:
+                yield json.loads(line)
+    finally:
+        os.close(reading)
+        _end(child)
+
+
+def _child(request: Request, reading: int, writing: int) -> None:
+    """Read everything and write one line for each source; never return into the parent's code."""
+    try:
+        os.close(reading)
+        gc.disable()  # JSON has no cycles, and looking for them takes a tenth of the time
+        # Whoever waits for the module's output must not wait for a child that cannot be killed.
+        with open(os.devnull, "r+b", buffering=0) as null:
+            for standard in (0, 1, 2):
+                os.dup2(null.fileno(), standard)
+        with os.fdopen(writing, "wb") as stream:
+            for source in request.sources():
+                stream.write(json.dumps(_read(request, source), allow_nan=False).encode() + b"\n")
+                stream.flush()
+    except BaseException:  # noqa: BLE001 - a forked child has nobody to report to; what it did not say is a problem
+        os._exit(1)
+    os._exit(0)
+
+
+def _end(child: int) -> None:
+    """Kill the child and reap it if it dies at once; one that hangs in the kernel is left to it."""
+    try:
+        os.kill(child, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    until = time.monotonic() + 1
+    while time.monotonic() < until:
+        try:
+            if os.waitpid(child, os.WNOHANG)[0] == child:
+                return
+        except ChildProcessError:
+            return
+        select.select([], [], [], 0.01)
+
+
+def _problem(request: Request, source: Source, problem: str, detail: str) -> dict[str, Any]:
+    path = _evidence_json.clean(request.path(source))
+    return {"section": source[0], "name": source[1], "path": path, "problem": problem, "detail": detail}
+
+
+def _read(request: Request, source: Source) -> dict[str, Any]:
+    try:
+        return _read_when_there(request, source)
+    except EvidenceProblem as exc:
+        return _problem(request, source, exc.problem, exc.detail)
+    except MemoryError:
+        return _problem(request, source, "too_large", "there is not enough memory to read it")
+    except Exception as exc:  # noqa: BLE001 - whatever it is, the file is no evidence
+        return _problem(request, source, "unreadable", f"{type(exc).__name__}: {exc}")
+
+
+def _read_when_there(request: Request, source: Source) -> dict[str, Any]:
+    until = time.monotonic() + request.settle
+    while True:
+        try:
+            return _read_once(request, source)
+        except EvidenceProblem as exc:
+            if exc.problem != "missing" or time.monotonic() >= until:
+                raise
+        time.sleep(SETTLE_STEP)
+
+
+def _read_once(request: Request, source: Source) -> dict[str, Any]:
+    section, name = source
+    path = request.path(source)
+    root = (
+        None
+        if section == "logs" or (section == "files" and os.path.isabs(request.files[name]["path"]))
+        else request.output
+    )
+    answer: dict[str, Any] = {"section": section, "name": name}
+    with open_regular(path, root) as opened:
+        if section == "logs":
+            found = _evidence_log.compile_sets(request.patterns).scan(opened.stream)
+            answer["entry"] = {"path": path, **found}
+        elif section == "artifacts":
+            answer["entry"] = {"path": path, "size": opened.size, "sha256": _sha256(opened)}
+        else:
+            answer["document"] = _document(request, name, opened)
+            opened.stream.seek(0)
+            entry = {"path": path, "size": opened.size, "sha256": _sha256(opened), "mtime": opened.mtime}
+            answer["entry"] = entry
+    result: dict[str, Any] = _evidence_json.clean(answer)
+    return result
+
+
+def _document(request: Request, name: str, opened: OpenFile) -> dict[str, Any]:
+    wanted = request.files[name]
+    if wanted["format"] == "json":
+        return _evidence_json.read_json(opened.stream, request.max_json, request.job_id, request.attempt)
+    return _evidence_rows.reduce_rows(
+        opened.stream,
+        wanted["format"],
+        request.job_id,
+        request.attempt,
+        group_by=wanted.get("group_by"),
+        x=wanted.get("x"),
+    )
+
+
+def _sha256(opened: OpenFile) -> str:
+    digest = hashlib.sha256()
+    while True:
+        block = opened.stream.read(1 << 20)
+        if not block:
+            return digest.hexdigest()
+        digest.update(block)

@@ -1,0 +1,91 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Opens the files of a job, which a job wrote and nobody vouches for. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO
+
+
+class EvidenceProblem(Exception):
+    """A file is no evidence; `problem` is one word for the schema, `detail` what was found."""
+
+    def __init__(self, problem: str, detail: str) -> None:
+        super().__init__(f"{problem}: {detail}")
+        self.problem = problem
+        self.detail = detail
+
+
+@dataclass
+class OpenFile:
+    """A regular file opened for reading; sizes in bytes, `mtime` in seconds since the epoch."""
+
+    path: str
+    stream: BinaryIO
+    size: int
+    mtime: float
+
+
+@contextmanager
+def open_regular(path: str, root: str | None) -> Iterator[OpenFile]:
+    """Open `path` if it is a regular file that lies below `root` (None: anywhere), else raise EvidenceProblem.
+
+    Checks again on leaving that nothing wrote to the file meanwhile.
+    """
+    target = os.path.realpath(path) if root is not None else path
+    if root is not None and not _below(target, os.path.realpath(root)):
+        raise EvidenceProblem("not_regular", f"it leads out of {root}, to {target}")
+    try:
+        _require_regular(os.lstat(target))
+        # O_NONBLOCK: should a FIFO take the file's place between the two calls, opening it must not wait for a writer.
+        descriptor = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except FileNotFoundError as exc:
+        raise EvidenceProblem("missing", "there is no such file") from exc
+    except OSError as exc:
+        raise EvidenceProblem("unreadable", exc.strerror or str(exc)) from exc
+    with os.fdopen(descriptor, "rb", buffering=0) as stream:
+        before = os.fstat(descriptor)
+        _require_regular(before)
+        if root is not None:
+            _require_still_below(descriptor, root)
+        try:
+            yield OpenFile(path, stream, before.st_size, before.st_mtime)
+            after = os.fstat(descriptor)
+        except OSError as exc:
+            raise EvidenceProblem("unreadable", exc.strerror or str(exc)) from exc
+        if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+            raise EvidenceProblem("changed", f"it was written to while it was read ({before.st_size} bytes at first)")
+
+
+def _below(path: str, root: str) -> bool:
+    return os.path.commonpath([path, root]) == root
+
+
+def _require_regular(found: os.stat_result) -> None:
+    mode = found.st_mode
+    if not stat.S_ISREG(mode):
+        kinds = {
+            stat.S_IFLNK: "a symbolic link",
+            stat.S_IFDIR: "a directory",
+            stat.S_IFIFO: "a FIFO",
+            stat.S_IFCHR: "a device",
+            stat.S_IFBLK: "a device",
+            stat.S_IFSOCK: "a socket",
+        }
+        raise EvidenceProblem("not_regular", f"it is {kinds.get(stat.S_IFMT(mode), 'no regular file')}")
+
+
+def _require_still_below(descriptor: int, root: str) -> None:
+    """A directory on the way may have been exchanged for a link since the path was resolved; the kernel knows."""
+    try:
+        opened = os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return  # no /proc: the check before opening has to do
+    if not _below(opened, os.path.realpath(root)):
+        raise EvidenceProblem("not_regular", f"it leads out of {root}, to {opened}")

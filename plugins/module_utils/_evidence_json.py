@@ -1,0 +1,92 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads one JSON document of a job whole, or says why it is none. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, BinaryIO
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceProblem
+
+MAX_DEPTH = 64
+
+
+def read_json(stream: BinaryIO, limit: int, job_id: str, attempt: int) -> dict[str, Any]:
+    """Return the JSON object in `stream`, at most `limit` bytes, if this job and attempt wrote it; else EvidenceProblem."""
+    content = b""
+    while len(content) <= limit:
+        block = stream.read(min(limit + 1 - len(content), 1 << 20))
+        if not block:
+            break
+        content += block
+    if len(content) > limit:
+        raise EvidenceProblem("too_large", f"more than {limit} bytes")
+    document = parse(content)
+    if not isinstance(document, dict):
+        raise EvidenceProblem("foreign", f"it holds {_numbers.describe(document)}, so it cannot say which job wrote it")
+    require_own(document, job_id, attempt)
+    return document
+
+
+def require_own(row: dict[str, Any], job_id: str, attempt: int) -> None:
+    """Raise EvidenceProblem unless `row` says that this job and attempt wrote it."""
+    found = row.get("job_id"), row.get("attempt")
+    if found != (job_id, attempt) or isinstance(found[1], bool):
+        told = f"job {_numbers.show(found[0])} attempt {_numbers.show(found[1])}"
+        raise EvidenceProblem("foreign", f"it was written by {told}, not by job {job_id} attempt {attempt}")
+
+
+def parse(content: bytes) -> Any:
+    """Return the JSON value in `content`; numbers that are not finite become their markers."""
+    if not content.strip():
+        raise EvidenceProblem("not_json", "it is empty")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise EvidenceProblem("not_json", f"byte {exc.start} is not UTF-8") from exc
+    try:
+        document = json.loads(
+            text, parse_constant=_numbers.non_finite, parse_float=_float, object_pairs_hook=_object_without_duplicates
+        )
+    except json.JSONDecodeError as exc:
+        end = exc.pos >= len(text.rstrip())
+        problem = "truncated" if end or exc.msg.startswith("Unterminated string") else "not_json"
+        raise EvidenceProblem(problem, f"line {exc.lineno}, column {exc.colno}: {exc.msg}") from exc
+    except RecursionError as exc:
+        raise EvidenceProblem("not_json", f"nested deeper than {MAX_DEPTH}") from exc
+    except ValueError as exc:  # a number of thousands of digits
+        raise EvidenceProblem("not_json", str(exc)) from exc
+    return clean(document)
+
+
+def clean(value: Any, depth: int = 0) -> Any:
+    """Return `value` as JSON that every reader accepts: bounded in depth, finite, text without lone surrogates."""
+    if depth > MAX_DEPTH:
+        raise EvidenceProblem("not_json", f"nested deeper than {MAX_DEPTH}")
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [clean(item, depth + 1) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): clean(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return _numbers.bounded(value)
+    return value
+
+
+def _float(text: str) -> Any:
+    value = float(text)
+    return value if math.isfinite(value) else _numbers.bounded(value)
+
+
+def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        names = [name for name, value in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise EvidenceProblem("duplicate_key", f"the key {_numbers.show(twice)} stands twice in one object")
+    return result

@@ -1,0 +1,159 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The journal on the share: what was submitted, written before sbatch, so that no job is lost and none is submitted twice.
+
+One file per content hash, <journal>/<hash>.json. A lock next to it lets one task at a time submit that content.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import SlurmError
+
+Entry = dict[str, object]
+ENTRY_BYTES = 4 * 1024 * 1024
+LOCK_SECONDS = 180.0
+_REVOKED = "revoked."
+_REVOKED_KEPT_SECONDS = 86400.0
+
+
+class Journal:
+    """Entries of one directory. Every error says which file and what to do."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+
+    def prepare(self) -> None:
+        """Make the directory if its parent is there; raise SlurmError where it cannot be written."""
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self.directory, 0o700)
+            if not os.path.isdir(self.directory) or not os.access(self.directory, os.W_OK | os.X_OK):
+                raise PermissionError("not a directory that can be written")
+        except OSError as error:
+            raise SlurmError(
+                f"The journal {self.directory} cannot be written ({error}), so nothing was submitted. "
+                f"Look at: ls -ld {self.directory} {os.path.dirname(self.directory)}; df {os.path.dirname(self.directory)}"
+            ) from error
+
+    def path(self, content_hash: str) -> str:
+        """Return the file of one entry."""
+        return os.path.join(self.directory, content_hash + ".json")
+
+    def read(self, content_hash: str) -> Entry | None:
+        """Return an entry; None where there is none or it cannot be read (the comment in Slurm still tells the job)."""
+        return _load(self.path(content_hash))
+
+    def write(self, entry: Entry) -> None:
+        """Write one entry so that a crash leaves the old or the new one, whole. Raise SlurmError where it cannot."""
+        path = self.path(str(entry["hash"]))
+        temporary = f"{path}.{os.getpid()}.tmp"
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                json.dump(entry, stream, indent=1, sort_keys=True)
+                stream.write("\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, path)
+            _sync_directory(self.directory)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise SlurmError(
+                f"The journal entry {path} could not be written: {error}. Look at: df {self.directory}"
+            ) from error
+
+    def entries(self) -> list[Entry]:
+        """Return every readable entry, oldest first; [] where there is no journal."""
+        try:
+            names = [name for name in os.listdir(self.directory) if name.endswith(".json")]
+        except OSError:
+            return []
+        loaded = (_load(os.path.join(self.directory, name)) for name in names)
+        return sorted((entry for entry in loaded if entry is not None), key=_written)
+
+    @contextlib.contextmanager
+    def lock(
+        self,
+        content_hash: str,
+        seconds: float = LOCK_SECONDS,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Iterator[None]:
+        """Hold the lock of one content. The kernel releases it when its holder dies. SlurmError after that many seconds."""
+        path = os.path.join(self.directory, content_hash + ".lock")
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise SlurmError(f"The journal's lock {path} cannot be opened: {error}") from error
+        try:
+            end = clock() + seconds
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if clock() > end:
+                        raise SlurmError(
+                            f"Another task has been submitting the same job for {seconds:.0f} s: see who holds the lock "
+                            f"with: fuser -v {path}"
+                        ) from None
+                    sleep(0.2)
+                except OSError as error:
+                    raise SlurmError(f"The file system of {path} cannot lock ({error})") from error
+            yield
+        finally:
+            os.close(descriptor)
+
+    def revoke(self, token: str) -> None:
+        """Forbid every later submission under this token: the task that would have made it was interrupted."""
+        path = os.path.join(self.directory, _REVOKED + token)
+        with contextlib.suppress(OSError):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+    def is_revoked(self, token: str) -> bool:
+        """True where the task of this token was interrupted."""
+        return bool(token) and os.path.exists(os.path.join(self.directory, _REVOKED + token))
+
+    def sweep(self, now: float) -> None:
+        """Remove revocations whose tasks are long gone."""
+        with contextlib.suppress(OSError):
+            for name in os.listdir(self.directory):
+                path = os.path.join(self.directory, name)
+                if name.startswith(_REVOKED) and now - os.path.getmtime(path) > _REVOKED_KEPT_SECONDS:
+                    os.unlink(path)
+
+
+def _written(entry: Entry) -> float:
+    value = entry.get("written")
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def _load(path: str) -> Entry | None:
+    try:
+        with open(path, "rb") as stream:
+            document = json.loads(stream.read(ENTRY_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict) or not isinstance(document.get("hash"), str):
+        return None
+    return document if os.path.basename(path) == document["hash"] + ".json" else None
+
+
+def _sync_directory(directory: str) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass  # some network file systems do not offer it for directories; the rename is done all the same
+    finally:
+        os.close(descriptor)

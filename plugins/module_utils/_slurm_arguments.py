@@ -1,0 +1,75 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options of slurm_job, in one place: the module documents and checks them, its action plugin acts on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PER_JOB: dict[str, dict[str, Any]] = {
+    "path": {"type": "path"},
+    "script": {"type": "str"},
+    "options": {"type": "dict"},
+    "chdir": {"type": "path"},
+    "share": {"type": "path"},
+    "job_id": {"type": "str"},
+    "end_marker": {"type": "str"},
+    "begin_marker": {"type": "str"},
+    "progress_marker": {"type": "str"},
+    "queue_timeout": {"type": "float"},
+    "run_timeout": {"type": "float"},
+}
+
+SPEC: dict[str, dict[str, Any]] = {
+    **PER_JOB,
+    "jobs": {"type": "list", "elements": "dict", "options": PER_JOB},
+    "journal": {"type": "path"},
+    "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
+    "wait": {"type": "bool", "default": True},
+    "controller_timeout": {"type": "float", "default": 300.0},
+    "progress_interval": {"type": "float", "default": 30.0},
+    "on_interrupt": {"type": "str", "default": "cancel", "choices": ["cancel", "leave"]},
+    "fail_on_state": {"type": "bool", "default": True},
+    "tail": {"type": "int", "default": 20},
+    "token": {"type": "str", "no_log": False},
+}
+
+DEFAULT_QUEUE_TIMEOUT = 600.0
+
+
+class BadArguments(ValueError):
+    """The options contradict each other."""
+
+
+def job_specs(params: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return one dictionary per job: each entry of jobs over the task's own options. Raise BadArguments."""
+    common = {key: params.get(key) for key in PER_JOB}
+    entries = params.get("jobs")
+    if entries is None:
+        entries = [{}] if any(common[key] is not None for key in ("path", "script", "job_id")) else []
+    elif not entries:
+        raise BadArguments("jobs is an empty list: there is nothing to submit or to wait for.")
+    specs = [{**common, **{key: value for key, value in entry.items() if value is not None}} for entry in entries]
+    for number, spec in enumerate(specs, start=1):
+        given = [key for key in ("path", "script", "job_id") if spec.get(key) is not None]
+        if len(given) != 1:
+            raise BadArguments(
+                f"Job {number} of {len(specs)} must have exactly one of path, script and job_id; it has "
+                f"{', '.join(given) or 'none'}."
+            )
+        job_id = spec.get("job_id")
+        if job_id is not None and not (job_id.isascii() and job_id.isdigit()):
+            raise BadArguments(f"job_id {job_id!r} is not a number.")
+        for key in ("queue_timeout", "run_timeout"):
+            if spec.get(key) is not None and spec[key] <= 0:
+                raise BadArguments(f"{key} must be more than 0 seconds, not {spec[key]}.")
+    return specs
+
+
+def journal_directory(params: dict[str, Any], home: str) -> str:
+    """Return the journal: as given, else below the share, else in the user's cache."""
+    if params.get("journal"):
+        return str(params["journal"])
+    share = params.get("share")
+    return f"{share.rstrip('/')}/jobs/.journal" if share else f"{home}/.cache/hpc_validation/journal"

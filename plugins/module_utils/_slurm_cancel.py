@@ -1,0 +1,87 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cancelling: only what is named or what the journal says is ours, and looked at again until it is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._journal import Entry
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import (
+    SlurmError,
+    error_text,
+    is_unreachable,
+)
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import Job
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_query import Answer, Wanted, ask
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_state import LIVE
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_submit import Context
+
+_PAUSES = (0.3, 0.5, 1.0, 1.0, 2.0, 2.0, 3.0, 5.0, 5.0, 10.0)
+_LOCK_SECONDS = 30.0
+
+
+def journal_comments(context: Context, token: str, *, change: bool = True) -> set[str]:
+    """Return the comments of the journal's entries that may be live: all of this user's, or those of one task.
+
+    With a token, that task is first forbidden to submit any more, and a submission it has under way is waited for.
+    """
+    if token and change:
+        context.journal.revoke(token)
+    comments: set[str] = set()
+    for entry in context.journal.entries():
+        if entry.get("user") != context.user or (token and entry.get("token") != token):
+            continue
+        if entry.get("state") in ("submitting", "submitted"):
+            comments.add(str(entry.get("comment")))
+        if entry.get("state") == "submitting" and change:
+            with context.journal.lock(str(entry["hash"]), _LOCK_SECONDS):
+                pass  # whoever held it has submitted or given up now; slurmctld tells which
+    return comments
+
+
+def cancel(context: Context, job_ids: Iterable[str], comments: set[str]) -> tuple[list[Job], list[Job]]:
+    """Cancel these jobs; return (cancelled, still live after looking for about half a minute)."""
+    targets = {str(job["job_id"]): job for job in live_targets(context, job_ids, comments)}
+    if targets:
+        # --ctld would batch, but 22.05 lacks it; identifiers are digits from squeue.
+        result = context.run(["scancel", *targets])
+        if result.rc != 0 and is_unreachable(result):
+            raise SlurmError(f"scancel could not reach slurmctld: {error_text(result)}", retry=True)
+        if result.rc != 0:
+            raise SlurmError(f"scancel refused to cancel {', '.join(targets)}: {error_text(result)}")
+    left, gone = dict(targets), {}
+    for pause in _PAUSES:
+        if not left:
+            break
+        context.sleep(pause)
+        answer = _look(context, [Wanted(key, str(job["comment"])) for key, job in left.items()])
+        for key in list(left):
+            job = answer.jobs[key]
+            if job["state"] not in LIVE or job["flags"] == ["COMPLETING"]:
+                gone[key] = {**job, "state": "CANCELLED"} if job["flags"] == ["COMPLETING"] else job
+                del left[key]
+    _remember(context, [str(job["comment"]) for job in gone.values()])
+    return list(gone.values()), list(left.values())
+
+
+def live_targets(context: Context, job_ids: Iterable[str], comments: set[str]) -> list[Job]:
+    """Return the live jobs among these ids and those of this user that carry one of these comments."""
+    answer = _look(context, [Wanted(job_id) for job_id in job_ids])
+    named = [job for job in answer.jobs.values() if job["state"] in LIVE]
+    return named + [job for job in answer.others.values() if job["comment"] in comments and job["state"] in LIVE]
+
+
+def _look(context: Context, wanted: list[Wanted]) -> Answer:
+    answer = ask(context.run, wanted, context.user, steps=False, now=context.now, sleep=context.sleep)
+    if answer.controller != "up":
+        raise SlurmError(f"Slurm does not answer: {answer.error}", retry=answer.controller == "unreachable")
+    return answer
+
+
+def _remember(context: Context, comments: list[str]) -> None:
+    for entry in context.journal.entries():
+        if entry.get("comment") in comments and entry.get("user") == context.user:
+            cancelled: Entry = {**entry, "state": "cancelled", "written": context.now()}
+            context.journal.write(cancelled)

@@ -1,0 +1,166 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Running Slurm's commands: a clean environment, argument lists, time limits, and what their errors mean."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import clean
+
+QUERY_SECONDS = 30.0
+SUBMIT_SECONDS = 120.0
+OUTPUT_BYTES = 64 * 1024 * 1024
+
+# They change what the commands print, which cluster they ask or how they authenticate (SLURM_JWT makes sacct fail
+# where slurmdbd knows no JWT). Only where the configuration is may be said from outside.
+_SLURM_VARIABLE = re.compile(r"(SLURM|SLURMD|SBATCH|SQUEUE|SACCT|SCONTROL|SCANCEL|SINFO|SRUN|SALLOC)_")
+_KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER")
+
+_UNREACHABLE = (
+    "Unable to contact slurm controller",
+    "Socket timed out",
+    "Connection refused",
+    "Connection timed out",
+    "Connection reset",
+    "Slurm backup controller in standby mode",
+    "Zero Bytes were transmitted or received",
+    "Communication connection failure",
+    "Transport endpoint is not connected",
+    "Message receive failure",
+    "Communication shutdown failure",
+    "Slurm temporarily unable to accept job",
+    "Unable to establish configuration source",
+    "Could not establish a configuration source",
+    "Resource temporarily unavailable",
+    "not answer",
+)
+# The controller may have accepted the job although the command failed.
+_AMBIGUOUS = (
+    "Socket timed out",
+    "Zero Bytes were transmitted or received",
+    "Transport endpoint is not connected",
+    "Message receive failure",
+    "Communication shutdown failure",
+    "Unexpected message received",
+    "Connection reset",
+    "Header lengths are longer than data received",
+    "Incomplete",
+    "not answer",
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command gave back. rc is None where it did not end in time or could not be started."""
+
+    rc: int | None
+    out: bytes = b""
+    err: str = ""
+
+    @property
+    def text(self) -> str:
+        """Standard output as text; undecodable bytes are kept as replacement characters."""
+        return self.out.decode("utf-8", "replace")
+
+
+Runner = Callable[..., Result]
+
+
+class SlurmError(Exception):
+    """Something the caller has to be told. details goes into the module's result."""
+
+    def __init__(self, message: str, **details: object) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+def environment(base: Mapping[str, str], *, query: bool) -> dict[str, str]:
+    """Return the environment for a command. A query gets fixed formats; a submission keeps the user's own locale."""
+    kept = {key: value for key, value in base.items() if not _SLURM_VARIABLE.match(key) or key in _KEPT}
+    if query:
+        kept.update(LC_ALL="C", SLURM_TIME_FORMAT="%s")
+    return kept
+
+
+def run(
+    argv: list[str],
+    *,
+    query: bool = True,
+    stdin: bytes | None = None,
+    seconds: float = QUERY_SECONDS,
+    cwd: str | None = None,
+) -> Result:
+    """Run one command and wait for it at most that many seconds. It never raises for what the command does."""
+    env = environment(os.environ, query=query)
+    program = shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        return Result(None, b"", not_found(argv[0], env.get("PATH", "")))
+    try:
+        process = subprocess.Popen(
+            [program, *argv[1:]],
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Result(None, b"", f"{argv[0]} could not be started: {error}")
+    try:
+        out, err = process.communicate(stdin, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        return Result(None, b"", f"{argv[0]} did not answer within {seconds:.0f} s")
+    except BaseException:
+        _kill(process)
+        raise
+    return Result(process.returncode, out[:OUTPUT_BYTES], err.decode("utf-8", "replace")[:OUTPUT_BYTES])
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except OSError:
+        process.kill()
+    try:
+        process.communicate(timeout=2)
+    except (subprocess.TimeoutExpired, ValueError):
+        pass
+
+
+def not_found(program: str, path: str) -> str:
+    """Say that a program is missing, where it was looked for, and what to do."""
+    return (
+        f"{program} was not found on {os.uname().nodename} (PATH={path}). Run this on a Slurm login node, install "
+        f"Slurm's client commands there, or name their folder in the task's environment, for example "
+        f"environment: {{PATH: \"/opt/slurm/bin:{{{{ ansible_facts['env'].PATH }}}}\"}}"
+    )
+
+
+def is_missing(result: Result) -> bool:
+    """True where the program could not even be started, so that waiting cannot help."""
+    return result.rc is None and ("was not found on" in result.err or "could not be started" in result.err)
+
+
+def is_unreachable(result: Result) -> bool:
+    """True where the controller (or its database) did not answer, as opposed to having refused."""
+    return (result.rc is None and not is_missing(result)) or any(words in result.err for words in _UNREACHABLE)
+
+
+def is_ambiguous(result: Result) -> bool:
+    """True where a failed sbatch may have left a job behind all the same."""
+    return (result.rc is None and not is_missing(result)) or any(words in result.err for words in _AMBIGUOUS)
+
+
+def error_text(result: Result) -> str:
+    """Return the command's error as one clean line."""
+    return clean(result.err or result.text, 600) or f"exit code {result.rc} without a message"

@@ -1,0 +1,103 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The marker files that a job writes on the share. To look at them costs Slurm nothing; they are hints, never the truth."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from collections.abc import Callable
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import clean, clean_lines
+
+KINDS = ("begin", "end", "progress")
+MARKER_BYTES = 65536
+TAIL_BYTES = 65536
+_NUMBERS = ("attempt", "time", "exit_code", "epoch", "epochs", "step", "steps", "loss", "eta_seconds")
+_SKEW_SECONDS = 30.0
+
+Marker = dict[str, object]
+
+
+def expand(pattern: str | None, job_id: str) -> str | None:
+    """Return a marker's path for one job: %j is the job id, %% a percent sign."""
+    if not pattern:
+        return None
+    return "%".join(part.replace("%j", job_id) for part in pattern.split("%%"))
+
+
+def read_regular(path: str, limit: int, *, from_end: bool = False) -> bytes | None:
+    """Return at most limit bytes of a regular file; None where there is none (a FIFO or device is none)."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as stream:
+        try:
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            if from_end and status.st_size > limit:
+                stream.seek(-limit, os.SEEK_END)
+            return stream.read(limit)
+        except OSError:
+            return None
+
+
+def read(path: str, job_id: str, submitted: float | None) -> Marker | None:
+    """Return the marker's known fields, or None where it is not there, unreadable, or an earlier job's of this id."""
+    content = read_regular(path, MARKER_BYTES)
+    if content is None:
+        return None
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict) or str(document.get("job_id")) != job_id:
+        return None
+    marker: Marker = {}
+    for key in _NUMBERS:
+        value = document.get(key)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e15:
+            marker[key] = value
+    if isinstance(document.get("host"), str):
+        marker["host"] = clean(document["host"], 80)
+    written = marker.get("time")
+    if submitted is not None and isinstance(written, (int, float)) and written < submitted - _SKEW_SECONDS:
+        return None
+    return marker
+
+
+def read_all(paths: dict[str, str], job_id: str, submitted: float | None) -> dict[str, Marker]:
+    """Return one job's markers by kind."""
+    found = {kind: read(path, job_id, submitted) for kind, path in paths.items()}
+    return {kind: marker for kind, marker in found.items() if marker is not None}
+
+
+def watch(
+    changed: Callable[[], bool],
+    seconds: float,
+    count: int,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> bool:
+    """Look until changed() holds or that many seconds are over. The more files (count), the rarer the look."""
+    interval = min(1.0, max(0.2, 0.01 * count))
+    end = clock() + seconds
+    while True:
+        if changed():
+            return True
+        left = end - clock()
+        if left <= 0:
+            return False
+        sleep(min(interval, left))
+
+
+def tail(path: str, count: int) -> list[str]:
+    """Return the last count lines of a log, cleaned; [] where it cannot be read."""
+    content = read_regular(path, TAIL_BYTES, from_end=True) if path and count > 0 else None
+    return clean_lines(content.decode("utf-8", "replace"), count) if content else []

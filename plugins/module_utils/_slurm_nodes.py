@@ -1,0 +1,173 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes and partitions as scontrol shows them, and whether a pending job still has nodes that could run it. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import (
+    clean,
+    duration,
+    expand_nodes,
+    gres_counts,
+    key_values,
+    number,
+)
+
+NODE_ARGV = ["scontrol", "--oneliner", "show", "node"]
+PARTITION_ARGV = ["scontrol", "--oneliner", "show", "partition"]
+# Nodes in these states come back by themselves, whatever else is said of them.
+_RETURNING = frozenset({"powered_down", "powering_down", "powering_up", "power_up", "power_down", "reboot_issued"})
+_REASON = re.compile(r"^(.*?)\s*(?:\[[^\[\]]*@[^\[\]]*\])?$")
+
+Node = dict[str, object]
+
+
+def parse_nodes(text: str) -> list[Node]:
+    """Return nodes; lines without a name and a state are left out."""
+    nodes: list[Node] = []
+    for line in text.splitlines():
+        pairs = key_values(line)
+        if not pairs.get("NodeName") or not pairs.get("State"):
+            continue
+        state, flags = node_state(pairs["State"])
+        reason = _REASON.match(clean(pairs.get("Reason", "")))
+        nodes.append(
+            {
+                "name": pairs["NodeName"],
+                "state": state,
+                "flags": flags,
+                "reason": reason[1] if reason else "",
+                "gres": gres_counts(pairs.get("Gres", "")),
+                "gres_allocated": _allocated(pairs.get("AllocTRES", "")),
+                "cpus": number(pairs.get("CPUTot", "")),
+                "memory_mb": number(pairs.get("RealMemory", "")),
+                "features": _words(pairs.get("AvailableFeatures", "")),
+                "partitions": _words(pairs.get("Partitions", "")),
+            }
+        )
+    return nodes
+
+
+def node_state(word: str) -> tuple[str, list[str]]:
+    """Return (base state, flags) of 'IDLE*+DRAIN+MAINTENANCE': lower case; a trailing * means it does not respond."""
+    base, *flags = word.strip().lower().split("+")
+    marks = {"*": "not_responding", "~": "powered_down", "#": "powering_up", "%": "powering_down", "$": "maintenance"}
+    found = [flag.rstrip("*~#%$@^!-") for flag in flags]
+    for sign, flag in marks.items():
+        if any(sign in part for part in (base, *flags)) and flag not in found:
+            found.append(flag)
+    return base.rstrip("*~#%$@^!-"), found
+
+
+def _words(text: str) -> list[str]:
+    return [] if text in ("", "(null)") else [word for word in text.split(",") if word]
+
+
+def _allocated(tres: str) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for part in tres.split(","):
+        key, _, value = part.partition("=")
+        name = key.removeprefix("gres/")
+        count = number(value)
+        if key.startswith("gres/") and ":" not in name and count is not None:
+            counts[name] = count
+    return counts
+
+
+def parse_partitions(text: str) -> list[dict[str, object]]:
+    """Return partitions; max_time_seconds is None where it is unlimited."""
+    partitions: list[dict[str, object]] = []
+    for line in text.splitlines():
+        pairs = key_values(line)
+        if pairs.get("PartitionName") and pairs.get("State"):
+            partitions.append(
+                {
+                    "name": pairs["PartitionName"],
+                    "state": pairs["State"].lower(),
+                    "default": pairs.get("Default") == "YES",
+                    "max_time_seconds": duration(pairs.get("MaxTime", "")),
+                    "nodes": expand_nodes(pairs.get("Nodes", "")),
+                }
+            )
+    return partitions
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a pending job asks of its nodes."""
+
+    partitions: tuple[str, ...]
+    nodes: int
+    required: tuple[str, ...]
+    excluded: tuple[str, ...]
+    gres: dict[str, int]
+
+
+def job_argv(job_id: str) -> list[str]:
+    """Return the command that tells what one job asks for."""
+    return ["scontrol", "--oneliner", "show", "job", job_id]
+
+
+def parse_needs(line: str) -> Needs | None:
+    """Return what a job asks for, from one line of scontrol; None where it is not one."""
+    # The job's name comes first and may hold anything: what is read comes after it.
+    pairs = key_values(line[line.rfind(" UserId=") :]) if " UserId=" in line else {}
+    if not pairs.get("Partition"):
+        return None
+    count = number(pairs.get("NumNodes", "").split("-")[0])
+    return Needs(
+        partitions=tuple(_words(pairs["Partition"])),
+        nodes=count or 1,
+        required=tuple(expand_nodes(pairs.get("ReqNodeList", ""))),
+        excluded=tuple(expand_nodes(pairs.get("ExcNodeList", ""))),
+        gres=gres_counts(pairs.get("TresPerNode", "")),
+    )
+
+
+def is_out(node: Node) -> bool:
+    """True for a node that gets no job until somebody acts: down, drained or draining, or failing."""
+    flags = node["flags"] if isinstance(node["flags"], list) else []
+    if _RETURNING.intersection(flags):
+        return False
+    return str(node["state"]) in ("down", "error", "fail") or bool({"drain", "fail"}.intersection(flags))
+
+
+def why_blocked(needs: Needs, nodes: list[Node]) -> str | None:
+    """Return why the job cannot start however long it waits, or None where some nodes could still take it.
+
+    A busy node is not a blocked one.
+    """
+    fitting = [node for node in nodes if _fits(needs, node)]
+    missing = [node for node in fitting if str(node["name"]) in needs.required and is_out(node)]
+    usable = [node for node in fitting if not is_out(node)]
+    if not fitting or (len(usable) >= needs.nodes and not missing):
+        return None
+    out = missing or [node for node in fitting if is_out(node)]
+    shown = "; ".join(_shown(node) for node in out[:8]) + (f"; and {len(out) - 8} more" if len(out) > 8 else "")
+    return f"it needs {needs.nodes} node(s), {len(usable)} of the {len(fitting)} that fit can be used: {shown}"
+
+
+def _fits(needs: Needs, node: Node) -> bool:
+    name, partitions, gres = str(node["name"]), node["partitions"], node["gres"]
+    if name in needs.excluded or not isinstance(partitions, list) or not isinstance(gres, dict):
+        return False
+    if needs.required and needs.nodes <= len(needs.required) and name not in needs.required:
+        return False
+    return bool(set(needs.partitions).intersection(partitions)) and all(
+        gres.get(kind, 0) >= count for kind, count in needs.gres.items()
+    )
+
+
+def _shown(node: Node) -> str:
+    flags = node["flags"] if isinstance(node["flags"], list) else []
+    state = "+".join([str(node["state"]), *flags])
+    return f"{node['name']} is {state}" + (f" ({node['reason']})" if node["reason"] else "")
+
+
+BLOCKED_REMEDY = (
+    "see why: sinfo -R; repair the node, then: scontrol update NodeName=<node> State=RESUME (as Slurm's administrator)"
+)

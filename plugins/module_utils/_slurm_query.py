@@ -1,0 +1,155 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asking Slurm about jobs: one squeue for all of them, sacct for what slurmctld has forgotten and for steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_sacct, _slurm_squeue
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import (
+    Result,
+    Runner,
+    error_text,
+    is_missing,
+)
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import Job, empty, from_row, has_ended
+
+_SAME_SUBMISSION_SECONDS = 60.0
+_ACCOUNTING_TRIES = 4
+_ACCOUNTING_PAUSE = 0.4
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A job to look up. comment and submitted tell it from another job of the same id (ids restart with the state)."""
+
+    job_id: str
+    comment: str = ""
+    submitted: float | None = None
+
+
+@dataclass
+class Answer:
+    """What Slurm said. controller: up | unreachable | missing; accounting: up | down | not_asked."""
+
+    controller: str
+    error: str = ""
+    accounting: str = "not_asked"
+    accounting_error: str = ""
+    jobs: dict[str, Job] = field(default_factory=dict)
+    others: dict[str, Job] = field(default_factory=dict)
+
+
+def ask(
+    run: Runner,
+    wanted: list[Wanted],
+    user: str,
+    *,
+    steps: bool = True,
+    now: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Answer:
+    """Return what is known of the wanted jobs; jobs is empty where the controller did not answer."""
+    rows, failure = _rows(run(_slurm_squeue.argv(user=user)))
+    if rows is None:
+        assert failure is not None
+        return failure
+    strangers = [one.job_id for one in wanted if one.job_id not in rows and not one.comment]
+    if strangers:
+        # Perhaps another user's. This loads the whole job table, so it is done for ids given by hand only.
+        result = run(_slurm_squeue.argv(job_ids=strangers))
+        if "Invalid job id" not in result.err:
+            more, failure = _rows(result)
+            if more is None:
+                assert failure is not None
+                return failure
+            rows.update({key: row for key, row in more.items() if key in strangers})
+    answer = Answer("up")
+    for one in wanted:
+        row = rows.get(one.job_id)
+        if row is not None and _is_same(one, row):
+            answer.jobs[one.job_id] = from_row(row, "squeue", now())
+    ids = {one.job_id for one in wanted}
+    answer.others = {key: from_row(row, "squeue", now()) for key, row in rows.items() if key not in ids}
+    _ask_accounting(run, wanted, answer, steps, now, sleep)
+    for one in wanted:
+        answer.jobs.setdefault(one.job_id, empty(one.job_id))
+    return answer
+
+
+def _rows(result: Result) -> tuple[dict[str, _slurm_squeue.Row] | None, Answer | None]:
+    if result.rc != 0:
+        return None, Answer("missing" if is_missing(result) else "unreachable", error_text(result))
+    try:
+        return _slurm_squeue.parse(result.out), None
+    except _slurm_squeue.UnreadableError as error:
+        return None, Answer("unreachable", str(error))
+
+
+def _is_same(one: Wanted, row: dict[str, object]) -> bool:
+    if one.comment:
+        return row["comment"] == one.comment
+    submitted = row["submitted"]
+    # A requeued job is given a new submission time.
+    return (
+        one.submitted is None
+        or not isinstance(submitted, float)
+        or bool(row["attempt"])
+        or abs(submitted - one.submitted) < _SAME_SUBMISSION_SECONDS
+    )
+
+
+def _ask_accounting(
+    run: Runner,
+    wanted: list[Wanted],
+    answer: Answer,
+    steps: bool,
+    now: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> None:
+    """Fill in steps of ended jobs, and jobs that slurmctld no longer knows. It lags a second or two behind slurmctld."""
+    forgotten = {one.job_id: one for one in wanted if one.job_id not in answer.jobs}
+    ended = {job_id for job_id, job in answer.jobs.items() if steps and has_ended(job)}
+    asked = sorted([*forgotten, *ended], key=int)
+    if not asked:
+        return
+    rows: dict[str, dict[str, object]] = {}
+    for attempt in range(_ACCOUNTING_TRIES):
+        if attempt:
+            sleep(_ACCOUNTING_PAUSE)
+        result = run(_slurm_sacct.argv(asked), seconds=_slurm_sacct.SECONDS)
+        if result.rc != 0:
+            answer.accounting, answer.accounting_error = "down", error_text(result)
+            return
+        answer.accounting = "up"
+        rows = _slurm_sacct.parse(result.text)
+        if all(key in rows and has_ended(from_row(rows[key], "sacct", now())) for key in ended):
+            break
+    for job_id in ended:
+        row = rows.get(job_id)
+        if row is not None and has_ended(from_row(row, "sacct", now())):
+            answer.jobs[job_id]["steps"] = row["steps"]
+    for job_id, one in forgotten.items():
+        row = rows.get(job_id)
+        if row is None or not _is_recent(one, row):
+            continue
+        job = from_row(row, "sacct", now())
+        if not has_ended(job):
+            job.update(
+                state="UNKNOWN",
+                reason_text=f"slurmctld does not know it any more and accounting still says {row['state']}",
+            )
+        answer.jobs[job_id] = job
+
+
+def _is_recent(one: Wanted, row: dict[str, object]) -> bool:
+    submitted = row["submitted"]
+    return (
+        one.submitted is None
+        or not isinstance(submitted, float)
+        or submitted > one.submitted - _SAME_SUBMISSION_SECONDS
+    )

@@ -1,0 +1,207 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is to be submitted: the script's checks, sbatch's options, the content hash that makes a submission idempotent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import SlurmError
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import clean
+
+COMMENT_PREFIX = "hpc_validation:"
+SCRIPT_BYTES = 4 * 1024 * 1024
+
+# Options that would change what one submission is, or that are set here.
+_REFUSED = {
+    "array": "one entry is one job: write one entry per task under jobs",
+    "clusters": "jobs are waited for on the cluster of this login node",
+    "cluster": "jobs are waited for on the cluster of this login node",
+    "comment": "the comment carries the content hash by which a second run finds the job",
+    "hold": "a held job never starts by itself",
+    "wait": "waiting is this module's own task (wait: true)",
+    "wrap": "give the text as script",
+    "test-only": "use check mode",
+    "parsable": "it is set by this module",
+    "chdir": "use the chdir option",
+    "help": "it submits nothing",
+    "usage": "it submits nothing",
+    "version": "it submits nothing",
+}
+_SHORT = {"a": "array", "M": "clusters", "W": "wait", "H": "hold"}
+# YAML reads an unquoted 10:00 as the number 600, and Slurm reads 600 as minutes.
+_TIMES = ("time", "time-min", "deadline", "begin")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One job ready to be submitted. argv is complete; stdin is the script where it was given inline."""
+
+    argv: tuple[str, ...]
+    stdin: bytes | None
+    script: bytes
+    name: str
+    content_hash: str
+
+    @property
+    def comment(self) -> str:
+        """The comment by which Slurm knows the job again."""
+        return COMMENT_PREFIX + self.content_hash[:16]
+
+    @property
+    def script_sha256(self) -> str:
+        """SHA-256 of the script's bytes."""
+        return hashlib.sha256(self.script).hexdigest()
+
+
+def prepare(spec: Mapping[str, object], user: str) -> Submission:
+    """Check one job's description and return what to submit. Raise SlurmError naming what is wrong; nothing is run."""
+    path, text = spec.get("path"), spec.get("script")
+    if (path is None) == (text is None):
+        raise SlurmError("Give either path (a script on the cluster) or script (its text), not both and not neither.")
+    where = f"the script {path}" if path is not None else "the script given inline"
+    script = _read(str(path)) if path is not None else str(text).encode("utf-8", "surrogateescape")
+    _check(script, where)
+    _check_directives(script, where)
+    options = option_argv(spec.get("options") or {})
+    chdir = spec.get("chdir")
+    if chdir is not None:
+        if not os.path.isdir(str(chdir)):
+            raise SlurmError(f"chdir {str(chdir)!r} is not a directory on {os.uname().nodename}: create it first.")
+        options.append(f"--chdir={chdir}")
+    identity = {
+        "script": hashlib.sha256(script).hexdigest(),
+        "options": sorted(options),
+        "share": spec.get("share") or "",
+        "user": user,
+    }
+    content_hash = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    submission = Submission(
+        argv=(
+            "sbatch",
+            "--parsable",
+            f"--comment={COMMENT_PREFIX}{content_hash[:16]}",
+            *options,
+            *([str(path)] if path is not None else []),
+        ),
+        stdin=None if path is not None else script,
+        script=script,
+        name=_job_name(script, options, str(path) if path is not None else None),
+        content_hash=content_hash,
+    )
+    return submission
+
+
+def _read(path: str) -> bytes:
+    host = os.uname().nodename
+    if not path.startswith("/"):
+        raise SlurmError(f"path {path!r} is not absolute: the script is looked for on {host}.")
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise SlurmError(f"The script {path} on {host} is not a regular file.")
+            return stream.read(SCRIPT_BYTES + 1)
+    except FileNotFoundError:
+        raise SlurmError(
+            f"The script {path} does not exist on {host}: deploy it first, or look at: ls -l {shlex.quote(os.path.dirname(path))}"
+        ) from None
+    except OSError as error:
+        raise SlurmError(
+            f"The script {path} on {host} cannot be read: {error.strerror}. Look at: ls -l {shlex.quote(path)}"
+        ) from None
+
+
+def _check(script: bytes, where: str) -> None:
+    if not script.strip():
+        raise SlurmError(f"Nothing was submitted: {where} is empty.")
+    if len(script) > SCRIPT_BYTES:
+        raise SlurmError(f"Nothing was submitted: {where} is larger than {SCRIPT_BYTES} bytes, more than Slurm takes.")
+    if b"\0" in script:
+        raise SlurmError(f"Nothing was submitted: {where} holds a NUL byte, so it is no script.")
+    if b"\r" in script:
+        line = script[: script.index(b"\r")].count(b"\n") + 1
+        raise SlurmError(
+            f"Nothing was submitted: {where} has DOS line ends (line {line}), which sbatch refuses. "
+            "Convert it with: sed -i 's/\\r$//' <script>"
+        )
+    if not script.startswith(b"#!"):
+        first = clean(script.split(b"\n", 1)[0].decode("utf-8", "replace"), 80)
+        raise SlurmError(
+            f"Nothing was submitted: {where} does not begin with #! and an interpreter (its first line is {first!r}). "
+            "Begin it with: #!/usr/bin/env bash"
+        )
+
+
+def directives(script: bytes) -> list[str]:
+    """Return the words of the script's #SBATCH lines, which end at its first command."""
+    words: list[str] = []
+    for line in script.decode("utf-8", "replace").splitlines()[1:]:
+        if line.startswith("#SBATCH"):
+            try:
+                words.extend(shlex.split(line[len("#SBATCH") :], comments=True))
+            except ValueError:
+                words.extend(line.split()[1:])
+        elif line.strip() and not line.lstrip().startswith("#"):
+            break
+    return words
+
+
+def _check_directives(script: bytes, where: str) -> None:
+    for word in directives(script):
+        key = word[2:].split("=", 1)[0] if word.startswith("--") else _SHORT.get(word[1:2]) if word[:1] == "-" else None
+        if key in ("array", "clusters", "cluster", "wait", "test-only", "hold") or word == "hetjob":
+            why = _REFUSED.get(key or "", "one entry is one job")
+            raise SlurmError(f"Nothing was submitted: {where} has #SBATCH {clean(word, 60)}, but {why}.")
+
+
+def option_argv(options: object) -> list[str]:
+    """Return sbatch's arguments for {option: value}. True gives the bare option; false and null leave it out."""
+    if not isinstance(options, Mapping):
+        raise SlurmError("options must be a dictionary of sbatch's long options without the dashes.")
+    argv: list[str] = []
+    for raw, value in options.items():
+        key = str(raw).replace("_", "-").removeprefix("--")
+        if not re.fullmatch(r"[a-z][a-z0-9-]*", key, re.ASCII):
+            raise SlurmError(
+                f"options: {clean(raw, 60)!r} is not one of sbatch's long options, such as gres or nodelist."
+            )
+        if key in _REFUSED:
+            raise SlurmError(f"options: {key} cannot be given here: {_REFUSED[key]}.")
+        if value is None or value is False:
+            continue
+        if value is True:
+            argv.append(f"--{key}")
+            continue
+        if key in _TIMES and not isinstance(value, str):
+            raise SlurmError(
+                f'options: {key} is the number {value!r}. Write it in quotes, for example {key}: "00:10:00": '
+                "YAML reads an unquoted 10:00 as 600, and Slurm reads 600 as minutes."
+            )
+        words = [str(item) for item in value] if isinstance(value, (list, tuple)) else [str(value)]
+        text = ",".join(words)
+        if isinstance(value, Mapping) or "\0" in text or not text:
+            raise SlurmError(f"options: {key} must be a text, a number, a list of them, or true.")
+        argv.append(f"--{key}={text}")
+    return argv
+
+
+def _job_name(script: bytes, options: list[str], path: str | None) -> str:
+    words = [*directives(script), *options]
+    name = os.path.basename(path) if path else "sbatch"
+    for index, word in enumerate(words):
+        if word.startswith("--job-name="):
+            name = word.partition("=")[2]
+        elif word in ("--job-name", "-J") and index + 1 < len(words):
+            name = words[index + 1]
+        elif word.startswith("-J") and len(word) > 2:
+            name = word[2:]
+    return clean(name, 200)

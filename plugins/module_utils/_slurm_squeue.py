@@ -1,0 +1,146 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One squeue for all jobs of a user, read by fixed widths: the form that works alike on 22.05, 24.11 and 26.05."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_state import split_state
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import (
+    clean,
+    duration,
+    epoch,
+    expand_nodes,
+    number,
+    tres_count,
+    wait_status,
+)
+
+# Field of --Format, width in bytes. A value that fills its width may have been cut.
+FIELDS = (
+    ("JobID", 24),
+    ("State", 24),
+    ("Reason", 160),
+    ("exit_code", 16),
+    ("DerivedEC", 16),
+    ("RestartCnt", 12),
+    ("SubmitTime", 24),
+    ("StartTime", 24),
+    ("EndTime", 24),
+    ("TimeLimit", 24),
+    ("Partition", 128),
+    ("UserName", 64),
+    ("tres-alloc", 256),
+    ("NodeList", 2048),
+    ("Comment", 80),
+    ("WorkDir", 1024),
+    ("STDOUT", 1024),
+    ("STDERR", 1024),
+    ("Name", 256),
+)
+RECORD = sum(width for _field, width in FIELDS)
+Row = dict[str, object]
+
+
+class UnreadableError(Exception):
+    """squeue answered with something that is not the records asked for."""
+
+
+def argv(*, user: str | None = None, job_ids: list[str] | None = None) -> list[str]:
+    """Return the command. With user alone slurmctld sends that user's jobs only; with job_ids it sends them all."""
+    fields = ",".join(f"{field}:{width}" for field, width in FIELDS)
+    # --local saves a look for other clusters of a federation.
+    command = ["squeue", "--local", "--states=all", "--noheader", f"--Format={fields}"]
+    if user is not None:
+        command.append(f"--user={user}")
+    if job_ids:
+        command.append("--jobs=" + ",".join(job_ids))
+    return command
+
+
+def parse(out: bytes) -> dict[str, Row]:
+    """Return rows by job id. Raise UnreadableError where the output is not whole records.
+
+    Records are counted in bytes, not in lines: a job's name may hold a line break.
+    """
+    step = RECORD + 1
+    if len(out) % step:
+        raise UnreadableError(f"squeue printed {len(out)} bytes, not a multiple of {step}")
+    rows: dict[str, Row] = {}
+    for start in range(0, len(out), step):
+        if out[start + RECORD : start + step] != b"\n":
+            raise UnreadableError("squeue printed records of another length")
+        row = _row(out[start : start + RECORD])
+        rows[str(row["job_id"])] = row
+    return rows
+
+
+def _row(record: bytes) -> Row:
+    raw: dict[str, str] = {}
+    cut: set[str] = set()
+    at = 0
+    for field, width in FIELDS:
+        piece = record[at : at + width]
+        at += width
+        raw[field] = piece.decode("utf-8", "replace").rstrip(" ")
+        if not piece.endswith(b" "):
+            cut.add(field)
+    if number(raw["JobID"]) is None or "JobID" in cut:
+        raise UnreadableError(f"squeue printed a job id that is none: {clean(raw['JobID'], 60)!r}")
+    # A terminal word is only believed with all the numbers beside it in place.
+    state, flags = split_state(raw["State"])
+    code, signal = wait_status(raw["exit_code"])
+    derived_code, derived_signal = wait_status(raw["DerivedEC"])
+    if code is None or number(raw["RestartCnt"]) is None:
+        raise UnreadableError(f"squeue printed an exit code or restart count that is none for job {raw['JobID']}")
+    if derived_signal:
+        derived_code = 128 + derived_signal
+    directory = raw["WorkDir"] if "WorkDir" not in cut else ""
+    names = {"job_id": raw["JobID"], "name": raw["Name"], "user": raw["UserName"]}
+    stdout = "" if "STDOUT" in cut else output_path(raw["STDOUT"], directory, names)
+    stderr = "" if "STDERR" in cut else output_path(raw["STDERR"], directory, names)
+    nodes = [] if "NodeList" in cut else expand_nodes(raw["NodeList"])
+    return {
+        "job_id": raw["JobID"],
+        "attempt": number(raw["RestartCnt"]),
+        "name": clean(raw["Name"]),
+        "user": clean(raw["UserName"]),
+        "state": state,
+        "flags": flags,
+        "exit_code": code,
+        "signal": signal,
+        "derived_exit_code": derived_code,
+        "reason": clean(raw["Reason"]),
+        "nodes": nodes,
+        "gpus": None if state == "PENDING" else tres_count(raw["tres-alloc"]),
+        "partition": clean(raw["Partition"]),
+        "submitted": epoch(raw["SubmitTime"]),
+        "started": epoch(raw["StartTime"]),
+        "ended": epoch(raw["EndTime"]),
+        "time_limit_seconds": duration(raw["TimeLimit"]),
+        "stdout": stdout,
+        "stderr": stderr or stdout,
+        "comment": raw["Comment"],
+    }
+
+
+def output_path(pattern: str, directory: str, names: dict[str, str]) -> str:
+    """Return an absolute path: 22.05 prints the path as it was given, with its %j and relative to the directory."""
+    if not pattern or pattern == "(null)":
+        return ""
+
+    def fill(match: re.Match[str]) -> str:
+        width, letter = match.groups()
+        if letter == "%":
+            return "%"
+        if letter in "jA":
+            return names["job_id"].zfill(int(width or 0))
+        return {"x": names["name"], "u": names["user"]}.get(letter, match[0])
+
+    filled = re.sub(r"%(\d{0,2})([%jAxu])", fill, pattern)
+    return (
+        os.path.normpath(os.path.join(directory, filled)) if directory.startswith("/") or filled.startswith("/") else ""
+    )

@@ -1,0 +1,298 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Submitting with a journal: attach to what is live, write down what is about to happen, never submit twice."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._journal import Entry, Journal
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import (
+    SUBMIT_SECONDS,
+    Result,
+    Runner,
+    SlurmError,
+    error_text,
+    is_ambiguous,
+    is_unreachable,
+)
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import Job
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_query import Answer, ask
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_script import Submission
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_state import LIVE
+
+# After a failure that may have left a job behind, when to look for it (seconds after the failure).
+_LOOKS_AFTER_AMBIGUITY = (0.0, 2.0, 5.0, 10.0, 20.0, 32.0)
+_RECENT_SECONDS = 60.0
+
+# What sbatch says when it refuses, and what to do about it.
+_REFUSALS = (
+    (r"invalid partition|Invalid partition name", "see the partitions: sinfo --summarize; name one as partition"),
+    (
+        r"Requested node configuration is not available",
+        "no node has what is asked for together (GRES, CPUs, memory): compare with: sinfo -N -o '%N %G %c %m %f'",
+    ),
+    (r"Invalid generic resource", "see the nodes' GRES: sinfo -o '%N %G'"),
+    (
+        r"Invalid account|account/partition",
+        "see your accounts: sacctmgr show associations user=$USER; name one as account",
+    ),
+    (r"Invalid qos", "see your QOS: sacctmgr show associations user=$USER format=account,qos; name one as qos"),
+    (
+        r"time limit is invalid|Requested time limit|Invalid job time limit",
+        "ask for less time, or see: scontrol show partition",
+    ),
+    (r"Access/permission denied|Permission denied", "ask who administers Slurm to allow this user to submit there"),
+    (r"Invalid node name", "see the nodes: sinfo -N; correct nodelist or exclude"),
+    (
+        r"Unable to open (batch )?script|unable to open",
+        "check that the script's path is readable by the submitting user",
+    ),
+    (r"QOSMaxSubmit|AssocMaxSubmit|job submit limit", "wait for earlier jobs, or raise the limit of submitted jobs"),
+    (r"unrecognized option|invalid option", "correct the options: they are sbatch's long options without the dashes"),
+    (
+        r"Invalid feature|Requested reservation|reservation is invalid",
+        "see: scontrol show node; scontrol show reservation",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A job that is now known to Slurm: submitted by this call, or attached to."""
+
+    job_id: str
+    attached: bool
+    submission: Submission
+
+    def as_dict(self) -> dict[str, object]:
+        """Return what the waiting side needs."""
+        return {
+            "job_id": self.job_id,
+            "attached": self.attached,
+            "name": self.submission.name,
+            "comment": self.submission.comment,
+            "script_sha256": self.submission.script_sha256,
+        }
+
+
+@dataclass(frozen=True)
+class Context:
+    """The world that a submission happens in; tests give another one."""
+
+    run: Runner
+    journal: Journal
+    user: str
+    token: str = ""
+    now: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+
+def look(context: Context) -> Answer:
+    """Return the user's jobs; raise SlurmError where slurmctld does not answer."""
+    answer = ask(context.run, [], context.user, now=context.now, sleep=context.sleep)
+    if answer.controller != "up":
+        raise SlurmError(
+            f"Slurm does not answer: {answer.error}",
+            controller=answer.controller,
+            retry=answer.controller == "unreachable",
+        )
+    return answer
+
+
+def live_job(answer: Answer, comment: str) -> Job | None:
+    """Return the youngest live job that carries the comment; one that is just ending does not count."""
+    found = [
+        job
+        for job in answer.others.values()
+        if job["comment"] == comment and job["state"] in LIVE and job["flags"] != ["COMPLETING"]
+    ]
+    return max(found, key=lambda job: int(str(job["job_id"])), default=None)
+
+
+def submit_all(context: Context, submissions: list[Submission]) -> list[Submitted]:
+    """Submit or attach each. SlurmError carries submitted: what this call had submitted before it failed."""
+    context.journal.prepare()
+    context.journal.sweep(context.now())
+    looked = context.now()
+    answer = look(context)
+    done: list[Submitted] = []
+    ours: dict[str, str] = {}
+    for submission in submissions:
+        if submission.comment in ours:
+            done.append(Submitted(ours[submission.comment], True, submission))
+            continue
+        try:
+            one = _submit_one(context, submission, answer, looked)
+        except SlurmError as error:
+            error.details["submitted"] = [each.as_dict() for each in done]
+            raise
+        ours[submission.comment] = one.job_id
+        done.append(one)
+    return done
+
+
+def _submit_one(context: Context, submission: Submission, answer: Answer, looked: float) -> Submitted:
+    journal = context.journal
+    with journal.lock(submission.content_hash):
+        earlier = journal.read(submission.content_hash)
+        if earlier is not None and _number(earlier.get("written")) >= looked - 1:
+            answer = look(context)  # another task submitted the same while this one waited for the lock
+        found = live_job(answer, submission.comment)
+        if found is None and earlier is not None and earlier.get("state") == "submitting":
+            found = _settle(context, submission, earlier)
+        if found is not None:
+            job_id = str(found["job_id"])
+            if earlier is None or earlier.get("job_id") != job_id:
+                journal.write(_entry(context, submission, "submitted", job_id=job_id, token="", attached=True))
+            return Submitted(job_id, True, submission)
+        started = context.now()
+        journal.write(_entry(context, submission, "submitting"))
+        if journal.is_revoked(context.token):
+            journal.write(_entry(context, submission, "refused", error="interrupted before it was submitted"))
+            raise SlurmError("The task was interrupted before it submitted the job; nothing was submitted.")
+        result = context.run(list(submission.argv), query=False, stdin=submission.stdin, seconds=SUBMIT_SECONDS)
+        job_id_or_none = parse_job_id(result)
+        if job_id_or_none is None:
+            job_id_or_none = _after_failure(context, submission, result, started)
+        journal.write(_entry(context, submission, "submitted", job_id=job_id_or_none))
+        return Submitted(job_id_or_none, False, submission)
+
+
+def parse_job_id(result: Result) -> str | None:
+    """Return the job id that sbatch --parsable printed; None where it printed none."""
+    match = re.search(r"^(\d{1,18})(?:;[^\n]*)?$", result.text.strip(), re.ASCII) if result.rc == 0 else None
+    return match[1] if match else None
+
+
+def _after_failure(context: Context, submission: Submission, result: Result, started: float) -> str:
+    text = error_text(result)
+    if result.rc == 0 or is_ambiguous(result):
+        return _find_after_ambiguity(context, submission, text, started)
+    context.journal.write(_entry(context, submission, "refused", error=text))
+    if is_unreachable(result):
+        raise SlurmError(f"sbatch could not reach slurmctld: {text}", controller="unreachable", retry=True)
+    remedy = next((advice for pattern, advice in _REFUSALS if re.search(pattern, text, re.IGNORECASE)), None)
+    raise SlurmError(
+        f"sbatch on {os.uname().nodename} refused the job {submission.name!r}: {text}."
+        + (f" Do this: {remedy}." if remedy else ""),
+        rc=result.rc,
+        argv=list(submission.argv),
+    )
+
+
+def _find_after_ambiguity(context: Context, submission: Submission, text: str, started: float) -> str:
+    """Look for the job before anything else: it may be there although sbatch failed. It is never submitted again here."""
+    failed = context.now()
+    problem = "slurmctld has no such job so far, but may still take it"
+    for after in _LOOKS_AFTER_AMBIGUITY:
+        context.sleep(max(0.0, failed + after - context.now()))
+        try:
+            found = _recent_job(look(context), submission.comment, started)
+        except SlurmError as error:
+            problem = str(error)
+            continue
+        if found is not None:
+            return str(found["job_id"])
+    raise SlurmError(
+        f"It is not known whether the job {submission.name!r} was submitted: sbatch said: {text}; {problem}. "
+        f"Look for its comment: squeue --me --states=all --Format=JobID,State,Name:40,Comment:40 | grep {submission.comment}. "
+        "The journal remembers it: the next run attaches to it if it is there, and does not submit a second one beside it.",
+        state="UNKNOWN",
+        comment=submission.comment,
+        name=submission.name,
+    )
+
+
+def _settle(context: Context, submission: Submission, earlier: Entry) -> Job | None:
+    """An earlier task wrote that it was submitting and no more. Give slurmctld time to show the job."""
+    written = _number(earlier.get("written"))
+    while True:
+        found = live_job(look(context), submission.comment)
+        if found is not None or context.now() - written > _LOOKS_AFTER_AMBIGUITY[-1] or written > context.now():
+            return found
+        context.sleep(2.0)
+
+
+def _recent_job(answer: Answer, comment: str, started: float) -> Job | None:
+    found = [
+        job
+        for job in answer.others.values()
+        if job["comment"] == comment and _number(job["submitted"]) > started - _RECENT_SECONDS
+    ]
+    alive = [job for job in found if job["state"] in LIVE]
+    return max(alive or found, key=lambda job: int(str(job["job_id"])), default=None)
+
+
+def _entry(context: Context, submission: Submission, state: str, **more: object) -> Entry:
+    entry: Entry = {
+        "schema": 1,
+        "hash": submission.content_hash,
+        "comment": submission.comment,
+        "name": submission.name,
+        "user": context.user,
+        "host": os.uname().nodename,
+        "state": state,
+        "job_id": None,
+        "token": context.token,
+        "written": context.now(),
+        "argv": list(submission.argv),
+        "script_sha256": submission.script_sha256,
+        "script": submission.script.decode("utf-8", "replace"),
+    }
+    entry.update(more)
+    return entry
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0.0
+
+
+def last_script(journal: Journal, submission: Submission, user: str) -> str:
+    """Return the text of the last script submitted under this name; empty where there was none."""
+    same = [entry for entry in journal.entries() if entry.get("name") == submission.name and entry.get("user") == user]
+    return str(same[-1].get("script", "")) if same else ""
+
+
+def test_only(context: Context, submission: Submission, answer: Answer) -> dict[str, object]:
+    """Return what would happen: attach, or submit with sbatch's own estimate. Nothing is submitted."""
+    found = live_job(answer, submission.comment)
+    plan: dict[str, object] = {
+        "job_id": "",
+        "name": submission.name,
+        "comment": submission.comment,
+        "script_sha256": submission.script_sha256,
+        "attached": found is not None,
+    }
+    if found is not None:
+        return {**plan, "job_id": found["job_id"], "plan": f"would attach to job {found['job_id']}"}
+    argv = [submission.argv[0], "--test-only", *submission.argv[1:]]
+    result = context.run(argv, query=False, stdin=submission.stdin, seconds=SUBMIT_SECONDS)
+    text = error_text(result)
+    if result.rc != 0:
+        _refuse_plan(submission, result, text)
+    return {**plan, "plan": f"would submit: {text}"}
+
+
+def _refuse_plan(submission: Submission, result: Result, text: str) -> None:
+    remedy = next((advice for pattern, advice in _REFUSALS if re.search(pattern, text, re.IGNORECASE)), None)
+    raise SlurmError(
+        f"sbatch --test-only refuses the job {submission.name!r}: {text}." + (f" Do this: {remedy}." if remedy else ""),
+        rc=result.rc,
+        retry=is_unreachable(result),
+        argv=list(submission.argv),
+    )
+
+
+def merge_known(job: Mapping[str, object], submitted: Mapping[str, object]) -> Job:
+    """Return the job dictionary with what only the submitting side knows."""
+    merged = dict(job)
+    for key in ("name", "comment"):
+        merged[key] = merged.get(key) or submitted.get(key) or ""
+    merged["script_sha256"] = submitted.get("script_sha256")
+    return merged

@@ -1,0 +1,149 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading what Slurm's commands print: cleaning, durations, node lists, key=value lines. Pure; never raises on bad text."""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[ -/][0-~])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+_KEY = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z0-9_:/.]*)=")
+_NODE_LIMIT = 65536
+
+
+def clean(text: object, limit: int = 400) -> str:
+    """Return text as one printable line: no terminal escapes, no control characters, at most limit characters."""
+    line = _ESCAPE.sub("", str(text)).replace("\t", " ").replace("\n", " ")
+    line = _CONTROL.sub("", line).strip()
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def clean_lines(text: str, count: int, width: int = 400) -> list[str]:
+    """Return the last count non-empty lines of text, each cleaned."""
+    lines = [clean(line, width) for line in text.replace("\r", "\n").split("\n")]
+    return [line for line in lines if line][-count:] if count > 0 else []
+
+
+def number(text: str) -> int | None:
+    """Return a non-negative decimal integer, or None."""
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def duration(text: str) -> int | None:
+    """Return seconds of Slurm's [days-]hours:minutes:seconds (or minutes:seconds); None for UNLIMITED, N/A and garbage."""
+    match = re.fullmatch(r"(?:(\d{1,6})-)?(?:(\d{1,6}):)?(\d{1,6}):(\d{2})", text.strip(), re.ASCII)
+    if not match:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def epoch(text: str) -> float | None:
+    """Return epoch seconds as SLURM_TIME_FORMAT=%s prints them; None for Unknown, N/A, None, 0 and garbage."""
+    value = number(text)
+    return float(value) if value else None
+
+
+def wait_status(text: str) -> tuple[int | None, int | None]:
+    """Return (exit code, signal) of squeue's exit codes: a raw wait status or, in newer releases, code:signal."""
+    if ":" in text:
+        return exit_pair(text)
+    value = number(text)
+    if value is None or value > 0xFFFF:
+        return None, None
+    signal = value & 0x7F
+    return (0 if signal else value >> 8), signal
+
+
+def exit_pair(text: str) -> tuple[int | None, int | None]:
+    """Return (exit code, signal) of sacct's and scontrol's code:signal."""
+    code, _, signal = text.strip().partition(":")
+    values = number(code), number(signal)
+    return values if None not in values else (None, None)
+
+
+def tres_count(tres: str, name: str = "gres/gpu") -> int | None:
+    """Return the count of one trackable resource in 'cpu=1,gres/gpu=2'; None where it is not listed."""
+    typed = 0
+    for part in tres.split(","):
+        key, _, value = part.strip().partition("=")
+        count = number(value)
+        if count is None:
+            continue
+        if key == name:
+            return count
+        if key.startswith(name + ":"):
+            typed += count
+    return typed or None
+
+
+def gres_counts(gres: str) -> dict[str, int]:
+    """Return counts by name of 'gpu:h200:2(S:0-1),shard:4', '(null)' and the like: {'gpu': 2, 'shard': 4}."""
+    counts: dict[str, int] = {}
+    for part in re.sub(r"\([^()]*\)", "", gres).split(","):
+        fields = part.strip().removeprefix("gres/").removeprefix("gres:").split(":")
+        if not re.fullmatch(r"[A-Za-z_][\w.-]*", fields[0] or "-", re.ASCII):
+            continue
+        count = _scaled(fields[-1]) if len(fields) > 1 else 1
+        counts[fields[0]] = counts.get(fields[0], 0) + (1 if count is None else count)
+    return counts
+
+
+def _scaled(text: str) -> int | None:
+    match = re.fullmatch(r"(\d{1,12})([KMGT]?)", text.strip(), re.ASCII)
+    return int(match[1]) * 1024 ** " KMGT".index(match[2] or " ") if match else None
+
+
+def expand_nodes(expression: str) -> list[str]:
+    """Expand 'n[1-2,5],gpu-[001-003]x' to node names; [] when there are none or the expression is unreadable."""
+    if expression.strip() in ("", "(null)", "None", "None assigned", "N/A"):
+        return []
+    names: list[str] = []
+    for word in _split_outside_brackets(expression.strip()):
+        grown = _expand_word(word, _NODE_LIMIT - len(names))
+        if grown is None:
+            return []
+        names.extend(grown)
+    return names
+
+
+def _split_outside_brackets(expression: str) -> list[str]:
+    words, depth, start = [], 0, 0
+    for index, char in enumerate(expression):
+        depth += (char == "[") - (char == "]")
+        if char == "," and depth == 0:
+            words.append(expression[start:index])
+            start = index + 1
+    words.append(expression[start:])
+    return [word.strip() for word in words if word.strip()]
+
+
+def _expand_word(word: str, limit: int) -> list[str] | None:
+    match = re.fullmatch(r"([^\[\]]*)\[([0-9,\-]+)\](.*)", word)
+    if not match:
+        return [word] if re.fullmatch(r"[\w.\-]+", word, re.ASCII) and limit > 0 else None
+    prefix, ranges, rest = match.groups()
+    tails = _expand_word(rest, limit) if rest else [""]
+    if tails is None:
+        return None
+    names: list[str] = []
+    for item in ranges.split(","):
+        low, _, high = item.partition("-")
+        first, last = number(low), number(high or low)
+        if first is None or last is None or last < first or (last - first + 1) * len(tails) > limit - len(names):
+            return None
+        names.extend(f"{prefix}{value:0{len(low)}d}{tail}" for value in range(first, last + 1) for tail in tails)
+    return names
+
+
+def key_values(line: str) -> dict[str, str]:
+    """Return the pairs of one line of 'scontrol -o show'. The first of a key wins: free text comes last in the line."""
+    pairs: dict[str, str] = {}
+    marks = list(_KEY.finditer(line))
+    for mark, following in zip(marks, [*marks[1:], None]):
+        end = following.start() if following else len(line)
+        pairs.setdefault(mark[1], line[mark.end() : end].strip())
+    return pairs

@@ -1,0 +1,236 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: metrics_assert
+short_description: Judge a job by what it left behind
+version_added: 0.1.0
+description:
+  - Reads what a job wrote where it lies, reduces it to a bounded evidence document, and judges that document on the controller
+    by a list of criteria, each with its bound.
+  - The verdict is V(pass), V(fail) or V(undetermined). What is missing, unreadable, of another job, not a number or not whole
+    is V(undetermined), never a pass.
+  - All criteria are judged, none is skipped after a failure; the job's own outcome is always judged too, as C(JOB).
+  - The task fails unless the verdict is V(pass).
+author:
+  - the mlops.hpc_validation authors (@mlops)
+notes:
+  - Criteria are data. Values that were read are never templated or evaluated.
+  - Reading is done by a child process with a deadline, so that a file system that hangs leads to a verdict.
+requirements:
+  - On the controller, the Python package jmespath.
+attributes:
+  check_mode:
+    support: full
+    description: Reads and judges as always, since it changes nothing on the target; the evidence is not saved.
+  diff_mode:
+    support: none
+    description: There is nothing that would differ.
+  idempotent:
+    support: full
+    description: The same evidence is judged the same, however often.
+  async:
+    support: none
+    description: The action half runs on the controller.
+options:
+  workload:
+    description: What messages call the workload, such as V(MLOPS-1.1).
+    type: str
+    default: workload
+  job:
+    description:
+      - The job dictionary that M(mlops.hpc_validation.slurm_job) returns. Files of another job or attempt are not evidence.
+      - Without it nothing can be established, and the verdict is V(undetermined).
+    type: dict
+  output:
+    description: Directory on the target in which O(files) and O(artifacts) lie.
+    type: str
+  files:
+    description:
+      - 'Documents to read, by the name that queries use. Each has C(path), below O(output), and C(format): V(json), read whole;
+        V(jsonl) or V(csv), reduced to C(count), C(first), C(last), C(min), C(max), C(mean), C(slope) and so on for each field.'
+      - C(group_by) names a field by whose values the rows are reduced apart; C(x) the field that slopes are over (default, the row's number).
+      - Each must carry the job's C(job_id) and C(attempt), JSON Lines and CSV in every row.
+    type: dict
+    default: {}
+  logs:
+    description: The job's logs.
+    type: dict
+    default: {}
+    suboptions:
+      stdout:
+        description: Path of the standard output.
+        type: str
+      stderr:
+        description: Path of the standard error.
+        type: str
+  artifacts:
+    description: Files below O(output) whose size and SHA-256 are evidence.
+    type: list
+    elements: str
+    default: []
+  context:
+    description: What the inventory says of the cluster, such as C(accelerator) and C(gpu_model). C(applies_when) and references look here.
+    type: dict
+    default: {}
+  criteria:
+    description: The criteria, as in a workload's manifest. Malformed ones are refused before anything is judged. Required.
+    type: list
+    elements: dict
+  overrides:
+    description:
+      - Changes of the inventory to the criteria, by id. They are merged in deeply; a null deletes a key.
+      - Only bounds can be changed. C(waive) with C(reason) and C(expires) lets a criterion fail until that day.
+    type: dict
+    default: {}
+  references:
+    description:
+      - What a metric should be on this hardware, by name. Each is a number, or a list of entries with C(when), conditions on
+        O(context), and C(value).
+    type: dict
+    default: {}
+  patterns:
+    description:
+      - Sets of log patterns beside those that ship with the collection, by name. Each has C(patterns), a list of C(id), C(regex),
+        C(texts) (of which each matching line holds one) and C(remedy), and C(except), a list of C(regex).
+    type: dict
+    default: {}
+  baseline:
+    description: Saved evidence, on the controller, of the run that ratios are formed against.
+    type: str
+  evidence:
+    description: Saved evidence, on the controller, to judge in place of a job. Nothing is done on the target.
+    type: str
+  save:
+    description: Where to save the evidence on the controller, atomically.
+    type: str
+  fail:
+    description: Whether the task fails unless the verdict is V(pass). With V(false) whoever reads the verdict must act on it.
+    type: bool
+    default: true
+  timeout:
+    description: How many seconds reading may take altogether.
+    type: float
+    default: 120.0
+  settle:
+    description: How many seconds to wait for a file that is not there; a parallel file system may show it late.
+    type: float
+    default: 5.0
+  max_json_bytes:
+    description: The largest JSON document that is read.
+    type: int
+    default: 1048576
+seealso:
+  - module: mlops.hpc_validation.slurm_job
+"""
+
+EXAMPLES = r"""
+- name: Judge the training run
+  mlops.hpc_validation.metrics_assert:
+    workload: MLOPS-1.1
+    job: "{{ training.job }}"
+    output: "/mnt/beegfs/models/mnist/job-{{ training.job.job_id }}"
+    files:
+      metrics: {path: metrics.json, format: json}
+      progress: {path: progress.jsonl, format: jsonl}
+    logs:
+      stdout: "{{ training.job.stdout }}"
+      stderr: "{{ training.job.stderr }}"
+    artifacts: [mnist_cnn_single_gpu.pt]
+    context: {accelerator: cuda}
+    save: "results/{{ run }}/evidence/MLOPS-1.1.json"
+    criteria:
+      - {id: S0-13, title: Model achieves more than 95 % test accuracy, query: metrics.test_accuracy, gt: 0.95}
+      - {id: S0-16, title: No CUDA errors, log: [stdout, stderr], absent: cuda_errors}
+      - {id: S0-14, title: The model is saved, artifact: mnist_cnn_single_gpu.pt, exists: {min_bytes: 1000000}}
+      - {id: LOSS, title: The loss falls, query: progress.fields.loss, decreasing: {min_drop: 0.2}}
+      - id: UTIL
+        title: Each GPU is used
+        each: {over: gpu.groups, query: fields.utilization.mean, count: job.gpus, gt: 70}
+
+- name: Judge saved evidence again, with a stricter bound and no cluster
+  mlops.hpc_validation.metrics_assert:
+    workload: MLOPS-1.1
+    evidence: results/latest/evidence/MLOPS-1.1.json
+    criteria:
+      - {id: S0-13, title: Model achieves more than 95 % test accuracy, query: metrics.test_accuracy, gt: 0.95}
+    overrides: {S0-13: {gt: 0.98}}
+"""
+
+RETURN = r"""
+verdict:
+  description: V(pass), V(fail) or V(undetermined).
+  returned: always
+  type: str
+  sample: pass
+criteria:
+  description: All judged criteria, C(JOB) first.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    id: {description: The criterion's id., type: str, returned: always}
+    title: {description: What it demands., type: str, returned: always}
+    verdict:
+      description: V(pass), V(fail), V(undetermined), V(not_applicable), V(recorded) or V(waived).
+      type: str
+      returned: always
+    value: {description: What was found., type: raw, returned: always}
+    bound: {description: What it was held against., type: str, returned: always}
+    unit: {description: The unit of both., type: str, returned: always}
+    source: {description: Where the value comes from., type: str, returned: always}
+    why: {description: How the verdict came about., type: str, returned: always}
+    remedy: {description: What to do about it., type: str, returned: always}
+    bound_from: {description: 'V(manifest), V(reference) or V(override).', type: str, returned: always}
+    severity: {description: 'V(gate) or V(record).', type: str, returned: always}
+evidence:
+  description: Where the evidence was saved or read, on the controller.
+  returned: when it is on the controller
+  type: str
+table:
+  description: The judged criteria as text for people.
+  returned: always
+  type: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import Request, check, collect
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_log import MalformedPatterns
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._metrics_assert_spec import argument_spec
+
+
+def main() -> None:
+    """Collect the evidence; the action plugin judges it."""
+    module = AnsibleModule(argument_spec=argument_spec(), supports_check_mode=True)
+    options = module.params
+    job = options["job"] or {}
+    if not isinstance(job.get("job_id"), str) or not isinstance(job.get("attempt"), int):
+        module.fail_json(msg="job: expected a job dictionary with job_id, text, and attempt, a number")
+    request = Request(
+        job_id=job["job_id"],
+        attempt=job["attempt"],
+        output=options["output"] or "/nonexistent",
+        files=options["files"],
+        logs={name: path for name, path in options["logs"].items() if path},
+        artifacts=options["artifacts"],
+        patterns=options["patterns"],
+        max_json=options["max_json_bytes"],
+        settle=options["settle"],
+    )
+    errors = check(request)
+    if errors:
+        module.fail_json(msg="; ".join(errors))
+    try:
+        document = collect(request, options["timeout"])
+    except MalformedPatterns as exc:
+        module.fail_json(msg=str(exc))
+    module.exit_json(changed=False, document=document)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: slurm_cluster_info
+short_description: Look at a Slurm cluster's controllers, partitions and nodes
+version_added: 0.1.0
+author:
+  - mlops.hpc_validation authors (@mlops)
+description:
+  - Reads, and changes nothing. Uses the text forms of C(scontrol), C(sinfo) and C(sacct), which are alike from Slurm 22.05
+    on.
+  - What did not answer is listed under RV(problems). A value that could not be established is null or absent, never made up.
+options: {}
+extends_documentation_fragment:
+  - mlops.hpc_validation.attributes
+  - mlops.hpc_validation.slurm
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+  async:
+    support: full
+seealso:
+  - module: mlops.hpc_validation.slurm_job
+"""
+
+EXAMPLES = r"""
+- name: Look at the cluster
+  mlops.hpc_validation.slurm_cluster_info:
+  register: cluster
+
+- name: Stop where the controller is down
+  ansible.builtin.assert:
+    that: cluster.controllers | selectattr('up') | length > 0
+"""
+
+RETURN = r"""
+version:
+  description: Slurm's version, of the commands on this host.
+  type: str
+  returned: always
+  sample: 24.11.5
+cluster_name:
+  description: The cluster's name; null where the controller does not answer.
+  type: str
+  returned: always
+controllers:
+  description: Controllers, each with C(host), C(role) and whether it is C(up).
+  type: list
+  elements: dict
+  returned: always
+  sample: [{host: login, role: primary, up: true}]
+accounting:
+  description: Whether accounting answers. V(false) where it is configured off, null where it is on and does not answer.
+  type: bool
+  returned: always
+min_job_age_seconds:
+  description: How long slurmctld remembers a job that has ended.
+  type: int
+  returned: always
+partitions:
+  description: Partitions with C(name), C(state), C(default), C(max_time_seconds) (null where unlimited) and C(nodes).
+  type: list
+  elements: dict
+  returned: always
+nodes:
+  description: >-
+    Nodes with C(name), C(state) (base word in lower case), C(flags), C(reason), C(gres), C(gres_allocated), C(cpus),
+    C(memory_mb), C(features) and C(partitions).
+  type: list
+  elements: dict
+  returned: always
+  sample: [{name: compute01, state: idle, flags: [drain], reason: fan, gres: {gpu: 2}, gres_allocated: {}}]
+user:
+  description: The user that asked.
+  type: str
+  returned: always
+problems:
+  description: What did not answer, each with C(source) and C(problem).
+  type: list
+  elements: dict
+  returned: always
+"""
+
+import os
+import pwd
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import run
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cluster import cluster_info
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    module.exit_json(changed=False, **cluster_info(run, pwd.getpwuid(os.geteuid()).pw_name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,326 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: slurm_job
+short_description: Submit Slurm jobs once, wait for them and report what became of them
+version_added: 0.1.0
+author:
+  - mlops.hpc_validation authors (@mlops)
+description:
+  - Submits a script that lies on the cluster, or one given inline, and waits until the job has ended. While it waits it
+    prints a line on every change of state and, at most every O(progress_interval), one with the job's progress.
+  - A live job of the same user with the same script, options and share is attached to, not submitted a second time. The
+    job's comment (C(hpc_validation:) and the beginning of the content hash) and a journal on the share tell them apart.
+  - Ctrl-C, SIGTERM and the death of the controller process cancel what this task submitted, or leave it
+    (O(on_interrupt)). Jobs it attached to are never cancelled.
+  - A job that can never start is cancelled and reported at once, with the reason and what to do about it.
+  - A state that cannot be established is V(UNKNOWN). It is a failure like every other end than V(COMPLETED).
+notes:
+  - Waiting is done by an action plugin on the controller that calls M(mlops.hpc_validation.slurm_job_info). With an
+    O(end_marker), Slurm is asked rarely while the job runs; without one it is asked every 1 to 30 seconds, the less often
+    the longer the job runs.
+  - C(async) is refused. To wait for many jobs at once, give O(jobs); to go on without waiting, give O(wait=false) and wait
+    later with O(job_id).
+  - Variables that change what Slurm's commands do (C(SBATCH_*), C(SQUEUE_*), C(SACCT_*), C(SLURM_*) with C(SLURM_JWT) among
+    them) are taken out of their environment; C(SLURM_CONF) is kept.
+  - Only one login node should submit for one user and share at a time, since the journal's locks are those of the file
+    system, which BeeGFS keeps to one client by default.
+options:
+  path:
+    description: Absolute path of a batch script on the cluster. Exactly one of O(path), O(script) and O(job_id) for each job.
+    type: path
+  script:
+    description: Text of a batch script, handed to C(sbatch) on its standard input.
+    type: str
+  options:
+    description:
+      - C(sbatch)'s long options without the dashes. V(true) gives the bare option, a list is joined with commas.
+      - Times must be texts in quotes, since YAML reads an unquoted C(10:00) as the number 600.
+    type: dict
+  chdir:
+    description: Directory on the cluster in which the job runs.
+    type: path
+  share:
+    description: Root of the share that the job uses. Part of what makes two submissions the same.
+    type: path
+  job_id:
+    description: Wait for, or with O(state=absent) cancel, a job that is there already.
+    type: str
+  end_marker:
+    description: File that the job writes as its last act; C(%j) is the job id. To watch it costs Slurm nothing.
+    type: str
+  begin_marker:
+    description: File that the job writes when it begins; C(%j) is the job id.
+    type: str
+  progress_marker:
+    description: JSON file with the job's latest epoch, step, loss and time left; C(%j) is the job id.
+    type: str
+  queue_timeout:
+    description: Seconds that the job may wait in the queue, 600 by default. Then it is cancelled and reported as not started.
+    type: float
+  run_timeout:
+    description: Seconds that the job may run; then it is cancelled. By default only Slurm's own time limit holds.
+    type: float
+  jobs:
+    description: Many jobs in one task. Each entry's keys go before the task's own.
+    type: list
+    elements: dict
+    suboptions:
+      path:
+        description: See O(path).
+        type: path
+      script:
+        description: See O(script).
+        type: str
+      options:
+        description: See O(options).
+        type: dict
+      chdir:
+        description: See O(chdir).
+        type: path
+      share:
+        description: See O(share).
+        type: path
+      job_id:
+        description: See O(job_id).
+        type: str
+      end_marker:
+        description: See O(end_marker).
+        type: str
+      begin_marker:
+        description: See O(begin_marker).
+        type: str
+      progress_marker:
+        description: See O(progress_marker).
+        type: str
+      queue_timeout:
+        description: See O(queue_timeout).
+        type: float
+      run_timeout:
+        description: See O(run_timeout).
+        type: float
+  journal:
+    description:
+      - Directory in which every submission is written down before it is made. By default C(jobs/.journal) below O(share),
+        or C(~/.cache/hpc_validation/journal) without a share.
+      - With O(state=absent) and no O(job_id), every live job of this journal and user is cancelled.
+    type: path
+  state:
+    description: V(present) submits or attaches, and waits. V(absent) cancels and looks until the jobs are gone.
+    type: str
+    default: present
+    choices: [present, absent]
+  wait:
+    description: Wait for the end of the jobs.
+    type: bool
+    default: true
+  controller_timeout:
+    description: Seconds for which slurmctld, or the login node, may not answer before the jobs' state is V(UNKNOWN).
+    type: float
+    default: 300
+  progress_interval:
+    description: Seconds between two lines about a job whose state does not change.
+    type: float
+    default: 30
+  on_interrupt:
+    description: What to do with jobs that this task submitted when it is interrupted.
+    type: str
+    default: cancel
+    choices: [cancel, leave]
+  fail_on_state:
+    description: Fail unless every job ends V(COMPLETED). With V(false) the jobs are returned for the caller to judge.
+    type: bool
+    default: true
+  tail:
+    description: Last lines of standard error to return with a job that did not complete.
+    type: int
+    default: 20
+  token:
+    description: What a task calls its own submissions in the journal. Set by the action plugin.
+    type: str
+extends_documentation_fragment:
+  - mlops.hpc_validation.attributes
+  - mlops.hpc_validation.slurm
+attributes:
+  action:
+    support: full
+  async:
+    support: none
+  check_mode:
+    support: full
+    details: C(sbatch --test-only) tells whether and when the job would start. Nothing is submitted or cancelled.
+  diff_mode:
+    support: full
+    details: The script against the one last submitted under the same name.
+  idempotent:
+    support: partial
+    details: A live job with the same content is attached to. One that has ended is submitted again.
+seealso:
+  - module: mlops.hpc_validation.slurm_job_info
+"""
+
+EXAMPLES = r"""
+- name: Train, and wait for it
+  mlops.hpc_validation.slurm_job:
+    path: /mnt/beegfs/scripts/mnist_single_gpu/mnist_single_gpu.sbatch
+    share: /mnt/beegfs
+    end_marker: /mnt/beegfs/jobs/.markers/%j.end.json
+    options:
+      gres: "gpu:1"
+      time: "00:10:00"
+    queue_timeout: 600
+    run_timeout: 600
+  register: training
+
+- name: One job per node, all waited for in one task
+  mlops.hpc_validation.slurm_job:
+    share: /mnt/beegfs
+    path: /mnt/beegfs/scripts/probe/probe.sbatch
+    jobs:
+      - options: {nodelist: compute01, job-name: probe-compute01}
+      - options: {nodelist: compute02, job-name: probe-compute02}
+
+- name: Cancel whatever earlier runs left
+  mlops.hpc_validation.slurm_job:
+    state: absent
+    journal: /mnt/beegfs/jobs/.journal
+"""
+
+RETURN = r"""
+job:
+  description: The first job, as the collection's job dictionary.
+  type: dict
+  returned: always
+  sample:
+    job_id: "12"
+    state: COMPLETED
+    exit_code: 0
+    nodes: [compute01]
+    queued_seconds: 1.0
+    run_seconds: 63.0
+jobs:
+  description: All jobs, in the order given.
+  type: list
+  elements: dict
+  returned: always
+attached:
+  description: Whether every job was there already.
+  type: bool
+  returned: when state is present
+submitted:
+  description: What was submitted or attached to, with each job's id and comment.
+  type: list
+  elements: dict
+  returned: when state is present
+outcomes:
+  description: How the wait for each job ended, by job id, with the reason in words.
+  type: dict
+  returned: when waiting
+  sample: {"12": {outcome: ended, why: ""}}
+cancelled:
+  description: Ids of jobs that were cancelled.
+  type: list
+  elements: str
+  returned: always
+"""
+
+import os
+import pwd
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._journal import Journal
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_arguments import (
+    SPEC,
+    BadArguments,
+    job_specs,
+    journal_directory,
+)
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cancel import (
+    cancel,
+    journal_comments,
+    live_targets,
+)
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import SlurmError, run
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_script import Submission, prepare
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_state import LIVE
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_submit import (
+    Context,
+    last_script,
+    look,
+    submit_all,
+    test_only,
+)
+
+
+def main() -> None:
+    """Run the module: one submission or one cancellation, no waiting."""
+    module = AnsibleModule(argument_spec=SPEC, supports_check_mode=True)
+    account = pwd.getpwuid(os.geteuid())
+    journal = Journal(journal_directory(module.params, account.pw_dir))
+    context = Context(run, journal, account.pw_name, module.params["token"] or "")
+    try:
+        specs = job_specs(module.params)
+        if module.params["state"] == "absent":
+            module.exit_json(**_absent(module, context, specs))
+        if not specs:
+            raise BadArguments("Give path, script, job_id or jobs.")
+        module.exit_json(**_present(module, context, specs))
+    except (SlurmError, BadArguments) as error:
+        module.fail_json(msg=str(error), **getattr(error, "details", {}))
+
+
+def _present(module: AnsibleModule, context: Context, specs: list) -> dict:
+    submissions = [prepare(spec, context.user) for spec in specs if spec.get("job_id") is None]
+    if not submissions:
+        return {"changed": False, "submitted": []}
+    diff = [_diff(context, each) for each in submissions] if module._diff else None
+    if module.check_mode:
+        answer = look(context)
+        plans = [test_only(context, each, answer) for each in submissions]
+        result = {"changed": not all(plan["attached"] for plan in plans), "submitted": plans}
+    else:
+        done = submit_all(context, submissions)
+        result = {"changed": not all(each.attached for each in done), "submitted": [each.as_dict() for each in done]}
+    return {**result, "diff": diff} if diff is not None else result
+
+
+def _diff(context: Context, submission: Submission) -> dict:
+    return {
+        "before_header": f"last script submitted as {submission.name}",
+        "after_header": f"script of {submission.name}",
+        "before": last_script(context.journal, submission, context.user),
+        "after": submission.script.decode("utf-8", "replace"),
+    }
+
+
+def _absent(module: AnsibleModule, context: Context, specs: list) -> dict:
+    if any(spec.get("job_id") is None for spec in specs):
+        raise BadArguments("state=absent takes job_id (or nothing but journal, for all of the journal's live jobs).")
+    job_ids = [spec["job_id"] for spec in specs]
+    comments = set() if job_ids else journal_comments(context, context.token, change=not module.check_mode)
+    if module.check_mode:
+        jobs = live_targets(context, job_ids, comments)
+        return {"changed": bool(jobs), "jobs": jobs, "cancelled": [job["job_id"] for job in jobs]}
+    if not job_ids and not comments:
+        return {"changed": False, "jobs": [], "cancelled": []}
+    gone, left = cancel(context, job_ids, comments)
+    if left:
+        ids = " ".join(str(job["job_id"]) for job in left)
+        raise SlurmError(
+            f"These jobs are still there half a minute after scancel: {ids}. Look at: squeue --jobs={ids.replace(' ', ',')}",
+            jobs=[*gone, *left],
+            cancelled=[job["job_id"] for job in gone],
+        )
+    return {
+        "changed": bool(gone),
+        "jobs": gone,
+        "cancelled": [job["job_id"] for job in gone if job["state"] not in LIVE],
+    }
+
+
+if __name__ == "__main__":
+    main()

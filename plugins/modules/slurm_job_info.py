@@ -1,0 +1,216 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: slurm_job_info
+short_description: Look at Slurm jobs, whatever their number, with one query
+version_added: 0.1.0
+author:
+  - mlops.hpc_validation authors (@mlops)
+description:
+  - Returns each job as the collection's job dictionary. Slurm is asked once for all jobs (C(squeue) for one user);
+    accounting (C(sacct)) is asked only for jobs that slurmctld has forgotten and for the steps of jobs that have ended.
+  - It can hold its answer for a bounded time while it watches the jobs' marker files on the share, which costs Slurm
+    nothing. It is what M(mlops.hpc_validation.slurm_job) waits with.
+  - A job that neither slurmctld nor accounting knows has the state V(UNKNOWN). Nothing is ever guessed from absence.
+notes:
+  - Variables that change what Slurm's commands do (C(SQUEUE_*), C(SACCT_*), C(SLURM_*) with C(SLURM_JWT) among them) are
+    taken out of their environment; C(SLURM_CONF) is kept.
+options:
+  job_ids:
+    description: Ids of jobs to look at, of whatever user.
+    type: list
+    elements: str
+    default: []
+  jobs:
+    description: Jobs to look at of which more is known than the id.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      job_id:
+        description: The job's id.
+        type: str
+        required: true
+      comment:
+        description: The comment it must carry. Another job of the same id is not this job.
+        type: str
+      submitted:
+        description: When it was submitted, in epoch seconds.
+        type: float
+      begin_marker:
+        description: File that the job writes when it begins; C(%j) is the job id.
+        type: str
+      end_marker:
+        description: File that the job writes as its last act; C(%j) is the job id.
+        type: str
+      progress_marker:
+        description: File with the job's latest progress; C(%j) is the job id.
+        type: str
+      seen:
+        description: Markers (V(begin), V(end)) that the caller has seen and need not be woken for.
+        type: list
+        elements: str
+        default: []
+  user:
+    description: Whose jobs they are. By default the user that the module runs as.
+    type: str
+  hold:
+    description: Seconds to hold the answer while watching markers, at most 20. A new begin or end marker ends it early.
+    type: float
+    default: 0
+  query:
+    description: Ask Slurm when the hold is over. An end marker that appears makes it ask in any case.
+    type: bool
+    default: true
+  confirm_after:
+    description: Do not ask Slurm sooner than this many seconds from now, even where an end marker appears.
+    type: float
+    default: 0
+  steps:
+    description: Ask accounting for the steps of jobs that have ended.
+    type: bool
+    default: true
+  tail:
+    description: Return this many last lines of the standard error of jobs that did not complete, at most 100.
+    type: int
+    default: 0
+  nodes:
+    description: Ids of pending jobs for which to find out whether the nodes they need are all down or drained.
+    type: list
+    elements: str
+    default: []
+extends_documentation_fragment:
+  - mlops.hpc_validation.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+  async:
+    support: full
+seealso:
+  - module: mlops.hpc_validation.slurm_job
+"""
+
+EXAMPLES = r"""
+- name: Look at two jobs
+  mlops.hpc_validation.slurm_job_info:
+    job_ids: ["12", "13"]
+  register: looked
+
+- name: Wait up to 20 s for a job's end marker, then look
+  mlops.hpc_validation.slurm_job_info:
+    jobs:
+      - job_id: "12"
+        end_marker: /mnt/beegfs/jobs/.markers/%j.end.json
+    hold: 20
+"""
+
+RETURN = r"""
+jobs:
+  description: The jobs, in the order asked for; empty where Slurm was not asked or did not answer.
+  type: list
+  elements: dict
+  returned: always
+  sample: [{job_id: "12", state: COMPLETED, exit_code: 0, nodes: [compute01], source: squeue}]
+asked:
+  description: Whether Slurm was asked.
+  type: bool
+  returned: always
+controller:
+  description: V(up), V(unreachable), V(missing) (no C(squeue) on this host) or V(not_asked).
+  type: str
+  returned: always
+error:
+  description: Why the controller gave no answer.
+  type: str
+  returned: always
+accounting:
+  description: V(up), V(down) or V(not_asked).
+  type: str
+  returned: always
+accounting_error:
+  description: Why accounting gave no answer.
+  type: str
+  returned: always
+markers:
+  description: What the jobs' markers say, by job id and kind.
+  type: dict
+  returned: always
+blocked:
+  description: Why pending jobs named in O(nodes) can never start, by job id; those that can are left out.
+  type: dict
+  returned: always
+time:
+  description: When this was found, in epoch seconds of the host.
+  type: float
+  returned: always
+"""
+
+import os
+import pwd
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import run
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_observe import (
+    Request,
+    Watched,
+    World,
+    observe,
+)
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "job_ids": {"type": "list", "elements": "str", "default": []},
+            "jobs": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "job_id": {"type": "str", "required": True},
+                    "comment": {"type": "str"},
+                    "submitted": {"type": "float"},
+                    "begin_marker": {"type": "str"},
+                    "end_marker": {"type": "str"},
+                    "progress_marker": {"type": "str"},
+                    "seen": {"type": "list", "elements": "str", "default": []},
+                },
+            },
+            "user": {"type": "str"},
+            "hold": {"type": "float", "default": 0},
+            "query": {"type": "bool", "default": True},
+            "confirm_after": {"type": "float", "default": 0},
+            "steps": {"type": "bool", "default": True},
+            "tail": {"type": "int", "default": 0},
+            "nodes": {"type": "list", "elements": "str", "default": []},
+        },
+        supports_check_mode=True,
+    )
+    specs = [*module.params["jobs"], *({"job_id": job_id} for job_id in module.params["job_ids"])]
+    bad = [spec["job_id"] for spec in specs if not (spec["job_id"].isascii() and spec["job_id"].isdigit())]
+    if bad:
+        module.fail_json(msg=f"These are not job ids: {', '.join(map(repr, bad))}. A job id is a number such as 12.")
+    request = Request(
+        jobs=[Watched.of(spec) for spec in specs],
+        user=module.params["user"] or pwd.getpwuid(os.geteuid()).pw_name,
+        hold=max(0.0, module.params["hold"]),
+        query=module.params["query"] and bool(specs),
+        confirm_after=max(0.0, module.params["confirm_after"]),
+        steps=module.params["steps"],
+        tail=min(100, max(0, module.params["tail"])),
+        nodes=module.params["nodes"],
+    )
+    module.exit_json(changed=False, **observe(request, World(run)))
+
+
+if __name__ == "__main__":
+    main()

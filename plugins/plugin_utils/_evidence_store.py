@@ -1,0 +1,84 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Writes and reads evidence on the controller. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import tempfile
+from typing import Any
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence, _evidence_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria import EVERYTHING
+
+MAX_BYTES = 64 << 20
+
+
+class UnusableEvidence(Exception):
+    """A saved document cannot be read or is none; the message says which and why."""
+
+
+def plain(value: Any) -> Any:
+    """Return `value` in JSON's own types: Ansible hands out subclasses that carry tags, YAML hands out dates."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__add__(value, 0)
+    if isinstance(value, float):
+        return float.__add__(value, 0.0)
+    if isinstance(value, dict):
+        return {str.__str__(key) if isinstance(key, str) else str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, (datetime.date, datetime.datetime)):
+        return value.isoformat()
+    return str(value)
+
+
+def nothing_collected(detail: str, problem: str = "not_collected") -> dict[str, Any]:
+    """Return an evidence document that says that there is none; every criterion over it is undetermined."""
+    blame = {"source": EVERYTHING, "path": "", "problem": problem, "detail": detail}
+    return {"schema": _evidence.SCHEMA, "logs": {}, "artifacts": {}, "files": {}, "problems": [blame]}
+
+
+def load(path: str) -> dict[str, Any]:
+    """Return saved evidence; raise UnusableEvidence."""
+    try:
+        with open(path, "rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise UnusableEvidence(f"{path}: larger than {MAX_BYTES} bytes")
+        document = _evidence_json.parse(content)
+    except OSError as exc:
+        raise UnusableEvidence(f"{path}: {exc.strerror or exc}") from exc
+    except _evidence_json.EvidenceProblem as exc:
+        raise UnusableEvidence(f"{path}: {exc}") from exc
+    if not isinstance(document, dict) or document.get("schema") != _evidence.SCHEMA:
+        raise UnusableEvidence(f"{path}: this is no evidence document of schema {_evidence.SCHEMA}")
+    for key, kind in (("logs", dict), ("artifacts", dict), ("files", dict), ("problems", list)):
+        if not isinstance(document.get(key), kind):
+            raise UnusableEvidence(f"{path}: {key} is missing or not what it should be")
+    return document
+
+
+def save(document: dict[str, Any], path: str) -> None:
+    """Write the document to `path` as a whole or not at all; raise OSError."""
+    folder = os.path.dirname(path)
+    os.makedirs(folder, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=folder)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            json.dump(_evidence_json.clean(document), stream, indent=1, sort_keys=True, allow_nan=False)
+            stream.write("\n")
+            stream.flush()
+            os.fchmod(stream.fileno(), 0o644)
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

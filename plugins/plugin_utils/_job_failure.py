@@ -1,0 +1,84 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What to say when a wait did not end in COMPLETED: what happened, where the logs are, what to type next. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import clean
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._progress import end_line, nodes_text, seconds
+
+_ADVICE = {
+    "OUT_OF_MEMORY": "ask for more memory (mem) or use less",
+    "TIMEOUT": "ask for more time, or find out what it waited for",
+    "NODE_FAIL": "look at the node: scontrol show node {node}; sinfo -R",
+    "BOOT_FAIL": "look at the node: scontrol show node {node}; sinfo -R",
+    "PREEMPTED": "submit it again, or in a partition or QOS that is not preempted",
+    "CANCELLED": "somebody cancelled it: sacct -j {job_id} --format=JobID,State%30",
+    "DEADLINE": "its deadline passed: give it more time, or submit it earlier",
+}
+
+
+def happened(job: Mapping[str, object], outcome: str, why: str, cancelled: bool) -> str:
+    """Return what became of one job, in a sentence."""
+    name = f"job {job['job_id']}" + (f" ({clean(job['name'], 60)})" if job["name"] else "")
+    ending = "; it was cancelled" if cancelled else ""
+    if outcome == "never_starts":
+        return f"{name} can never start: {clean(why, 600)}{ending}"
+    if outcome == "queue_timeout":
+        return f"{name} was not started: {clean(why, 600)}{ending}"
+    if outcome == "run_timeout":
+        return f"{name} did not end: {clean(why, 600)}{ending}"
+    if outcome != "ended" or job["state"] == "UNKNOWN":
+        return f"the state of {name} is not known: {clean(why or job['reason_text'], 600)}"
+    reason = clean(job["reason_text"], 200)
+    return end_line(job) + (f": {reason}" if reason else "")
+
+
+def next_commands(job: Mapping[str, object], outcome: str, remedy: str, cancelled: bool) -> list[str]:
+    """Return what to type or do next."""
+    job_id = str(job["job_id"])
+    advice = [clean(remedy, 400)] if remedy else []
+    nodes = job["nodes"] if isinstance(job["nodes"], list) else []
+    if outcome == "ended" and str(job["state"]) in _ADVICE:
+        advice.append(_ADVICE[str(job["state"])].format(job_id=job_id, node=nodes[0] if nodes else "<node>"))
+    if outcome == "ended":
+        for path in dict.fromkeys((str(job["stderr"]), str(job["stdout"]))):
+            if path:
+                advice.append(f"tail -n 50 {shlex.quote(path)}")
+    advice.append(f"scontrol show job {job_id} || sacct -j {job_id}")
+    if outcome in ("lost", "undetermined", "queue_timeout", "run_timeout", "never_starts") and not cancelled:
+        advice.append(f"scancel {job_id}")
+    return advice
+
+
+def message(jobs: list[Mapping[str, object]], outcomes: Mapping[str, Mapping[str, object]]) -> str:
+    """Return the task's failure message for the jobs that did not complete."""
+    bad = [job for job in jobs if job["state"] != "COMPLETED"]
+    parts = [] if len(jobs) == 1 else [f"{len(bad)} of {len(jobs)} jobs did not complete."]
+    for job in bad[:5]:
+        how = outcomes.get(str(job["job_id"]), {})
+        outcome, cancelled = str(how.get("outcome", "ended")), bool(how.get("cancelled"))
+        sentence = happened(job, outcome, str(how.get("why", "")), cancelled)
+        parts.append(sentence[0].upper() + sentence[1:] + ".")
+        tail = job["tail"] if isinstance(job["tail"], list) else []
+        if tail:
+            parts.append(f"Its output ended with: {' | '.join(clean(line, 160) for line in tail[-3:])}.")
+        parts.append("Next: " + "; ".join(next_commands(job, outcome, str(how.get("remedy", "")), cancelled)) + ".")
+    if len(bad) > 5:
+        parts.append("Also: " + ", ".join(f"{job['job_id']} {job['state']}" for job in bad[5:25]) + ".")
+    return " ".join(parts)
+
+
+def submitted_line(entry: Mapping[str, object]) -> str:
+    """Return the first line on a job."""
+    name = clean(entry["name"], 60)
+    if entry["attached"]:
+        return f"job {entry['job_id']} {name}: attached to (it is live with the same script and options)"
+    return f"job {entry['job_id']} {name}: submitted; to cancel it: scancel {entry['job_id']}"
+
+
+__all__ = ["happened", "message", "next_commands", "nodes_text", "seconds", "submitted_line"]

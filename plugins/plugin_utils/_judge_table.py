@@ -1,0 +1,69 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Prints judged criteria as a table that a person reads. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+
+_WIDTH = 118
+_INDENT = "               "
+
+
+def render(workload: str, verdict: str, judged: list[dict[str, Any]]) -> str:
+    """Return the table: one line for each criterion, and under each that is no pass why and what to do."""
+    width = max([2, *(len(entry["id"]) for entry in judged)])
+    lines = [f"{_plain(workload)}: {verdict.upper()}"]
+    for entry in judged:
+        unit = f" {_plain(entry['unit'])}" if entry.get("unit") else ""
+        value = "-" if entry["value"] is None else _value(entry["value"]) + unit
+        bound = _plain(entry["bound"]) + unit
+        head = f"{entry['verdict']:<14} {_plain(entry['id']):<{width}}  {_plain(entry['title'])}"
+        changed = f"  ({entry['bound_from']})" if entry["bound_from"] != "manifest" else ""
+        lines.append(f"{head}: {value}  [{bound}]{changed}")
+        if entry["verdict"] != "pass":
+            lines += _wrapped("why: ", entry["why"])
+            if entry.get("remedy"):
+                lines += _wrapped("do:  ", entry["remedy"])
+    return "\n".join(lines)
+
+
+def summary(workload: str, verdict: str, judged: list[dict[str, Any]]) -> str:
+    """Return one line: the verdict, and each gate that is no pass with its value against its bound."""
+    order = {"fail": 0, "undetermined": 1}
+    blamed = sorted(
+        (entry for entry in judged if entry["severity"] == "gate" and entry["verdict"] in order),
+        key=lambda entry: order[entry["verdict"]],
+    )
+    named = []
+    for entry in blamed[:5]:
+        against = f"{_value(entry['value'])} against {_plain(entry['bound'])}" if entry["value"] is not None else ""
+        detail = "; ".join(part for part in (against, _plain(entry["why"])) if part)
+        named.append(f"{entry['id']} {entry['verdict']} ({_plain(entry['title'])}: {detail})")
+    more = [f"and {len(blamed) - 5} more"] if len(blamed) > 5 else []
+    if not blamed and verdict != "pass":
+        named = ["no criterion was judged to pass"]
+    return f"{_plain(workload)}: {verdict}. " + ". ".join(named + more)
+
+
+def _value(value: Any) -> str:
+    return _plain(value) if isinstance(value, str) else _numbers.show(value)
+
+
+def _plain(text: Any) -> str:
+    return _numbers.printable(str(text))
+
+
+def _wrapped(label: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        label + _plain(text),
+        _WIDTH,
+        initial_indent=_INDENT,
+        subsequent_indent=_INDENT + " " * len(label),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

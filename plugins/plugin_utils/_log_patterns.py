@@ -1,0 +1,37 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads the log pattern sets that ship with the collection. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FOLDER = Path(__file__).resolve().parents[2] / "files" / "log_patterns"
+
+
+class PatternSetError(Exception):
+    """A pattern set cannot be read; the message names the file."""
+
+
+def load(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
+    """Return the sets of `folder` by name, with what a search needs of them; raise PatternSetError."""
+    sets = {}
+    for path in sorted(folder.glob("*.yml")):
+        try:
+            content = yaml.safe_load(path.read_text(encoding="utf-8"))
+            sets[content["name"]] = {
+                "patterns": [
+                    {"id": entry["id"], "regex": entry["regex"], "texts": entry["texts"], "remedy": entry["remedy"]}
+                    for entry in content["patterns"]
+                ],
+                "except": [{"regex": entry["regex"]} for entry in content["except"]],
+            }
+        except (OSError, yaml.YAMLError, KeyError, TypeError) as exc:
+            raise PatternSetError(f"{path}: {type(exc).__name__}: {exc}") from exc
+    if not sets:
+        raise PatternSetError(f"{folder}: no pattern set is there; is the collection installed whole?")
+    return sets

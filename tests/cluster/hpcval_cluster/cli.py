@@ -1,0 +1,191 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hpcval_cluster import gpus, host, images, nodes
+from hpcval_cluster.state import (
+    COMPUTE,
+    DEFAULT_RELEASE,
+    GPUS_PER_NODE,
+    HOSTS,
+    SHARE,
+    SUITES,
+    Cluster,
+    ClusterError,
+    cache_root,
+    check_name,
+)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One `up`, `down` or `build` at a time: they share images, networks and the cache."""
+    cache_root().mkdir(parents=True, exist_ok=True)
+    with (cache_root() / "cluster.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            host.say("waiting for another cluster command to end")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _known(name: str) -> Cluster:
+    cluster = Cluster.load(name)
+    if cluster is None:
+        raise ClusterError(f"there is no cluster {name}; bring it up with: cluster up --name {name}")
+    return cluster
+
+
+def _report(cluster: Cluster) -> str:
+    states = nodes.node_states(cluster)
+    listed = ", ".join(f"{machine} {states.get(machine, 'unknown')}" for machine in COMPUTE)
+    return "\n".join(
+        (
+            f"cluster:     {cluster.name}",
+            f"slurm:       {cluster.release}",
+            f"accounting:  {'slurmdbd' if cluster.accounting else 'none'}",
+            f"confinement: {cluster.confinement}",
+            f"nodes:       {listed}",
+            f"share:       {cluster.share} (on the nodes: {SHARE})",
+            f"ssh:         ssh -F {shlex.quote(str(cluster.ssh_config))} login",
+        )
+    )
+
+
+def _up(arguments: argparse.Namespace) -> int:
+    started = time.monotonic()
+    with _alone():
+        wanted = {"release": arguments.slurm, "accounting": arguments.accounting, "share_size": arguments.share_size}
+        cluster = nodes.up(arguments.name, {what: value for what, value in wanted.items() if value is not None})
+    print(_report(cluster))
+    host.say(f"cluster {cluster.name} is up after {time.monotonic() - started:.1f} s")
+    return 0
+
+
+def _down(arguments: argparse.Namespace) -> int:
+    with _alone():
+        if not host.has_podman():
+            print("nothing to remove: there is no podman on this machine")
+            return 0
+        if arguments.all:
+            removed = [what for name in nodes.names() for what in nodes.down(name)] + nodes.remove_builders()
+        else:
+            removed = nodes.down(arguments.name)
+    print("\n".join(f"removed {what}" for what in removed) or "nothing to remove")
+    return 0
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    cluster = _known(arguments.name)
+    alive = nodes.running(cluster)
+    print(_report(cluster))
+    if len(alive) < len(HOSTS):
+        print(f"not up:      {', '.join(machine for machine in HOSTS if machine not in alive)}")
+        return 1
+    return 0 if nodes.ready(cluster) else 1
+
+
+def _exec(arguments: argparse.Namespace) -> int:
+    cluster = _known(arguments.name)
+    home = "/root" if arguments.user == "root" else f"/home/{arguments.user}"
+    options = ["--interactive", f"--user={arguments.user}", f"--workdir={home}", f"--env=HOME={home}"]
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        options.append("--tty")
+    command = host.podman_command("exec", *options, cluster.container(arguments.host), *arguments.argv)
+    os.execvpe(command[0], command, host.podman_environment())
+    return 1
+
+
+def _gpu(arguments: argparse.Namespace) -> int:
+    cluster = _known(arguments.name)
+    path = f"/run/hpcval/gpu{arguments.index}.state"
+    changes = gpus.parse_changes(arguments.changes)
+    container = cluster.container(arguments.node)
+    text = host.podman("exec", container, "cat", path).stdout
+    if changes:
+        text = gpus.apply_changes(text, changes)
+        script = 'cat > "$1.new" && mv "$1.new" "$1"'
+        host.podman("exec", "--interactive", container, "sh", "-c", script, "sh", path, text_in=text)
+    print(text, end="")
+    return 0
+
+
+def _build(arguments: argparse.Namespace) -> int:
+    with _alone():
+        host.require_tools()
+        print(images.build(arguments.slurm or DEFAULT_RELEASE))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="cluster", description="A real multi-node Slurm cluster on this machine.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    named = argparse.ArgumentParser(add_help=False)
+    default = os.environ.get("HPC_VALIDATION_CLUSTER") or "local"
+    named.add_argument("--name", default=default, type=str, help="the cluster's name (default: %(default)s)")
+    release = argparse.ArgumentParser(add_help=False)
+    release.add_argument("--slurm", choices=sorted(SUITES), help=f"default: {DEFAULT_RELEASE}, or what is up already")
+
+    command = commands.add_parser("up", parents=[named, release], help="bring a cluster up, or find it up")
+    command.add_argument("--accounting", action=argparse.BooleanOptionalAction, help="slurmdbd and MariaDB (default)")
+    command.add_argument("--share-size", metavar="SIZE", help="a share in memory of this size (64M), which can be full")
+    command.set_defaults(run=_up)
+
+    command = commands.add_parser("down", parents=[named], help="remove containers, network and state; keep the cache")
+    command.add_argument("--all", action="store_true", help="every cluster of this machine")
+    command.set_defaults(run=_down)
+
+    command = commands.add_parser("status", parents=[named], help="what is up; exits non-zero where it is not")
+    command.set_defaults(run=_status)
+
+    command = commands.add_parser("exec", parents=[named], help="run a command in a node: exec HOST -- COMMAND …")
+    command.add_argument("--user", default="root", choices=("root", "admin"))
+    command.add_argument("host", choices=HOSTS)
+    command.set_defaults(run=_exec)
+
+    command = commands.add_parser("gpu", parents=[named], help="show or change a simulated GPU's state")
+    command.add_argument("node", choices=COMPUTE)
+    command.add_argument("index", type=int, choices=range(GPUS_PER_NODE))
+    command.add_argument("changes", nargs="*", metavar="key=value")
+    command.set_defaults(run=_gpu)
+
+    command = commands.add_parser("build", parents=[release], help="only build the image")
+    command.set_defaults(run=_build)
+    return parser
+
+
+def main() -> int:
+    """Run the command line; returns the exit status."""
+    words = sys.argv[1:]
+    split = words.index("--") if "--" in words else len(words)
+    arguments = _parser().parse_args(words[:split])
+    arguments.argv = words[split + 1 :]
+    # So that a killed command still removes what it half made.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        if bool(arguments.argv) != (arguments.run is _exec):
+            raise ClusterError("exec, and only exec, takes a command after `--`: cluster exec HOST -- COMMAND …")
+        if hasattr(arguments, "name"):
+            check_name(arguments.name)
+        host.require_root()
+        return int(arguments.run(arguments))
+    except ClusterError as error:
+        host.say(f"error: {error}")
+        return 1
+    except KeyboardInterrupt:
+        host.say("interrupted")
+        return 130

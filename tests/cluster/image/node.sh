@@ -1,0 +1,43 @@
+#!/bin/sh
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Runs inside the image made by packages.sh: the user, the certificates, the stand-in for NVIDIA's library.
+# /hpcval-recipe is the folder that holds this file, /hpcval-nvml the stand-in's sources.
+set -eu
+
+useradd --create-home --uid 1000 --shell /bin/bash admin
+install -d -o slurm -g slurm /var/spool/slurmctld /var/log/slurm
+install -d /var/spool/slurmd /run/sshd /mnt/beegfs /etc/slurm
+install -m 755 /hpcval-recipe/start-node.sh /hpcval-recipe/node-service.sh /usr/local/sbin/
+
+# update-ca-certificates wants one certificate a file.
+if [ -s /hpcval-ca.crt ]; then
+    awk '/BEGIN CERTIFICATE/ {n++; keep = 1}
+         keep {print > sprintf("/usr/local/share/ca-certificates/host-%04d.crt", n)}
+         /END CERTIFICATE/ {keep = 0}' /hpcval-ca.crt
+    update-ca-certificates > /dev/null 2>&1
+fi
+
+cat > /etc/ssh/sshd_config.d/hpcval.conf <<'CONF'
+PasswordAuthentication no
+UseDNS no
+PrintMotd no
+PrintLastLog no
+MaxStartups 100
+MaxSessions 100
+HostKey /etc/ssh/ssh_host_ed25519_key
+CONF
+
+cat > /etc/mysql/conf.d/hpcval.cnf <<'CONF'
+[mysqld]
+skip-networking
+innodb_flush_log_at_trx_commit = 0
+innodb_log_file_size = 16M
+innodb_buffer_pool_size = 64M
+innodb_lock_wait_timeout = 900
+loose_innodb_snapshot_isolation = OFF
+performance_schema = OFF
+CONF
+
+/hpcval-nvml/install.sh

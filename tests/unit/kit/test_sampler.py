@@ -1,0 +1,144 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The GPU sampler: what it reads, and that it never outlives its job."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import typing as t
+from pathlib import Path
+
+import pytest
+from kit import nvml, sampler
+from kit.job import Job
+
+from .fake_nvml import NVMLError_GpuIsLost, NVMLError_NotSupported, fake_pynvml, gpu
+
+JOB = Job("12", 1)
+
+
+def read(path: Path) -> list[dict[str, t.Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def sample_once(path: Path) -> list[dict[str, t.Any]]:
+    """Take one sample: the sampler is told to stop before it starts."""
+    stop = threading.Event()
+    stop.set()
+    sampler.sample(path, 1.0, JOB, lambda: True, stop)
+    return read(path)
+
+
+def test_a_row_holds_every_reading_in_its_unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml(gpu(0), gpu(1)))
+    first, second = sample_once(tmp_path / "gpu.jsonl")
+    assert (first["job_id"], first["attempt"]) == ("12", 1)
+    assert (first["uuid"], second["uuid"]) == ("GPU-0000", "GPU-0001")
+    assert first["util"] == 90 and first["power_w"] == 70.5 and first["sm_clock_mhz"] == 1500
+    assert first["throttle_reasons"] == ["gpu_idle", "hw_thermal_slowdown"]
+    assert {"node", "time", "pci", "mem_util", "memory_used", "memory_total", "temperature_c", "mem_clock_mhz"} <= first.keys()
+    assert "unsupported" not in first and "error" not in first
+
+
+def test_what_is_not_supported_is_null_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weak = gpu(0, power=NVMLError_NotSupported(), util=NVMLError_NotSupported())
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml(weak))
+    (row,) = sample_once(tmp_path / "gpu.jsonl")
+    assert (row["util"], row["mem_util"], row["power_w"], row["temperature_c"]) == (None, None, None, 40)
+    assert row["unsupported"] == {"util": "NotSupported", "power_w": "NotSupported"}
+
+
+def test_a_gpu_lost_while_sampling_says_so_and_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fallen = gpu(0, power=NVMLError_GpuIsLost())
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml(fallen, NVMLError_GpuIsLost(), gpu(2)))
+    rows = sample_once(tmp_path / "gpu.jsonl")
+    assert [row.get("error") for row in rows] == ["GpuIsLost", "GpuIsLost", None]
+
+
+def test_without_nvml_one_row_says_why_and_the_sampler_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvml, "WHEELS", tmp_path / "none")
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    sampler.sample(tmp_path / "gpu.jsonl", 1.0, JOB, lambda: True, threading.Event())
+    (row,) = read(tmp_path / "gpu.jsonl")
+    assert row["uuid"] is None and "nvidia-ml-py" in row["error"]
+
+
+def test_unknown_throttle_reasons_are_kept() -> None:
+    assert sampler.throttle_names(0x4 | 0x4000) == ["sw_power_cap", "0x4000"]
+    assert sampler.throttle_names(0) == []
+
+
+@pytest.fixture
+def environment(tmp_path: Path, root: Path) -> dict[str, str]:
+    """An environment in which ``import pynvml`` finds the stand-in."""
+    tests = str(Path(__file__).parent)
+    (tmp_path / "pynvml.py").write_text(
+        f"import sys\nsys.path.insert(0, {tests!r})\nfrom fake_nvml import fake_pynvml, gpu\n"
+        "globals().update(vars(fake_pynvml(gpu(0))))\n"
+    )
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": f"{root / 'files'}:{tmp_path}", "SLURM_JOB_ID": "12"}
+
+
+def wait_for_rows(path: Path, process: subprocess.Popen[t.Any], count: int) -> None:
+    """Return once ``path`` has that many rows; the process must be alive until then."""
+    for _ in range(200):
+        if path.exists() and len(path.read_bytes().splitlines()) >= count:
+            return
+        assert process.poll() is None
+        select.select([], [], [], 0.05)
+    raise AssertionError(f"{path} never had {count} rows")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_a_last_whole_row(tmp_path: Path, environment: dict[str, str], number: signal.Signals) -> None:
+    path = tmp_path / "gpu.jsonl"
+    command = [sys.executable, "-m", "kit", "sample", "--output", str(path), "--interval", "0.1"]
+    process = subprocess.Popen(command, env=environment)
+    wait_for_rows(path, process, 2)
+    process.send_signal(number)
+    assert process.wait(10) == 0
+    assert all(row["uuid"] == "GPU-0000" for row in read(path))
+    assert path.read_bytes().endswith(b"\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_it_ends_when_the_job_script_is_killed(tmp_path: Path, environment: dict[str, str], number: signal.Signals) -> None:
+    path = tmp_path / "gpu.jsonl"
+    script = '"$0" -m kit sample --output "$1" --interval 0.1 --parent $$ & echo $!; exec 1>&-; wait'
+    reading, writing = os.pipe()  # the sampler holds the writing end: its close is its end
+    parent = subprocess.Popen(
+        ["bash", "-c", script, sys.executable, str(path)], env=environment, stdout=subprocess.PIPE, pass_fds=[writing]
+    )
+    os.close(writing)
+    try:
+        wait_for_rows(path, parent, 2)
+        parent.send_signal(number)
+        parent.wait(10)
+        ended, _, _ = select.select([reading], [], [], 10)
+        assert ended, "the sampler outlived its parent"
+        assert os.read(reading, 1) == b""
+    finally:
+        os.close(reading)
+        if parent.stdout:
+            parent.stdout.close()
+
+
+def test_it_ends_at_once_when_its_parent_is_already_gone(tmp_path: Path, environment: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "kit", "sample", "--output", str(tmp_path / "gpu.jsonl"), "--parent", "1"]
+    done = subprocess.run(command, env=environment, timeout=20, check=False)
+    assert done.returncode == 0
+    assert len(read(tmp_path / "gpu.jsonl")) == 1
+
+
+@pytest.mark.parametrize("interval", ["0", "-1", "nan", "x"])
+def test_a_senseless_interval_is_refused(tmp_path: Path, environment: dict[str, str], interval: str) -> None:
+    command = [sys.executable, "-m", "kit", "sample", "--output", str(tmp_path / "gpu.jsonl"), f"--interval={interval}"]
+    assert subprocess.run(command, env=environment, stderr=subprocess.PIPE, check=False).returncode in (1, 2)
+    assert not (tmp_path / "gpu.jsonl").exists()

@@ -1,0 +1,125 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cleaning and reading of what Slurm's commands print."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_text as text
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("30:00", 1800),
+        ("1:00:00", 3600),
+        ("2-00:00:00", 172800),
+        ("00:00", 0),
+        ("UNLIMITED", None),
+        ("N/A", None),
+        ("", None),
+        ("1:2:3:4", None),
+        ("-5:00", None),
+    ],
+)
+def test_duration(printed: str, expected: int | None) -> None:
+    assert text.duration(printed) == expected
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("0", (0, 0)),
+        ("256", (1, 0)),
+        ("9", (0, 9)),
+        ("253", (0, 125)),
+        ("33280", (130, 0)),
+        ("0:9", (0, 9)),
+        ("130:0", (130, 0)),
+        ("", (None, None)),
+        ("70000", (None, None)),
+        ("x:1", (None, None)),
+        ("-1", (None, None)),
+    ],
+)
+def test_exit_codes_of_all_releases(printed: str, expected: tuple[int | None, int | None]) -> None:
+    assert text.wait_status(printed) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("compute[01-02]", ["compute01", "compute02"]),
+        ("n1", ["n1"]),
+        ("n[1-2,5],gpu-[001-002]x", ["n1", "n2", "n5", "gpu-001x", "gpu-002x"]),
+        ("r[1-2]n[1-2]", ["r1n1", "r1n2", "r2n1", "r2n2"]),
+        ("", []),
+        ("None assigned", []),
+        ("(null)", []),
+        ("n[1-", []),
+        ("n[2-1]", []),
+        ("n[1-999999999]", []),
+        ("n;rm", []),
+    ],
+)
+def test_node_lists(expression: str, expected: list[str]) -> None:
+    assert text.expand_nodes(expression) == expected
+
+
+@pytest.mark.parametrize(
+    ("gres", "expected"),
+    [
+        ("gpu:2", {"gpu": 2}),
+        ("gpu:h200:2(S:0-1),shard:4", {"gpu": 2, "shard": 4}),
+        ("gres/gpu:1", {"gpu": 1}),
+        ("gpu:a100:1,gpu:h100:3", {"gpu": 4}),
+        ("gpu", {"gpu": 1}),
+        ("(null)", {}),
+        ("", {}),
+        ("mem:4K", {"mem": 4096}),
+    ],
+)
+def test_gres(gres: str, expected: dict[str, int]) -> None:
+    assert text.gres_counts(gres) == expected
+
+
+@pytest.mark.parametrize(
+    ("tres", "expected"),
+    [
+        ("cpu=1,mem=100M,gres/gpu=2", 2),
+        ("cpu=1,gres/gpu:h200=2,gres/gpu=2", 2),
+        ("cpu=1,gres/gpu:h200=2", 2),
+        ("cpu=1,mem=100M", None),
+        ("", None),
+        ("gres/gpu=x", None),
+    ],
+)
+def test_allocated_gpus(tres: str, expected: int | None) -> None:
+    assert text.tres_count(tres) == expected
+
+
+def test_clean_strips_escapes_and_controls() -> None:
+    dirty = "a\x1b[31mred\x1b[0m\x1b]0;title\x07 \x00\x08b\r\nc\u202e"
+    assert text.clean(dirty) == "ared b c"
+    assert text.clean("x" * 500, 10) == "x" * 9 + "…"
+
+
+@given(st.text())
+def test_clean_is_always_one_printable_line(dirty: str) -> None:
+    line = text.clean(dirty)
+    assert "\n" not in line
+    assert "\x1b" not in line
+    assert all(ord(char) >= 32 and not 0x7F <= ord(char) <= 0x9F for char in line)
+
+
+@given(st.text(alphabet="n[]0123456789,-ab;", max_size=60))
+def test_node_lists_never_raise(expression: str) -> None:
+    assert all(name and "[" not in name and ";" not in name for name in text.expand_nodes(expression))
+
+
+def test_free_text_cannot_set_a_key() -> None:
+    line = "NodeName=n1 State=DOWN Reason=fan State=IDLE [root@2026]"
+    assert text.key_values(line)["State"] == "DOWN"
