@@ -76,10 +76,12 @@ class ActionModule(ActionBase):
         verdict = _run.finish(folder)
         lines = _summary.summary(verdict, folder)
         colour = {"pass": "green", "fail": "red", "undetermined": "yellow"}[verdict["verdict"]]
+        if self._task.check_mode:
+            lines.insert(0, "CHECK MODE: nothing was submitted and nothing judged; what follows is no verdict")
         Display().display("\n" + "\n".join(lines) + "\n", color=colour)
         return {
             "changed": False,
-            "failed": verdict["verdict"] != "pass",
+            "failed": verdict["verdict"] != "pass" and not self._task.check_mode,
             "msg": f"{verdict['verdict']}: {verdict['why']}",
             "verdict": verdict["verdict"],
             "folder": str(folder),

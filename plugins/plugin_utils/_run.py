@@ -23,7 +23,7 @@ import typing as t
 from pathlib import Path
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria import overall
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _schema
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json, write_atomic, write_json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._junit import junit_xml
 
@@ -118,7 +118,7 @@ def _write(folder: Path, verdict: Json) -> None:
 def _assemble(folder: Path, finished: float | None) -> Json:
     plan = read_json(folder / "plan.json")
     workloads = [_workload(folder, manifest, finished) for manifest in plan["workloads"]]
-    findings = _findings(folder)
+    findings = _recorded_findings(folder)
     cluster = _cluster(folder, findings)
     if finished is None:
         verdict, why = "undetermined", NOT_FINISHED
@@ -155,11 +155,13 @@ def _workload(folder: Path, manifest: Json, finished: float | None) -> Json:
     }
     try:
         recorded = read_json(path)
+        for criterion in recorded["criteria"]:
+            _schema.require("judged", criterion, str(path))
     except FileNotFoundError:
         why = NOT_FINISHED if finished is None else "not_run: an earlier step failed, see the findings"
         return {**blank, "verdict": "undetermined", "why": why}
-    except (OSError, ValueError) as exc:
-        return {**blank, "verdict": "undetermined", "why": f"{path} cannot be read back: {exc}"}
+    except (OSError, ValueError, TypeError, KeyError, _schema.SchemaError) as exc:
+        return {**blank, "verdict": "undetermined", "why": f"{path} cannot be read back: {exc!r}"}
     criteria = recorded["criteria"]
     judged = overall(criteria)
     odd = [c for c in criteria if c["verdict"] == judged and c["severity"] == "gate"] if judged != "pass" else []
@@ -174,13 +176,13 @@ def _workload(folder: Path, manifest: Json, finished: float | None) -> Json:
     }
 
 
-def _findings(folder: Path) -> list[Json]:
+def _recorded_findings(folder: Path) -> list[Json]:
     findings: list[Json] = []
     for path in sorted((folder / "findings").glob("*.json")):
         try:
             findings += read_json(path)
         except (OSError, ValueError) as exc:
-            findings.append(step_failed("report", "a record of this run cannot be read back", str(exc), {"path": str(path)}))
+            findings.append(_findings.step_failed("report", "A record of this run is read back", str(exc), {"path": str(path)}))
     return findings
 
 
@@ -191,24 +193,8 @@ def _cluster(folder: Path, findings: list[Json]) -> Json | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as exc:
-        findings.append(step_failed("report", "the cluster's facts cannot be read back", str(exc), {"path": str(path)}))
+        findings.append(_findings.step_failed("report", "The cluster's facts are read back", str(exc), {"path": str(path)}))
         return None
-
-
-def step_failed(step: str, title: str, why: str, where: Json, remedy: str | None = None) -> Json:
-    """The finding for a step of ours that could not be carried out: undetermined, since nothing was measured."""
-    return {
-        "id": f"step.{step}",
-        "title": title,
-        "verdict": "undetermined",
-        "value": None,
-        "bound": "completes",
-        "unit": None,
-        "source": step,
-        "why": why,
-        "remedy": remedy,
-        "where": {"step": step, **where},
-    }
 
 
 def _why(verdict: str, workloads: list[Json], findings: list[Json]) -> str:

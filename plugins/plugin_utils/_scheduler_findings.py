@@ -6,26 +6,30 @@
 from __future__ import annotations
 
 import typing as t
+from functools import partial
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings
 
 Json = dict[str, t.Any]
 # Base states in which Slurm starts jobs, now or when the node is free again.
-USABLE = {"idle", "allocated", "mixed", "completing"}
-UNUSABLE_FLAGS = {"drain", "draining", "drained", "fail", "failing", "maintenance", "maint", "not_responding", "invalid_reg", "powered_down"}
+USABLE = {"idle", "allocated", "mixed"}
+UNUSABLE_FLAGS = {"drain", "fail", "maintenance", "not_responding", "invalid_reg", "powered_down", "powering_down"}
+
+finding = partial(_findings.finding, source="slurm_cluster_info")
 
 
-def _finding(identity: str, title: str, verdict: str, value: t.Any, bound: str, why: str, remedy: str | None, where: Json) -> Json:
-    return {
-        "id": identity,
-        "title": title,
-        "verdict": verdict,
-        "value": value,
-        "bound": bound,
-        "unit": None,
-        "source": "slurm_cluster_info",
-        "why": why,
-        "remedy": remedy,
-        "where": where,
-    }
+def findings(info: Json, workloads: list[Json], slurm: Json, accelerator: str) -> list[Json]:
+    """The findings for `info` (slurm_cluster_info), the selected manifests and `hpc_validation_slurm`."""
+    found = [_answers(info)]
+    name = slurm.get("partition")
+    partitions = info.get("partitions") or []
+    chosen = [p for p in partitions if (p["name"] == name if name else p.get("default"))]
+    found.append(_partition(name, chosen, partitions))
+    if not chosen:
+        return found
+    nodes = _in_scope(info, chosen[0]["name"], slurm)
+    found += [_left_out(node) for node in nodes if not usable(node)]
+    return found + [_eligible(workload, nodes, chosen[0]["name"], accelerator) for workload in workloads]
 
 
 def usable(node: Json) -> bool:
@@ -39,83 +43,99 @@ def _in_words(node: Json) -> str:
     return f"{node['name']} is {words}" + (f" ({node['reason']})" if node.get("reason") else "")
 
 
-def _listed(names: str) -> list[str] | None:
-    """Plain comma-separated names; None for a bracket expression, which only Slurm expands."""
-    return None if "[" in names else [name.strip() for name in names.split(",") if name.strip()]
+def _in_scope(info: Json, partition: str, slurm: Json) -> list[Json]:
+    def listed(key: str) -> list[str]:
+        """Plain comma-separated names; a bracket expression is Slurm's to expand and narrows nothing here."""
+        names = slurm.get(key) or ""
+        return [] if "[" in names else [name.strip() for name in names.split(",") if name.strip()]
 
-
-def findings(info: Json, workloads: list[Json], slurm: Json, accelerator: str) -> list[Json]:
-    """The findings for `info` (slurm_cluster_info), selected manifests and `hpc_validation_slurm`."""
-    found = [_answers(info)]
-    name = slurm.get("partition")
-    partitions = info.get("partitions") or []
-    chosen = [p for p in partitions if (p["name"] == name if name else p.get("default"))]
-    found.append(_partition(name, chosen, partitions))
-    if not chosen:
-        return found
-    partition = chosen[0]
-    exclude, nodelist = _listed(slurm.get("exclude") or ""), _listed(slurm.get("nodelist") or "")
-    nodes = [n for n in info.get("nodes") or [] if partition["name"] in (n.get("partitions") or [])]
-    nodes = [n for n in nodes if n["name"] not in (exclude or []) and (not nodelist or n["name"] in nodelist)]
-    for node in nodes:
-        if not usable(node):
-            found.append(
-                _finding(
-                    "scheduler.node", "The node can start jobs", "recorded", node.get("state"), "idle, mixed or allocated",
-                    f"{_in_words(node)}: it was left out", f"scontrol show node {node['name']}", {"node": node["name"]},
-                )
-            )
-    return found + [_eligible(workload, nodes, partition, accelerator) for workload in workloads]
+    exclude, nodelist = listed("exclude"), listed("nodelist")
+    nodes = [node for node in info.get("nodes") or [] if partition in (node.get("partitions") or [])]
+    return [n for n in nodes if n["name"] not in exclude and (not nodelist or n["name"] in nodelist)]
 
 
 def _answers(info: Json) -> Json:
-    up = [c["host"] for c in info.get("controllers") or [] if c.get("up") is True]
+    up = [controller["host"] for controller in info.get("controllers") or [] if controller.get("up") is True]
     problems = "; ".join(str(problem) for problem in info.get("problems") or [])
-    return _finding(
-        "scheduler.answers", "slurmctld answers", "pass" if up and not problems else "undetermined", up, "one controller is up",
-        f"{', '.join(up) or 'no controller'} answered" + (f"; {problems}" if problems else ""),
-        None if up and not problems else "On the login node: scontrol ping; on the controller: systemctl status slurmctld", {},
+    healthy = bool(up) and not problems
+    return finding(
+        "scheduler.answers",
+        "slurmctld answers",
+        "pass" if healthy else "undetermined",
+        value=up,
+        bound="one controller is up",
+        why=f"{', '.join(up) or 'no controller'} answered" + (f"; {problems}" if problems else ""),
+        remedy=None if healthy else "On the login node: scontrol ping; on the controller: systemctl status slurmctld",
     )
 
 
 def _partition(name: str | None, chosen: list[Json], partitions: list[Json]) -> Json:
-    known = ", ".join(p["name"] for p in partitions) or "none"
+    title = "The partition exists and is up"
     wanted = f"partition {name}" if name else "a default partition"
     if not chosen:
-        return _finding(
-            "scheduler.partition", "The partition exists and is up", "fail", None, wanted, f"{wanted} does not exist; known are {known}",
-            "Set hpc_validation_slurm.partition to one of them (sinfo)", {},
+        known = ", ".join(partition["name"] for partition in partitions) or "none"
+        return finding(
+            "scheduler.partition",
+            title,
+            "fail",
+            value=None,
+            bound=wanted,
+            why=f"{wanted} does not exist; known are {known}",
+            remedy="Set hpc_validation_slurm.partition to one of them (sinfo)",
         )
-    up = str(chosen[0].get("state")).upper() == "UP"
-    return _finding(
-        "scheduler.partition", "The partition exists and is up", "pass" if up else "undetermined", chosen[0].get("state"), "UP",
-        f"partition {chosen[0]['name']} is {chosen[0].get('state')}",
-        None if up else f"scontrol update PartitionName={chosen[0]['name']} State=UP, or choose another partition", {},
+    state = chosen[0].get("state")
+    up = str(state).lower() == "up"
+    return finding(
+        "scheduler.partition",
+        title,
+        "pass" if up else "undetermined",
+        value=state,
+        bound="up",
+        why=f"partition {chosen[0]['name']} is {state}",
+        remedy=None if up else f"scontrol update PartitionName={chosen[0]['name']} State=UP, or choose another partition",
     )
 
 
-def _eligible(workload: Json, nodes: list[Json], partition: Json, accelerator: str) -> Json:
+def _left_out(node: Json) -> Json:
+    return finding(
+        "scheduler.node",
+        "The node can start jobs",
+        "recorded",
+        value=node.get("state"),
+        bound="idle, mixed or allocated",
+        why=f"{_in_words(node)}: it was left out",
+        remedy=f"scontrol show node {node['name']}",
+        where={"node": node["name"]},
+    )
+
+
+def _eligible(workload: Json, nodes: list[Json], partition: str, accelerator: str) -> Json:
     resources = workload["resources"]
     gpus = 0 if accelerator == "cpu" else int(resources.get("gres", "gpu:0").split(":")[1])
-    title = f"{resources['nodes']} node(s) with {gpus} GPU(s) each can start {workload['id']}"
     fitting = [node for node in nodes if (node.get("gres") or {}).get("gpu", 0) >= gpus]
     ready = [node for node in fitting if usable(node)]
-    where = {"workload": workload["id"]}
-    bound = f"at least {resources['nodes']} node(s)"
-    value = [node["name"] for node in ready]
+    judged = partial(
+        finding,
+        title=f"{resources['nodes']} node(s) with {gpus} GPU(s) each can start {workload['id']}",
+        value=[node["name"] for node in ready],
+        bound=f"at least {resources['nodes']} node(s)",
+        where={"workload": workload["id"]},
+    )
     if len(fitting) < resources["nodes"]:
         most = max([(node.get("gres") or {}).get("gpu", 0) for node in nodes], default=0)
-        return _finding(
-            "scheduler.gres", title, "fail", value, bound,
-            f"{len(fitting)} of {len(nodes)} nodes of partition {partition['name']} define gpu:{gpus}; the most a node has is gpu:{most}",
-            "Compare Gres= in slurm.conf and gres.conf with the GPUs of the nodes (scontrol show node; nvidia-smi -L)", where,
+        return judged(
+            "scheduler.gres",
+            verdict="fail",
+            why=f"{len(fitting)} of {len(nodes)} nodes of partition {partition} define gpu:{gpus}; "
+            f"the most a node has is gpu:{most}",
+            remedy="Compare Gres= in slurm.conf and gres.conf with the GPUs of the nodes (scontrol show node; nvidia-smi -L)",
         )
     if len(ready) < resources["nodes"]:
-        return _finding(
-            "scheduler.nodes", title, "undetermined", value, bound,
-            f"{len(ready)} of {len(fitting)} nodes can start jobs: " + "; ".join(_in_words(n) for n in fitting if not usable(n)),
-            "Repair and resume them: scontrol update NodeName=… State=RESUME", where,
+        return judged(
+            "scheduler.nodes",
+            verdict="undetermined",
+            why=f"{len(ready)} of {len(fitting)} nodes can start jobs: "
+            + "; ".join(_in_words(node) for node in fitting if not usable(node)),
+            remedy="Repair and resume them: scontrol update NodeName=… State=RESUME",
         )
-    return _finding(
-        "scheduler.nodes", title, "pass", value, bound, f"{len(ready)} of {len(fitting)} nodes can start jobs", None, where
-    )
+    return judged("scheduler.nodes", verdict="pass", why=f"{len(ready)} of {len(fitting)} nodes can start jobs")

@@ -6,78 +6,52 @@
 from __future__ import annotations
 
 import typing as t
+from collections import Counter
 from pathlib import Path
 
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _judge_table
+
 Json = dict[str, t.Any]
-WORDS = {"pass": "PASS", "fail": "FAIL", "undetermined": "UNDETERMINED"}
-
-
-def _value(judged: Json) -> str:
-    unit = f" {judged['unit']}" if judged["unit"] else ""
-    value = judged["value"]
-    if isinstance(value, float):
-        value = f"{value:.6g}"
-    return f"value {value}{unit}, bound {judged['bound']}{unit}"
-
-
-def _where(finding: Json) -> str:
-    return ", ".join(f"{key} {value}" for key, value in finding.get("where", {}).items() if key != "step")
-
-
-def _odd(judged: Json, prefix: str = "") -> list[str]:
-    place = _where(judged)
-    lines = [f"  {judged['verdict']:<13} {prefix}{judged['id']}  {judged['title']}{f' ({place})' if place else ''}"]
-    lines.append(f"                {_value(judged)}")
-    lines.append(f"                why: {judged['why']}")
-    if judged["remedy"]:
-        lines.append(f"                do:  {judged['remedy']}")
-    return lines
-
-
-def _coverage(coverage: Json) -> str:
-    parts = []
-    for kind in ("nodes", "gpus"):
-        exercised, scope = coverage[kind]["exercised"], coverage[kind]["in_scope"]
-        name = "GPUs" if kind == "gpus" else kind
-        text = f"{len(exercised)} of {'an unknown number of' if scope is None else scope} {name}"
-        parts.append(text + (f" ({', '.join(exercised)})" if exercised and kind == "nodes" else ""))
-    return ", ".join(parts)
-
-
-def _next_command(verdict: Json, folder: Path) -> str:
-    if verdict["verdict"] == "pass":
-        return f"less {folder}/verdict.json"
-    jobs = [w["job"] for w in verdict["workloads"] if w["job"] and w["verdict"] != "pass" and w["job"].get("stderr")]
-    if jobs:
-        return f"tail -n 50 {jobs[0]['stderr']}    (on the login node)"
-    return f"less {folder}/verdict.json"
 
 
 def summary(verdict: Json, folder: Path) -> list[str]:
-    """Lines for a person, at most some 20 for a pass and four for each thing that is not one."""
-    lines = [f"VERDICT: {WORDS[verdict['verdict']]}  {verdict['title']}"]
+    """Lines for a person: what is not a pass in full, the rest in numbers (`metrics_assert` has shown its values)."""
+    lines = [f"VERDICT: {verdict['verdict'].upper()}  {verdict['title']}"]
     if verdict["accelerator"] != "cuda":
         lines.append(f"  on {verdict['accelerator']} hardware: says nothing about real GPUs")
     lines.append(f"  coverage: {_coverage(verdict['coverage'])}")
     lines += [f"  left out: {left['name']} ({left['why']})" for left in verdict["coverage"]["left_out"]]
     for workload in verdict["workloads"]:
         job = f", job {workload['job']['job_id']} on {','.join(workload['job']['nodes'])}" if workload["job"] else ""
-        lines.append(f"{workload['id']} {WORDS[workload['verdict']]}  {workload['title']}{job}")
-        for name, source in sorted(workload["data"].items()):
-            lines.append(f"  data {name}: {source}")
-        if not workload["criteria"]:
-            lines.append(f"  {workload['why']}")
-        for judged in workload["criteria"]:
-            if judged["verdict"] in ("fail", "undetermined", "waived"):
-                lines += _odd(judged, f"{workload['id']} ")
-            else:
-                lines.append(f"  {judged['verdict']:<13} {judged['id']}  {judged['title']}: {_value(judged)}")
-    for finding in verdict["findings"]:
-        if finding["verdict"] in ("fail", "undetermined", "waived"):
-            lines += _odd(finding)
-    passed = sum(finding["verdict"] == "pass" for finding in verdict["findings"])
+        lines.append(f"{workload['id']}: {workload['verdict'].upper()}  {workload['title']}{job}")
+        lines += [f"  data {name}: {source}" for name, source in sorted(workload["data"].items())]
+        lines += _judged("criteria", workload["criteria"]) if workload["criteria"] else [f"  {workload['why']}"]
     if verdict["findings"]:
-        lines.append(f"preflight and steps: {passed} of {len(verdict['findings'])} findings pass")
+        lines.append("steps and preflight:")
+        lines += _judged("findings", verdict["findings"])
     lines.append(f"evidence: {folder}")
     lines.append(f"next:     {_next_command(verdict, folder)}")
     return lines
+
+
+def _judged(kind: str, judged: list[Json]) -> list[str]:
+    counts = Counter(entry["verdict"] for entry in judged)
+    lines = [f"  {len(judged)} {kind}: " + ", ".join(f"{count} {word}" for word, count in counts.most_common())]
+    odd = [entry for entry in judged if entry["verdict"] in ("fail", "undetermined", "waived", "recorded")]
+    return lines + ["  " + line for line in _judge_table.render("", "", odd).splitlines()[1:]]
+
+
+def _coverage(coverage: Json) -> str:
+    parts = []
+    for kind, name in (("nodes", "nodes"), ("gpus", "GPUs")):
+        exercised, scope = coverage[kind]["exercised"], coverage[kind]["in_scope"]
+        names = f" ({', '.join(exercised)})" if exercised and kind == "nodes" else ""
+        parts.append(f"{len(exercised)} of {'an unknown number of' if scope is None else scope} {name}{names}")
+    return ", ".join(parts)
+
+
+def _next_command(verdict: Json, folder: Path) -> str:
+    for workload in verdict["workloads"]:
+        if workload["verdict"] != "pass" and workload["job"] and workload["job"]["stderr"]:
+            return f"tail -n 50 {workload['job']['stderr']}    (on the login node)"
+    return f"less {folder}/verdict.json"

@@ -4,7 +4,7 @@ import json
 from xml.etree import ElementTree
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _run, _schema, _summary
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _run, _schema, _summary
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import RunError
 
 
@@ -24,7 +24,8 @@ def workload(example):
 
 
 def finding(verdict):
-    return {**_run.step_failed("stage", "Install the environment", "No space left on device", {"host": "login"}), "verdict": verdict}
+    failed = _findings.step_failed("stage", "Install the environment", "No space left on device", {"host": "login"})
+    return {**failed, "verdict": verdict}
 
 
 def on_disk(folder):
@@ -164,7 +165,7 @@ def test_the_screen_names_what_failed_with_value_bound_and_remedy(folder, worklo
     workload["criteria"].append(odd)
     _run.record(folder, "workload", workload)
     text = "\n".join(_summary.summary(_run.finish(folder), folder))
-    for expected in ("VERDICT: FAIL", "S0-13", "value 0.5, bound > 0.95", "do:  look at the loss", str(folder), "next:"):
+    for expected in ("VERDICT: FAIL", "S0-13", "0.5  [> 0.95]", "do:  look at the loss", str(folder), "next:"):
         assert expected in text
 
 
