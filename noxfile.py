@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import nox
 
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "types", "unit", "artifact", "integration"]
 
-SHELL = ["tests/setup-controller", ".ci/run"]
+SHELL = ["tests/setup-controller", ".ci/run", *map(str, Path("tests/cluster").rglob("*.sh"))]
 
 
 @nox.session

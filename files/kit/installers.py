@@ -84,7 +84,7 @@ def _install_with_uv(uv: str, building: Path, lock: Path, python: str, source: S
     where = _index_options(source, "--default-index", "--index")
     if source.wheelhouse:
         where = ["--offline", *where]
-    run([uv, "venv", "--no-project", "--python", python, str(building)], environment)
+    run([uv, "venv", "--no-project", "--relocatable", "--python", python, str(building)], environment)
     install = [uv, "pip", "install", "--python", str(building / "bin" / "python")]
     run([*install, "--require-hashes", "--only-binary", ":all:", *where, "--requirement", str(lock)], environment)
     return run([uv, "--version"], environment).split("(")[0].strip()

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
 import os
 import platform
-import urllib.error
 import urllib.parse
 import urllib.request
 from html.parser import HTMLParser
@@ -147,7 +147,7 @@ def _from_indexes(project: str, wheel: dict[str, str], indexes: Sequence[str]) -
                 continue
             with _open(link) as answer:
                 return bytes(answer.read())
-        except (OSError, ValueError, KeyError, urllib.error.URLError) as error:
+        except (OSError, ValueError, LookupError, TypeError, http.client.HTTPException) as error:
             problems.append(f"{_shown(index)}: {error}")
     raise KitError(
         f"cannot fetch {wheel['filename']}: {'; '.join(problems)}. Check --index-url and the proxy, or give --wheelhouse"

@@ -13,7 +13,7 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleE
 from ansible.plugins.action import ActionBase
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import Request, check
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_log import MalformedPatterns, compile_sets
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_log import PatternsError, compile_sets
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._metrics_assert_spec import (
     CONTROLLER_ONLY,
     MUTUALLY_EXCLUSIVE,
@@ -69,7 +69,7 @@ class ActionModule(ActionBase):
         try:
             sets = {**_log_patterns.load(), **extra}
             compile_sets(sets)
-        except (_log_patterns.PatternSetError, MalformedPatterns) as exc:
+        except (_log_patterns.PatternSetError, PatternsError) as exc:
             raise AnsibleActionFail(f"log patterns: {exc}") from exc
         return sets
 
@@ -105,7 +105,7 @@ class ActionModule(ActionBase):
     def _saved(self, path: str) -> dict[str, Any]:
         try:
             return _evidence_store.load(path)
-        except _evidence_store.UnusableEvidence as exc:
+        except _evidence_store.EvidenceStoreError as exc:
             return _evidence_store.nothing_collected(str(exc))
 
     def _collected(
@@ -125,8 +125,8 @@ class ActionModule(ActionBase):
             return _evidence_store.nothing_collected(f"the host could not read the evidence: {exc}")
         document = _evidence_store.plain(answer.get("document"))
         if answer.get("failed") or answer.get("unreachable") or not isinstance(document, dict):
-            told = " ".join(str(answer[key]) for key in ("msg", "module_stderr") if answer.get(key)) or "it gave no answer"
-            return _evidence_store.nothing_collected(f"the host could not read the evidence: {told}")
+            told = " ".join(str(answer[key]) for key in ("msg", "module_stderr") if answer.get(key))
+            return _evidence_store.nothing_collected(f"the host could not read the evidence: {told or 'no answer'}")
         return document
 
     def _add_baseline(self, document: dict[str, Any], path: str | None) -> None:
@@ -134,7 +134,7 @@ class ActionModule(ActionBase):
             return
         try:
             baseline = _evidence_store.load(os.path.abspath(os.path.expanduser(path)))
-        except _evidence_store.UnusableEvidence as exc:
+        except _evidence_store.EvidenceStoreError as exc:
             blame = {"source": "baseline", "path": path, "problem": "unreadable", "detail": str(exc)}
             document["problems"].append(blame)
             return

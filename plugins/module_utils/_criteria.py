@@ -19,7 +19,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_spe
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tests import (
     Needs,
     Outcome,
-    Undetermined,
+    UndeterminedError,
     bound_text,
     judge_value,
     minimum_bytes,
@@ -122,9 +122,9 @@ class _One:
                 return "not_applicable", None, reason
             self._require_collected()
             outcome = self._outcome()
-        except Undetermined as exc:
+        except UndeterminedError as exc:
             return "undetermined", self._value, str(exc)
-        except Exception as exc:  # noqa: BLE001 - whatever else goes wrong in judging must not let a criterion pass
+        except Exception as exc:  # whatever else goes wrong in judging must not let a criterion pass
             return (
                 "undetermined",
                 self._value,
@@ -139,7 +139,7 @@ class _One:
         context = self._evidence.get("context")
         for key, allowed in applies.items():
             if not isinstance(context, dict) or context.get(key) is None:
-                raise Undetermined(f"whether it applies depends on {key}, which the inventory does not say")
+                raise UndeterminedError(f"whether it applies depends on {key}, which the inventory does not say")
             if not any(_is(context[key], value) for value in allowed):
                 wanted = " or ".join(_numbers.show(value) for value in allowed)
                 return f"it applies where {key} is {wanted}; here it is {_numbers.show(context[key])}"
@@ -164,7 +164,7 @@ class _One:
         test = self._criterion.test
         try:
             value = self._find("query")
-        except _FieldMissing as exc:
+        except _FieldMissingError as exc:
             if test != "present":
                 raise
             # The document was read whole and is this job's: that it lacks the field is an answer, not a doubt.
@@ -179,7 +179,7 @@ class _One:
         elif isinstance(elements, dict):
             named = [(str(name), element) for name, element in elements.items()]
         else:
-            raise Undetermined(f"{each['over']} is {_numbers.describe(elements)}, not a list or an object")
+            raise UndeterminedError(f"{each['over']} is {_numbers.describe(elements)}, not a list or an object")
         self._require_count(each, len(named))
         test = next(name for name in each if name not in ("over", "query", "count"))
         values: dict[str, Any] = {}
@@ -193,14 +193,14 @@ class _One:
                 values[label] = outcome.value
                 if not outcome.met:
                     failed.append(f"{label}: {outcome.why}")
-            except (query.Unanswered, Undetermined) as exc:
+            except (query.UnansweredError, UndeterminedError) as exc:
                 values[label] = None
                 doubts.append(f"{label}: {exc}")
         if failed:
             return Outcome(False, values, "; ".join((failed + doubts)[:5]))
         if doubts:
             self._value = values
-            raise Undetermined("; ".join(doubts[:5]))
+            raise UndeterminedError("; ".join(doubts[:5]))
         return Outcome(True, values, f"all {len(named)} are {bound_text(test, each[test])}")
 
     def _require_count(self, each: dict[str, Any], found: int) -> None:
@@ -208,9 +208,9 @@ class _One:
         if isinstance(wanted, str):
             wanted = self._find("each.count")
         if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 1:
-            raise Undetermined(f"how many there must be ({each['count']}) is {_numbers.describe(wanted)}")
+            raise UndeterminedError(f"how many there must be ({each['count']}) is {_numbers.describe(wanted)}")
         if found < wanted:
-            raise Undetermined(f"{each['over']} has {found} and there must be {wanted}")
+            raise UndeterminedError(f"{each['over']} has {found} and there must be {wanted}")
 
     def _judge_log(self, data: dict[str, Any]) -> Outcome:
         test = self._criterion.test
@@ -225,7 +225,7 @@ class _One:
                 if doubt is not None:
                     doubts.append(doubt)
                 count, found = _hits(document, log, name)
-            except Undetermined as exc:
+            except UndeterminedError as exc:
                 doubts.append(str(exc))
                 continue
             total += count
@@ -236,7 +236,7 @@ class _One:
             self._remedy = next((hit["remedy"] for hit in hits if hit.get("remedy")), None) or self._remedy
             return Outcome(False, total, quoted)
         if doubts:
-            raise Undetermined("; ".join(doubts))
+            raise UndeterminedError("; ".join(doubts))
         if test == "absent":
             return Outcome(True, 0, f"none in {' and '.join(data['log'])}, read to the job's end marker")
         return Outcome(total > 0, total, quoted if total else f"none in {' and '.join(data['log'])}")
@@ -246,11 +246,11 @@ class _One:
         logs = self._evidence.get("logs")
         document = logs.get(log) if isinstance(logs, dict) else None
         if not isinstance(document, dict):
-            raise Undetermined(f"the log {log} is not in the evidence")
+            raise UndeterminedError(f"the log {log} is not in the evidence")
         job = self._job()
         end = document.get("end")
         if isinstance(end, dict) and not _same_run(end, job):
-            raise Undetermined(
+            raise UndeterminedError(
                 f"{log} is of job {_numbers.show(end.get('job_id'))} attempt {_numbers.show(end.get('attempt'))}"
             )
         return document
@@ -270,7 +270,7 @@ class _One:
     def _job(self) -> dict[str, Any]:
         job = self._evidence.get("job")
         if not isinstance(job, dict):
-            raise Undetermined("the evidence does not say which job it is of")
+            raise UndeterminedError("the evidence does not say which job it is of")
         return job
 
     def _judge_artifact(self, data: dict[str, Any]) -> Outcome:
@@ -282,7 +282,7 @@ class _One:
         artifacts = self._evidence.get("artifacts")
         artifact = artifacts.get(name) if isinstance(artifacts, dict) else None
         if not isinstance(artifact, dict) or not _is_integer(artifact.get("size")):
-            raise Undetermined(f"the artifact {_numbers.printable(name)} is not in the evidence")
+            raise UndeterminedError(f"the artifact {_numbers.printable(name)} is not in the evidence")
         least = minimum_bytes(data["exists"])
         size = artifact["size"]
         met = size >= least
@@ -296,7 +296,7 @@ class _One:
         if problem is not None and not (absent_is_an_answer and problem.get("problem") == "missing"):
             raise self._undetermined_by(problem)
 
-    def _undetermined_by(self, problem: dict[str, Any]) -> Undetermined:
+    def _undetermined_by(self, problem: dict[str, Any]) -> UndeterminedError:
         kind = str(problem.get("problem"))
         self._remedy = _REMEDIES.get(kind, self._remedy)
         source = problem.get("source")
@@ -305,10 +305,10 @@ class _One:
             kind.replace("_", " "),
             str(problem.get("detail", "")),
         ]
-        return Undetermined(_numbers.printable(": ".join(part for part in parts if part)))
+        return UndeterminedError(_numbers.printable(": ".join(part for part in parts if part)))
 
     def _find(self, key: str) -> Any:
-        """Evaluate one of the criterion's queries over the evidence; raise Undetermined."""
+        """Evaluate one of the criterion's queries over the evidence; raise UndeterminedError."""
         expression = self._expression(key)
         return self._evaluate(self._criterion.trees[key], expression, self._evidence, self._roots)
 
@@ -321,14 +321,14 @@ class _One:
     def _evaluate(self, tree: Any, expression: str, evidence: dict[str, Any], roots: set[str]) -> Any:
         try:
             value = query.evaluate(tree, evidence, roots)
-        except query.Unanswered as exc:
+        except query.UnansweredError as exc:
             self._require_rows(tree, evidence, roots)
             if exc.root is not None:
                 problem = next((item for item in _problems(evidence) if item.get("source") == exc.root), None)
                 if problem is not None:
                     raise self._undetermined_by(problem) from exc
-                raise Undetermined(f"{expression}: {exc}") from exc
-            raise _FieldMissing(f"{expression}: {exc}") from exc
+                raise UndeterminedError(f"{expression}: {exc}") from exc
+            raise _FieldMissingError(f"{expression}: {exc}") from exc
         self._require_rows(tree, evidence, roots)
         return value
 
@@ -345,7 +345,7 @@ class _One:
                 and isinstance(document, dict)
                 and "fields" in document
             ):
-                raise Undetermined(f"{root}: {malformed} of its lines cannot be read, or belong to no group")
+                raise UndeterminedError(f"{root}: {malformed} of its lines cannot be read, or belong to no group")
 
     def _needs(self, prefix: str) -> Needs:
         def denominator(expression: str, whose: str) -> float:
@@ -356,24 +356,24 @@ class _One:
             found = self._evaluate(self._criterion.trees[f"{prefix}{name}.to"], expression, evidence, roots)
             try:
                 return _numbers.number(found)
-            except _numbers.NotANumber as exc:
-                raise Undetermined(f"{whose} {expression} {exc}") from exc
+            except _numbers.NotANumberError as exc:
+                raise UndeterminedError(f"{whose} {expression} {exc}") from exc
 
         return Needs(reference=self._reference, denominator=denominator)
 
     def _baseline(self) -> dict[str, Any]:
         baseline = self._evidence.get("baseline")
         if not isinstance(baseline, dict):
-            raise Undetermined("there is no baseline to compare with")
+            raise UndeterminedError("there is no baseline to compare with")
         outcome = judge_job(baseline.get("job"))
         if outcome["verdict"] != "pass":
-            raise Undetermined(f"the baseline's job is no measure: {outcome['why']}")
+            raise UndeterminedError(f"the baseline's job is no measure: {outcome['why']}")
         return baseline
 
     def _reference(self, name: str) -> float:
         """Return the inventory's reference for this hardware: the entry with the most conditions that all hold."""
         entry = self._references.get(name)
-        if _numbers.is_number(entry):
+        if isinstance(entry, (int, float)) and _numbers.is_number(entry):
             return float(entry)
         context = self._evidence.get("context")
         fitting: list[tuple[int, float]] = []
@@ -382,11 +382,13 @@ class _One:
                 fitting.append((len(item["when"]), item["value"]))
         if not fitting:
             self._remedy = f"Add {name} for this hardware to the inventory's references, from a run known to be good."
-            raise Undetermined(f"the inventory has no reference {name!r} for this hardware")
+            raise UndeterminedError(f"the inventory has no reference {name!r} for this hardware")
         most = max(count for count, value in fitting)
         values = {value for count, value in fitting if count == most}
         if len(values) > 1:
-            raise Undetermined(f"the inventory has {len(values)} references {name!r} that fit this hardware equally")
+            raise UndeterminedError(
+                f"the inventory has {len(values)} references {name!r} that fit this hardware equally"
+            )
         return float(values.pop())
 
     def _source_text(self) -> str:
@@ -414,14 +416,14 @@ class _One:
         return text + (" in " + " and ".join(paths) if paths else "")
 
 
-class _FieldMissing(Undetermined):
+class _FieldMissingError(UndeterminedError):
     """The document is there and lacks the field."""
 
 
 def _problems(evidence: dict[str, Any]) -> list[dict[str, Any]]:
     problems = evidence.get("problems")
     if not isinstance(problems, list):
-        raise Undetermined("the evidence does not say which problems there were in collecting it")
+        raise UndeterminedError("the evidence does not say which problems there were in collecting it")
     return [entry for entry in problems if isinstance(entry, dict)]
 
 
@@ -429,8 +431,8 @@ def _hits(document: dict[str, Any], log: str, name: str) -> tuple[int, list[dict
     counts, hits = document.get("counts"), document.get("hits")
     count = counts.get(name) if isinstance(counts, dict) else None
     found = hits.get(name) if isinstance(hits, dict) else None
-    if not _is_integer(count) or not isinstance(found, list):
-        raise Undetermined(f"{log} was not searched for {name}")
+    if not isinstance(count, int) or isinstance(count, bool) or not isinstance(found, list):
+        raise UndeterminedError(f"{log} was not searched for {name}")
     return count, [hit for hit in found if isinstance(hit, dict)]
 
 
@@ -451,5 +453,5 @@ def _is_integer(value: Any) -> bool:
 def _is(value: Any, wanted: Any) -> bool:
     try:
         return _numbers.same(value, wanted)
-    except _numbers.NotComparable:
+    except _numbers.NotComparableError:
         return False

@@ -14,7 +14,7 @@ TITLE = "The Slurm job ended COMPLETED with exit code 0 and no failed step"
 
 _FAILED = {
     "FAILED": "Read the end of the job's stderr; the program itself stopped with an error.",
-    "TIMEOUT": "The job ran into its time limit: see in its log how far it came; raise the limit only if it was healthy.",
+    "TIMEOUT": "The job ran into its time limit; see in its log how far it came before raising the limit.",
     "OUT_OF_MEMORY": "Raise the job's memory (--mem) or lower the batch size.",
     "NODE_FAIL": "Look at the node with: scontrol show node NODE; and in its slurmd log.",
     "BOOT_FAIL": "The node did not boot; look at it with: scontrol show node NODE",
@@ -22,7 +22,7 @@ _FAILED = {
 
 
 def judge_job(job: Any) -> dict[str, Any]:
-    """Return the judged criterion JOB for a job dictionary; anything but a clean end or a clean failure is undetermined."""
+    """Return the judged criterion JOB; anything but a clean end or a clean failure is undetermined."""
     verdict, why, remedy = _verdict(job)
     known = isinstance(job, dict)
     state = str(job.get("state")) if known else None
@@ -48,10 +48,10 @@ def judge_job(job: Any) -> dict[str, Any]:
 def _verdict(job: Any) -> tuple[str, str, str | None]:
     if not isinstance(job, dict):
         return "undetermined", "there is no job", "Submit the workload's job first."
-    state = job.get("state")
+    state = str(job.get("state"))
     where = _where(job)
     if state in _FAILED:
-        return "fail", f"{where}{_how(job)}", _FAILED[str(state)]
+        return "fail", f"{where}{_how(job)}", _FAILED[state]
     if state != "COMPLETED":
         reason = job.get("reason_text") or job.get("reason")
         why = f"the job is {_numbers.printable(str(state))}, neither done nor failed" + (
@@ -85,11 +85,12 @@ def _completed(job: dict[str, Any], where: str) -> tuple[str, str, str | None]:
     doubtful = None
     for step in steps:
         name = f"step {_numbers.printable(str(step.get('id')))}"
-        if step.get("state") in _FAILED or step.get("exit_code") not in (0, None):
-            how = f"{_numbers.printable(str(step.get('state')))}, exit code {_numbers.show(step.get('exit_code'))}"
-            return "fail", f"{where}{name} ended {how}", _FAILED.get(str(step.get("state")), _FAILED["FAILED"])
-        if step.get("state") != "COMPLETED":
-            doubtful = f"{name} is {_numbers.printable(str(step.get('state')))}"
+        state = str(step.get("state"))
+        if state in _FAILED or step.get("exit_code") not in (0, None):
+            how = f"{_numbers.printable(state)}, exit code {_numbers.show(step.get('exit_code'))}"
+            return "fail", f"{where}{name} ended {how}", _FAILED.get(state, _FAILED["FAILED"])
+        if state != "COMPLETED":
+            doubtful = f"{name} is {_numbers.printable(state)}"
     if doubtful is not None:
         return "undetermined", doubtful, "See the steps with: sacct -j"
     return "pass", f"{where}exit code 0, no failed step", None

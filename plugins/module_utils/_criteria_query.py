@@ -5,7 +5,7 @@
 
 The grammar is JMESPath's and its parser is the `jmespath` package's; the evaluation is ours, because the standard one
 answers where a judge must not: a path that leads nowhere is null, projections drop nulls, `sum([])` is 0, a filter
-over nothing is an empty list, `True > 0.95` holds. Here each of these raises `Unanswered`.
+over nothing is an empty list, `True > 0.95` holds. Here each of these raises `UnansweredError`.
 PRIVATE to the collection.
 """
 
@@ -35,17 +35,37 @@ _FUNCTION_ARITY = {
     "values": 1,
 }
 _NODES = frozenset(
-    "and_expression comparator current field filter_projection flatten function_expression identity index "
-    "index_expression key_val_pair literal multi_select_dict multi_select_list not_expression or_expression pipe "
-    "projection slice subexpression value_projection".split()
+    (
+        "and_expression",
+        "comparator",
+        "current",
+        "field",
+        "filter_projection",
+        "flatten",
+        "function_expression",
+        "identity",
+        "index",
+        "index_expression",
+        "key_val_pair",
+        "literal",
+        "multi_select_dict",
+        "multi_select_list",
+        "not_expression",
+        "or_expression",
+        "pipe",
+        "projection",
+        "slice",
+        "subexpression",
+        "value_projection",
+    )
 )
 
 
-class MalformedQuery(ValueError):
+class QueryError(ValueError):
     """The expression itself is wrong; nothing was evaluated."""
 
 
-class Unanswered(Exception):
+class UnansweredError(Exception):
     """The evidence does not answer the query; `root` is the document that is missing, when it is one."""
 
     def __init__(self, message: str, root: str | None = None) -> None:
@@ -55,9 +75,9 @@ class Unanswered(Exception):
 
 def _parser() -> Any:
     try:
-        from jmespath import parser
+        from jmespath import parser  # noqa: PLC0415 - on a managed node, where it is missing, nothing is parsed
     except ImportError as exc:
-        raise MalformedQuery(
+        raise QueryError(
             "the Python package jmespath is missing on the controller; install it into the Python that runs Ansible "
             "(ansible --version names it): python3 -m pip install jmespath"
         ) from exc
@@ -65,25 +85,25 @@ def _parser() -> Any:
 
 
 def parse(expression: Any, *, element: bool = False) -> dict[str, Any]:
-    """Return the syntax tree of `expression`; raise MalformedQuery.
+    """Return the syntax tree of `expression`; raise QueryError.
 
     With `element` the expression is applied to one element of a list, so that `@` alone is a sensible query.
     """
     if not isinstance(expression, str) or not expression.strip():
-        raise MalformedQuery(f"expected a JMESPath expression, got {expression!r}")
+        raise QueryError(f"expected a JMESPath expression, got {expression!r}")
     if len(expression) > MAX_EXPRESSION:
-        raise MalformedQuery(f"longer than {MAX_EXPRESSION} characters")
+        raise QueryError(f"longer than {MAX_EXPRESSION} characters")
     try:
         tree: dict[str, Any] = _parser().parse(expression).parsed
         _check(tree, literal_allowed=False)
-    except MalformedQuery:
+    except QueryError:
         raise
     except Exception as exc:
         reason = " ".join(str(exc).split()) or type(exc).__name__
-        raise MalformedQuery(f"not a JMESPath expression: {expression!r}: {reason}") from exc
+        raise QueryError(f"not a JMESPath expression: {expression!r}: {reason}") from exc
     kinds = {node["type"] for node in _walk(tree)}
     if "field" not in kinds and not (element and "current" in kinds):
-        raise MalformedQuery(f"{expression!r} reads nothing of the evidence")
+        raise QueryError(f"{expression!r} reads nothing of the evidence")
     return tree
 
 
@@ -100,27 +120,27 @@ def _check(node: Any, *, literal_allowed: bool) -> None:
         return
     kind = node["type"]
     if kind not in _NODES:
-        raise MalformedQuery(f"JMESPath's {kind} is not supported in criteria")
+        raise QueryError(f"JMESPath's {kind} is not supported in criteria")
     if kind == "literal" and not literal_allowed:
-        raise MalformedQuery("a literal may only stand beside a comparison or in contains, starts_with, ends_with")
+        raise QueryError("a literal may only stand beside a comparison or in contains, starts_with, ends_with")
     if kind == "function_expression":
         name, count = node["value"], len(node["children"])
         if name not in _FUNCTION_ARITY:
-            raise MalformedQuery(f"function {name}() is not one of {', '.join(sorted(_FUNCTION_ARITY))}")
+            raise QueryError(f"function {name}() is not one of {', '.join(sorted(_FUNCTION_ARITY))}")
         if count != _FUNCTION_ARITY[name]:
-            raise MalformedQuery(f"function {name}() takes {_FUNCTION_ARITY[name]} argument(s), got {count}")
+            raise QueryError(f"function {name}() takes {_FUNCTION_ARITY[name]} argument(s), got {count}")
     allowed = kind == "comparator" or (kind == "function_expression" and node["value"] in _STRING_FUNCTIONS)
     for child in node.get("children", ()):
         _check(child, literal_allowed=allowed)
 
 
 def evaluate(tree: dict[str, Any], evidence: dict[str, Any], roots: set[str]) -> Any:
-    """Return what `tree` finds in the evidence; raise Unanswered. `roots` collects the documents' names it read."""
+    """Return what `tree` finds in the evidence; raise UnansweredError. `roots` collects the documents' names it read."""
     return _Evaluation(evidence, roots).visit(tree, evidence)
 
 
 def evaluate_element(tree: dict[str, Any], element: Any) -> Any:
-    """Return what `tree` finds in one element of a list; raise Unanswered."""
+    """Return what `tree` finds in one element of a list; raise UnansweredError."""
     return _Evaluation(None, set()).visit(tree, element)
 
 
@@ -131,27 +151,27 @@ def fields(tree: dict[str, Any]) -> set[str]:
 
 def _boolean(value: Any, what: str) -> bool:
     if not isinstance(value, bool):
-        raise Unanswered(f"{what} is {_numbers.describe(value)}, not true or false")
+        raise UnansweredError(f"{what} is {_numbers.describe(value)}, not true or false")
     return value
 
 
 def _list(value: Any, what: str) -> list[Any]:
     if not isinstance(value, list):
-        raise Unanswered(f"{what} needs a list and finds {_numbers.describe(value)}")
+        raise UnansweredError(f"{what} needs a list and finds {_numbers.describe(value)}")
     return value
 
 
 def _filled(value: Any, what: str) -> list[Any]:
     if not _list(value, what):
-        raise Unanswered(f"{what} finds an empty list")
+        raise UnansweredError(f"{what} finds an empty list")
     return list(value)
 
 
 def _number_list(value: Any, what: str) -> list[float]:
     try:
         return [_numbers.number(item) for item in _filled(value, what)]
-    except _numbers.NotANumber as exc:
-        raise Unanswered(f"{what}: an element {exc}") from exc
+    except _numbers.NotANumberError as exc:
+        raise UnansweredError(f"{what}: an element {exc}") from exc
 
 
 class _Evaluation:
@@ -177,20 +197,20 @@ class _Evaluation:
         if at_root:
             self._roots.add(name)
         if not isinstance(value, dict):
-            raise Unanswered(f"'{name}' is looked for in {_numbers.describe(value)}")
+            raise UnansweredError(f"'{name}' is looked for in {_numbers.describe(value)}")
         if name not in value:
             if at_root:
-                raise Unanswered(f"there is no document '{name}' in the evidence", root=name)
+                raise UnansweredError(f"there is no document '{name}' in the evidence", root=name)
             known = ", ".join(sorted(map(str, value))[:12]) or "nothing"
-            raise Unanswered(f"there is no '{name}' (there is: {known})")
+            raise UnansweredError(f"there is no '{name}' (there is: {known})")
         return value[name]
 
-    def visit_current(self, node: dict[str, Any], value: Any) -> Any:
+    def visit_current(self, _node: dict[str, Any], value: Any) -> Any:
         return value
 
     visit_identity = visit_current
 
-    def visit_literal(self, node: dict[str, Any], value: Any) -> Any:
+    def visit_literal(self, node: dict[str, Any], _value: Any) -> Any:
         return node["value"]
 
     def visit_index(self, node: dict[str, Any], value: Any) -> Any:
@@ -198,13 +218,13 @@ class _Evaluation:
         try:
             return items[node["value"]]
         except IndexError:
-            raise Unanswered(f"[{node['value']}] of a list of {len(items)}") from None
+            raise UnansweredError(f"[{node['value']}] of a list of {len(items)}") from None
 
     def visit_slice(self, node: dict[str, Any], value: Any) -> Any:
         items = _list(value, "a slice")
         for end in node["children"][:2]:
             if end is not None and abs(end) > len(items):
-                raise Unanswered(f"a slice to {end} of a list of {len(items)}")
+                raise UnansweredError(f"a slice to {end} of a list of {len(items)}")
         return items[slice(*node["children"])]
 
     def visit_flatten(self, node: dict[str, Any], value: Any) -> Any:
@@ -221,7 +241,7 @@ class _Evaluation:
         base, each = node["children"]
         found = self.visit(base, value)
         if not isinstance(found, dict) or not found:
-            raise Unanswered(f"* needs an object with keys and finds {_numbers.describe(found)}")
+            raise UnansweredError(f"* needs an object with keys and finds {_numbers.describe(found)}")
         return [self.visit(each, element) for element in found.values()]
 
     def visit_filter_projection(self, node: dict[str, Any], value: Any) -> Any:
@@ -238,12 +258,12 @@ class _Evaluation:
         if kind in ("eq", "ne"):
             try:
                 return _numbers.same(left, right) is (kind == "eq")
-            except _numbers.NotComparable as exc:
-                raise Unanswered(str(exc)) from exc
+            except _numbers.NotComparableError as exc:
+                raise UnansweredError(str(exc)) from exc
         try:
             left, right = _numbers.number(left), _numbers.number(right)
-        except _numbers.NotANumber as exc:
-            raise Unanswered(f"a comparison's side {exc}") from exc
+        except _numbers.NotANumberError as exc:
+            raise UnansweredError(f"a comparison's side {exc}") from exc
         return {"lt": left < right, "gt": left > right, "lte": left <= right, "gte": left >= right}[kind]
 
     def visit_and_expression(self, node: dict[str, Any], value: Any) -> bool:
@@ -269,17 +289,17 @@ class _Evaluation:
 
     def call_length(self, value: Any) -> int:
         if not isinstance(value, (list, dict, str)):
-            raise Unanswered(f"length() of {_numbers.describe(value)}")
+            raise UnansweredError(f"length() of {_numbers.describe(value)}")
         return len(value)
 
     def call_keys(self, value: Any) -> list[Any]:
         if not isinstance(value, dict):
-            raise Unanswered(f"keys() of {_numbers.describe(value)}")
+            raise UnansweredError(f"keys() of {_numbers.describe(value)}")
         return list(value)
 
     def call_values(self, value: Any) -> list[Any]:
         if not isinstance(value, dict):
-            raise Unanswered(f"values() of {_numbers.describe(value)}")
+            raise UnansweredError(f"values() of {_numbers.describe(value)}")
         return list(value.values())
 
     def call_sum(self, value: Any) -> float:
@@ -312,8 +332,8 @@ class _Evaluation:
             return sought in value
         try:
             return any(_numbers.same(item, sought) for item in _filled(value, "contains()"))
-        except _numbers.NotComparable as exc:
-            raise Unanswered(str(exc)) from exc
+        except _numbers.NotComparableError as exc:
+            raise UnansweredError(str(exc)) from exc
 
     def call_starts_with(self, value: Any, prefix: Any) -> bool:
         return self._strings("starts_with()", value, prefix)[0].startswith(prefix)
@@ -324,5 +344,5 @@ class _Evaluation:
     @staticmethod
     def _strings(what: str, *values: Any) -> tuple[str, ...]:
         if not all(isinstance(value, str) for value in values):
-            raise Unanswered(f"{what} needs text")
+            raise UnansweredError(f"{what} needs text")
         return values

@@ -11,8 +11,9 @@ from __future__ import annotations
 import copy
 import datetime
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterable
+from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_query as query
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
@@ -30,7 +31,7 @@ LOGS = ("stdout", "stderr")
 # An override moves a bound. What is measured, and whether it counts, is not an inventory's to change:
 # that would turn what could not be judged into a pass. Leaving a criterion out is what `waive` is for.
 _OVERRIDABLE = {
-    **{key: () for key in ("gt", "ge", "lt", "le", "eq", "between", "unit", "remedy", "severity", "waive")},
+    **dict.fromkeys(("gt", "ge", "lt", "le", "eq", "between", "unit", "remedy", "severity", "waive"), ()),
     "within": ("reference", "from", "tolerance", "absolute"),
     "ratio_ge": ("bound",),
     "ratio_le": ("bound",),
@@ -407,7 +408,7 @@ class _Reader:
     def _parse(self, key: str, expression: Any, *, element: bool = False) -> None:
         try:
             self._trees[key] = query.parse(expression, element=element)
-        except query.MalformedQuery as exc:
+        except query.QueryError as exc:
             self._wrong(key, str(exc), shown=False)
 
 

@@ -3,20 +3,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The tests that a value can be put to. Pure. PRIVATE to the collection.
 
-A test returns an `Outcome`, or raises `Undetermined` when the value is not one that it can judge.
+A test returns an `Outcome`, or raises `UndeterminedError` when the value is not one that it can judge.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 
 REDUCTION_KEYS = frozenset(("count", "first", "last", "slope", "nulls", "non_finite", "other"))
 
 
-class Undetermined(Exception):
+class UndeterminedError(Exception):
     """The evidence does not decide the criterion; the message is the criterion's `why`."""
 
 
@@ -31,14 +32,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a test may ask for beyond the value; both raise Undetermined."""
+    """What a test may ask for beyond the value; both raise UndeterminedError."""
 
     reference: Callable[[str], float]
     denominator: Callable[[str, str], float]
 
 
 def judge_value(test: str, bound: Any, value: Any, needs: Needs) -> Outcome:
-    """Put `value` to `test`; raise Undetermined."""
+    """Put `value` to `test`; raise UndeterminedError."""
     if test in _COMPARISONS:
         return _compare(test, bound, _number(value))
     if test == "eq":
@@ -56,7 +57,7 @@ def judge_value(test: str, bound: Any, value: Any, needs: Needs) -> Outcome:
         return _finite(value)
     if test == "present":
         return _present(value)
-    raise Undetermined(f"this judge knows no test {test!r}")
+    raise UndeterminedError(f"this judge knows no test {test!r}")
 
 
 _COMPARISONS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
@@ -83,7 +84,7 @@ def bound_text(test: str, bound: Any) -> str:
     if test in ("ratio_ge", "ratio_le"):
         sign = ">=" if test == "ratio_ge" else "<="
         whose = "own" if bound.get("of") == "own" else "baseline's"
-        return f"{sign} {show(bound['bound'])} × {whose} {bound['to']}"
+        return f"{sign} {show(bound['bound'])} x {whose} {bound['to']}"
     if test == "decreasing":
         drop = bound.get("min_drop", 0) if isinstance(bound, dict) else 0
         return f"decreasing by at least {show(drop * 100)} %" if drop else "decreasing"
@@ -112,8 +113,8 @@ def _outcome(met: bool, value: Any, test: str, bound: Any) -> Outcome:
 def _number(value: Any) -> float:
     try:
         return _numbers.number(value)
-    except _numbers.NotANumber as exc:
-        raise Undetermined(f"the value {exc}") from exc
+    except _numbers.NotANumberError as exc:
+        raise UndeterminedError(f"the value {exc}") from exc
 
 
 def _compare(test: str, bound: float, value: float) -> Outcome:
@@ -123,8 +124,8 @@ def _compare(test: str, bound: float, value: float) -> Outcome:
 def _equal(bound: Any, value: Any) -> Outcome:
     try:
         met = _numbers.same(value, bound)
-    except _numbers.NotComparable as exc:
-        raise Undetermined(f"the value cannot be judged: {exc}") from exc
+    except _numbers.NotComparableError as exc:
+        raise UndeterminedError(f"the value cannot be judged: {exc}") from exc
     return _outcome(met, value, "eq", bound)
 
 
@@ -141,7 +142,7 @@ def _ratio(test: str, bound: dict[str, Any], value: float, needs: Needs) -> Outc
     whose = bound.get("of", "baseline")
     base = needs.denominator(bound["to"], whose)
     if base <= 0 or value < 0:
-        raise Undetermined(f"no ratio can be formed of {_numbers.show(value)} to {_numbers.show(base)}")
+        raise UndeterminedError(f"no ratio can be formed of {_numbers.show(value)} to {_numbers.show(base)}")
     ratio = value / base
     met = ratio >= bound["bound"] if test == "ratio_ge" else ratio <= bound["bound"]
     sign = ">=" if test == "ratio_ge" else "<="
@@ -154,7 +155,7 @@ def _decreasing(bound: Any, value: Any) -> Outcome:
     least = bound.get("min_drop", 0) if isinstance(bound, dict) else 0
     slope, start, end = _fit_of_list(value) if isinstance(value, list) else _fit_of_reduction(value)
     if start <= 0 and least:
-        raise Undetermined(f"a drop cannot be given as a fraction of the fitted start {_numbers.show(start)}")
+        raise UndeterminedError(f"a drop cannot be given as a fraction of the fitted start {_numbers.show(start)}")
     drop = (start - end) / start if start > 0 else None
     met = slope < 0 and (not least or (drop is not None and drop >= least))
     change = f", {_numbers.show(abs(drop) * 100)} % {'down' if drop >= 0 else 'up'}" if drop is not None else ""
@@ -167,10 +168,10 @@ def _fit_of_list(values: list[Any]) -> tuple[float, float, float]:
     for position, item in enumerate(values):
         try:
             numbers.append(_numbers.number(item))
-        except _numbers.NotANumber as exc:
-            raise Undetermined(f"number {position + 1} of {len(values)} {exc}") from exc
+        except _numbers.NotANumberError as exc:
+            raise UndeterminedError(f"number {position + 1} of {len(values)} {exc}") from exc
     if len(numbers) < 2:
-        raise Undetermined(f"a trend needs at least two numbers and there are {len(numbers)}")
+        raise UndeterminedError(f"a trend needs at least two numbers and there are {len(numbers)}")
     middle, mean = (len(numbers) - 1) / 2, sum(numbers) / len(numbers)
     slope = sum((x - middle) * (y - mean) for x, y in enumerate(numbers)) / sum(
         (x - middle) ** 2 for x in range(len(numbers))
@@ -179,13 +180,15 @@ def _fit_of_list(values: list[Any]) -> tuple[float, float, float]:
 
 
 def _fit_of_reduction(value: Any) -> tuple[float, float, float]:
-    if not isinstance(value, dict) or not REDUCTION_KEYS <= set(value):
-        raise Undetermined(f"the value is {_numbers.describe(value)}, neither a list of numbers nor a reduced field")
+    if not isinstance(value, dict) or not set(value) >= REDUCTION_KEYS:
+        raise UndeterminedError(
+            f"the value is {_numbers.describe(value)}, neither a list of numbers nor a reduced field"
+        )
     for key in ("nulls", "non_finite", "other"):
         if value[key] != 0:
-            raise Undetermined(f"{_numbers.show(value[key])} of the values are {key.replace('_', '-')}")
+            raise UndeterminedError(f"{_numbers.show(value[key])} of the values are {key.replace('_', '-')}")
     if _number(value["count"]) < 2:
-        raise Undetermined(f"a trend needs at least two numbers and there are {_numbers.show(value['count'])}")
+        raise UndeterminedError(f"a trend needs at least two numbers and there are {_numbers.show(value['count'])}")
     ends = [value.get("fit_first", value["first"]), value.get("fit_last", value["last"])]
     return _number(value["slope"]), _number(ends[0]), _number(ends[1])
 
@@ -196,9 +199,9 @@ def _finite(value: Any) -> Outcome:
     if found["non_finite"]:
         return Outcome(False, value, f"{found['non_finite']} of the numbers are NaN or infinite")
     if found["others"]:
-        raise Undetermined(f"{found['others']} of the values are not numbers")
+        raise UndeterminedError(f"{found['others']} of the values are not numbers")
     if not found["numbers"]:
-        raise Undetermined(f"no number was found in {_numbers.describe(value)}")
+        raise UndeterminedError(f"no number was found in {_numbers.describe(value)}")
     return Outcome(True, value, f"all of {found['numbers']} numbers are finite")
 
 
@@ -208,7 +211,7 @@ def _count_numbers(value: Any, found: dict[str, int]) -> None:
         found["non_finite"] += 1
     elif _numbers.is_number(value):
         found["numbers"] += 1
-    elif isinstance(value, dict) and REDUCTION_KEYS <= set(value):
+    elif isinstance(value, dict) and set(value) >= REDUCTION_KEYS:
         counts = [_number(value[key]) for key in ("count", "non_finite", "nulls", "other")]
         found["numbers"] += int(counts[0])
         found["non_finite"] += int(counts[1])
@@ -226,9 +229,9 @@ def _present(value: Any) -> Outcome:
 
 
 def _refuse_empty(value: Any) -> None:
-    if value is None or value == "" or value == [] or value == {} or _numbers.is_non_finite(value):
+    if value is None or value in ("", [], {}) or _numbers.is_non_finite(value):
         described = '""' if value == "" else _numbers.describe(value)
-        raise Undetermined(f"the value is or holds {described}")
+        raise UndeterminedError(f"the value is or holds {described}")
     if isinstance(value, (list, dict)):
         for item in value.values() if isinstance(value, dict) else value:
             _refuse_empty(item)

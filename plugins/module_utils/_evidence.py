@@ -21,7 +21,7 @@ from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence_json, _evidence_log, _evidence_rows
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import (
-    EvidenceProblem,
+    EvidenceError,
     OpenFile,
     open_regular,
 )
@@ -36,9 +36,9 @@ Source = tuple[str, str]
 
 @dataclass(frozen=True)
 class Request:
-    """What to collect. Paths in `files` and `artifacts` lie below `output` unless absolute; sizes in bytes, times in seconds.
+    """What to collect: paths in `files` and `artifacts` lie below `output`; sizes in bytes, times in seconds.
 
-    `settle` is how long to wait for a file that is not there yet: a parallel file system shows it to other hosts late.
+    A path in `files` may be absolute. `settle` is how long to wait for a file that is not there yet: a parallel file system shows it to other hosts late.
     """
 
     job_id: str
@@ -159,7 +159,7 @@ def _child(request: Request, reading: int, writing: int) -> None:
             for source in request.sources():
                 stream.write(json.dumps(_read(request, source), allow_nan=False).encode() + b"\n")
                 stream.flush()
-    except BaseException:  # noqa: BLE001 - a forked child has nobody to report to; what it did not say is a problem
+    except BaseException:  # a forked child has nobody to report to; what it did not say is a problem
         os._exit(1)
     os._exit(0)
 
@@ -188,11 +188,11 @@ def _problem(request: Request, source: Source, problem: str, detail: str) -> dic
 def _read(request: Request, source: Source) -> dict[str, Any]:
     try:
         return _read_when_there(request, source)
-    except EvidenceProblem as exc:
+    except EvidenceError as exc:
         return _problem(request, source, exc.problem, exc.detail)
     except MemoryError:
         return _problem(request, source, "too_large", "there is not enough memory to read it")
-    except Exception as exc:  # noqa: BLE001 - whatever it is, the file is no evidence
+    except Exception as exc:  # whatever it is, the file is no evidence
         return _problem(request, source, "unreadable", f"{type(exc).__name__}: {exc}")
 
 
@@ -201,7 +201,7 @@ def _read_when_there(request: Request, source: Source) -> dict[str, Any]:
     while True:
         try:
             return _read_once(request, source)
-        except EvidenceProblem as exc:
+        except EvidenceError as exc:
             if exc.problem != "missing" or time.monotonic() >= until:
                 raise
         time.sleep(SETTLE_STEP)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 
-class EvidenceProblem(Exception):
+class EvidenceError(Exception):
     """A file is no evidence; `problem` is one word for the schema, `detail` what was found."""
 
     def __init__(self, problem: str, detail: str) -> None:
@@ -34,21 +34,21 @@ class OpenFile:
 
 @contextmanager
 def open_regular(path: str, root: str | None) -> Iterator[OpenFile]:
-    """Open `path` if it is a regular file that lies below `root` (None: anywhere), else raise EvidenceProblem.
+    """Open `path` if it is a regular file that lies below `root` (None: anywhere), else raise EvidenceError.
 
     Checks again on leaving that nothing wrote to the file meanwhile.
     """
     target = os.path.realpath(path) if root is not None else path
     if root is not None and not _below(target, os.path.realpath(root)):
-        raise EvidenceProblem("not_regular", f"it leads out of {root}, to {target}")
+        raise EvidenceError("not_regular", f"it leads out of {root}, to {target}")
     try:
         _require_regular(os.lstat(target))
         # O_NONBLOCK: should a FIFO take the file's place between the two calls, opening it must not wait for a writer.
         descriptor = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError as exc:
-        raise EvidenceProblem("missing", "there is no such file") from exc
+        raise EvidenceError("missing", "there is no such file") from exc
     except OSError as exc:
-        raise EvidenceProblem("unreadable", exc.strerror or str(exc)) from exc
+        raise EvidenceError("unreadable", exc.strerror or str(exc)) from exc
     with os.fdopen(descriptor, "rb", buffering=0) as stream:
         before = os.fstat(descriptor)
         _require_regular(before)
@@ -58,9 +58,9 @@ def open_regular(path: str, root: str | None) -> Iterator[OpenFile]:
             yield OpenFile(path, stream, before.st_size, before.st_mtime)
             after = os.fstat(descriptor)
         except OSError as exc:
-            raise EvidenceProblem("unreadable", exc.strerror or str(exc)) from exc
+            raise EvidenceError("unreadable", exc.strerror or str(exc)) from exc
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-            raise EvidenceProblem("changed", f"it was written to while it was read ({before.st_size} bytes at first)")
+            raise EvidenceError("changed", f"it was written to while it was read ({before.st_size} bytes at first)")
 
 
 def _below(path: str, root: str) -> bool:
@@ -78,7 +78,7 @@ def _require_regular(found: os.stat_result) -> None:
             stat.S_IFBLK: "a device",
             stat.S_IFSOCK: "a socket",
         }
-        raise EvidenceProblem("not_regular", f"it is {kinds.get(stat.S_IFMT(mode), 'no regular file')}")
+        raise EvidenceError("not_regular", f"it is {kinds.get(stat.S_IFMT(mode), 'no regular file')}")
 
 
 def _require_still_below(descriptor: int, root: str) -> None:
@@ -88,4 +88,4 @@ def _require_still_below(descriptor: int, root: str) -> None:
     except OSError:
         return  # no /proc: the check before opening has to do
     if not _below(opened, os.path.realpath(root)):
-        raise EvidenceProblem("not_regular", f"it leads out of {root}, to {opened}")
+        raise EvidenceError("not_regular", f"it leads out of {root}, to {opened}")

@@ -10,13 +10,13 @@ import math
 from typing import Any, BinaryIO
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceProblem
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
 
 MAX_DEPTH = 64
 
 
 def read_json(stream: BinaryIO, limit: int, job_id: str, attempt: int) -> dict[str, Any]:
-    """Return the JSON object in `stream`, at most `limit` bytes, if this job and attempt wrote it; else EvidenceProblem."""
+    """Return the JSON object of at most `limit` bytes that this job and attempt wrote; else raise EvidenceError."""
     content = b""
     while len(content) <= limit:
         block = stream.read(min(limit + 1 - len(content), 1 << 20))
@@ -24,30 +24,30 @@ def read_json(stream: BinaryIO, limit: int, job_id: str, attempt: int) -> dict[s
             break
         content += block
     if len(content) > limit:
-        raise EvidenceProblem("too_large", f"more than {limit} bytes")
+        raise EvidenceError("too_large", f"more than {limit} bytes")
     document = parse(content)
     if not isinstance(document, dict):
-        raise EvidenceProblem("foreign", f"it holds {_numbers.describe(document)}, so it cannot say which job wrote it")
+        raise EvidenceError("foreign", f"it holds {_numbers.describe(document)}, so it cannot say which job wrote it")
     require_own(document, job_id, attempt)
     return document
 
 
 def require_own(row: dict[str, Any], job_id: str, attempt: int) -> None:
-    """Raise EvidenceProblem unless `row` says that this job and attempt wrote it."""
+    """Raise EvidenceError unless `row` says that this job and attempt wrote it."""
     found = row.get("job_id"), row.get("attempt")
     if found != (job_id, attempt) or isinstance(found[1], bool):
         told = f"job {_numbers.show(found[0])} attempt {_numbers.show(found[1])}"
-        raise EvidenceProblem("foreign", f"it was written by {told}, not by job {job_id} attempt {attempt}")
+        raise EvidenceError("foreign", f"it was written by {told}, not by job {job_id} attempt {attempt}")
 
 
 def parse(content: bytes) -> Any:
     """Return the JSON value in `content`; numbers that are not finite become their markers."""
     if not content.strip():
-        raise EvidenceProblem("not_json", "it is empty")
+        raise EvidenceError("not_json", "it is empty")
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as exc:
-        raise EvidenceProblem("not_json", f"byte {exc.start} is not UTF-8") from exc
+        raise EvidenceError("not_json", f"byte {exc.start} is not UTF-8") from exc
     try:
         document = json.loads(
             text, parse_constant=_numbers.non_finite, parse_float=_float, object_pairs_hook=_object_without_duplicates
@@ -55,18 +55,18 @@ def parse(content: bytes) -> Any:
     except json.JSONDecodeError as exc:
         end = exc.pos >= len(text.rstrip())
         problem = "truncated" if end or exc.msg.startswith("Unterminated string") else "not_json"
-        raise EvidenceProblem(problem, f"line {exc.lineno}, column {exc.colno}: {exc.msg}") from exc
+        raise EvidenceError(problem, f"line {exc.lineno}, column {exc.colno}: {exc.msg}") from exc
     except RecursionError as exc:
-        raise EvidenceProblem("not_json", f"nested deeper than {MAX_DEPTH}") from exc
+        raise EvidenceError("not_json", f"nested deeper than {MAX_DEPTH}") from exc
     except ValueError as exc:  # a number of thousands of digits
-        raise EvidenceProblem("not_json", str(exc)) from exc
+        raise EvidenceError("not_json", str(exc)) from exc
     return clean(document)
 
 
 def clean(value: Any, depth: int = 0) -> Any:
     """Return `value` as JSON that every reader accepts: bounded in depth, finite, text without lone surrogates."""
     if depth > MAX_DEPTH:
-        raise EvidenceProblem("not_json", f"nested deeper than {MAX_DEPTH}")
+        raise EvidenceError("not_json", f"nested deeper than {MAX_DEPTH}")
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, list):
@@ -88,5 +88,5 @@ def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) != len(pairs):
         names = [name for name, value in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise EvidenceProblem("duplicate_key", f"the key {_numbers.show(twice)} stands twice in one object")
+        raise EvidenceError("duplicate_key", f"the key {_numbers.show(twice)} stands twice in one object")
     return result

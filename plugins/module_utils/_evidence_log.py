@@ -33,7 +33,7 @@ _END = re.compile(rb"hpc-validation-end job=([A-Za-z0-9_+.\[\]-]{1,64}) attempt=
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -~])")
 
 
-class MalformedPatterns(ValueError):
+class PatternsError(ValueError):
     """A pattern set is not what it should be; the message names set and pattern."""
 
 
@@ -55,15 +55,19 @@ def compile_sets(sets: dict[str, Any]) -> LogSearch:
             excepted = tuple(re.compile(entry["regex"].encode()) for entry in content.get("except") or [])
             for entry in content["patterns"]:
                 texts = entry["texts"]
-                if not isinstance(texts, list) or not texts or not all(isinstance(text, str) and text for text in texts):
-                    raise MalformedPatterns(f"pattern set {name}: {entry['id']}: texts: expected a list of texts")
+                if (
+                    not isinstance(texts, list)
+                    or not texts
+                    or not all(text and isinstance(text, str) for text in texts)
+                ):
+                    raise PatternsError(f"pattern set {name}: {entry['id']}: texts: expected a list of texts")
                 encoded = tuple(text.encode() for text in texts)
                 regex = re.compile(entry["regex"].encode())
                 pattern = _Pattern(name, entry["id"], regex, encoded, entry.get("remedy", ""), excepted)
                 for text in encoded:
                     by_text.setdefault(text, []).append(pattern)
         except (KeyError, TypeError, AttributeError, re.error) as exc:
-            raise MalformedPatterns(f"pattern set {name}: {type(exc).__name__}: {exc}") from exc
+            raise PatternsError(f"pattern set {name}: {type(exc).__name__}: {exc}") from exc
     return LogSearch(list(sets), by_text)
 
 
@@ -110,6 +114,7 @@ class _Scan:
         self._by_text = by_text
         self._hits: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
         self._counts = dict.fromkeys(names, 0)
+        self._last_line = dict.fromkeys(names, 0)
         self._lines = 0
         self._ends_open = False
         self._end: dict[str, Any] | None = None
@@ -138,14 +143,16 @@ class _Scan:
         hit_sets = set()
         for pattern in sorted(patterns, key=lambda entry: (entry.set_name, entry.id)):
             name = pattern.set_name
-            if name in hit_sets or not any(wanted in plain for wanted in pattern.texts):
+            # A long line is looked at piece by piece, and still is one hit.
+            if name in hit_sets or self._last_line[name] == line:
                 continue
-            if not pattern.regex.search(plain):
+            if not any(wanted in plain for wanted in pattern.texts) or not pattern.regex.search(plain):
                 continue
             hit_sets.add(name)
             if any(entry.search(plain) for entry in pattern.excepted):
                 continue
             self._counts[name] += 1
+            self._last_line[name] = line
             if len(self._hits[name]) < MAX_HITS:
                 hit = {"line": line, "text": quote(plain), "pattern": pattern.id, "remedy": pattern.remedy}
                 self._hits[name].append(hit)
@@ -190,7 +197,7 @@ def quote(line: bytes) -> str:
 
 
 class _Digest:
-    """SHA-256 in a thread of its own: hashlib lets go of the interpreter, so the hash costs no time where cores do not lack."""
+    """SHA-256 in a thread of its own: hashlib lets go of the interpreter, so it costs no time where a core is free."""
 
     def __init__(self) -> None:
         self.size = 0

@@ -19,7 +19,7 @@ from operator import itemgetter, mul
 from typing import Any, BinaryIO
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceProblem
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
 
 BLOCK_BYTES = 1 << 20
 MAX_LINE = 1 << 20
@@ -36,7 +36,7 @@ Row = dict[str, Any]
 def reduce_rows(
     stream: BinaryIO, form: str, job_id: str, attempt: int, *, group_by: str | None = None, x: str | None = None
 ) -> dict[str, Any]:
-    """Return the reduced document of a JSON Lines (`form` jsonl) or CSV (csv) file; raise EvidenceProblem.
+    """Return the reduced document of a JSON Lines (`form` jsonl) or CSV (csv) file; raise EvidenceError.
 
     Slopes and series are over the field `x`, or the row's number from 0 where none is given.
     """
@@ -51,7 +51,7 @@ def reduce_rows(
         if group_by is not None:
             malformed += _add_groups(groups, block, group_by, x)
     if whole.rows == 0:
-        raise EvidenceProblem("empty", f"no row can be read ({malformed} malformed lines)")
+        raise EvidenceError("empty", f"no row can be read ({malformed} malformed lines)")
     document: dict[str, Any] = {
         "rows": whole.rows,
         "malformed": malformed,
@@ -67,11 +67,9 @@ def _require_own(block: list[Row], job_id: str, attempt: int) -> None:
     ids, attempts = _column(block, "job_id"), _column(block, "attempt")
     if ids.count(job_id) == len(block) == attempts.count(attempt) and set(map(type, attempts)) <= {int}:
         return
-    told = next(
-        pair for pair in zip(ids, attempts) if pair != (job_id, attempt) or isinstance(pair[1], bool)
-    )
+    told = next(pair for pair in zip(ids, attempts) if pair != (job_id, attempt) or isinstance(pair[1], bool))
     other = f"job {_numbers.show(told[0])} attempt {_numbers.show(told[1])}"
-    raise EvidenceProblem("foreign", f"a row was written by {other}, not by job {job_id} attempt {attempt}")
+    raise EvidenceError("foreign", f"a row was written by {other}, not by job {job_id} attempt {attempt}")
 
 
 def _column(block: list[Row], name: str) -> list[Any]:
@@ -101,7 +99,7 @@ def _add_groups(groups: dict[str, _Reduction], block: list[Row], group_by: str, 
     for name, part in parts.items():
         if name not in groups:
             if len(groups) >= MAX_GROUPS:
-                raise EvidenceProblem("too_large", f"more than {MAX_GROUPS} values of {group_by}")
+                raise EvidenceError("too_large", f"more than {MAX_GROUPS} values of {group_by}")
             groups[name] = _Reduction(x, series=False)
         groups[name].add(part)
     return nameless
@@ -132,7 +130,7 @@ class _Reduction:
     def _find_new_fields(self, block: list[Row]) -> None:
         for name in sorted(set().union(*block) - self._fields.keys() - set(OWN)):
             if len(self._fields) >= MAX_FIELDS:
-                raise EvidenceProblem("too_large", f"more than {MAX_FIELDS} different fields")
+                raise EvidenceError("too_large", f"more than {MAX_FIELDS} different fields")
             # The rows before this one lacked the field: they count as nulls.
             self._fields[name] = _Field(self.rows, self._with_series and len(self._fields) < MAX_SERIES)
 
@@ -269,7 +267,7 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[list[bytes], bool]]:
         lines = (rest + block).split(b"\n")
         rest = lines.pop()
         if len(rest) > MAX_LINE:
-            raise EvidenceProblem("too_large", f"a line is longer than {MAX_LINE} bytes")
+            raise EvidenceError("too_large", f"a line is longer than {MAX_LINE} bytes")
         yield lines, False
     if rest:
         yield [rest], True
@@ -311,7 +309,7 @@ def _parse_singly(lines: list[bytes], unfinished: bool) -> tuple[list[Row], int]
             row = json.loads(line.decode("utf-8"))
         except (ValueError, RecursionError) as exc:
             if unfinished and line is lines[-1]:
-                raise EvidenceProblem("truncated", f"it ends in the middle of a row: {_shown(line)}") from exc
+                raise EvidenceError("truncated", f"it ends in the middle of a row: {_shown(line)}") from exc
             bad += 1
             continue
         if isinstance(row, dict):
@@ -342,7 +340,7 @@ class _Text(io.RawIOBase):
         if block:
             self._length = len(block) - block.rfind(b"\n") - 1 if b"\n" in block else self._length + len(block)
             if self._length > MAX_LINE:
-                raise EvidenceProblem("too_large", f"a line is longer than {MAX_LINE} bytes")
+                raise EvidenceError("too_large", f"a line is longer than {MAX_LINE} bytes")
             self.ends_with_newline = block.endswith(b"\n")
         buffer[: len(block)] = block
         return len(block)
@@ -355,7 +353,7 @@ def _csv_blocks(stream: BinaryIO) -> Iterator[tuple[list[Row], int]]:
     try:
         header = [name.strip() for name in next(reader, [])]
         if not header or len(set(header)) != len(header) or "" in header:
-            raise EvidenceProblem("not_csv", "the first line does not name the columns, each once")
+            raise EvidenceError("not_csv", "the first line does not name the columns, each once")
         rows: list[Row] = []
         bad = 0
         for cells in reader:
@@ -367,10 +365,10 @@ def _csv_blocks(stream: BinaryIO) -> Iterator[tuple[list[Row], int]]:
             elif cells:
                 bad += 1
         if not raw.ends_with_newline:  # a cut-off number is a number too
-            raise EvidenceProblem("truncated", "its last line has no end")
+            raise EvidenceError("truncated", "its last line has no end")
         yield _own_columns(rows), bad
     except (csv.Error, UnicodeDecodeError) as exc:
-        raise EvidenceProblem("not_csv", str(exc)) from exc
+        raise EvidenceError("not_csv", str(exc)) from exc
     finally:
         text.detach()
 

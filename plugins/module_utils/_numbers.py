@@ -24,11 +24,11 @@ MAX_ITEMS = 20
 MAX_DEPTH = 4
 
 
-class NotANumber(Exception):
+class NotANumberError(Exception):
     """The message says what the value is instead, as in 'is null'."""
 
 
-class NotComparable(Exception):
+class NotComparableError(Exception):
     """Two values of different kinds were to be compared."""
 
 
@@ -54,21 +54,21 @@ def is_number(value: Any) -> bool:
 
 
 def number(value: Any) -> float:
-    """Return `value` if it is a finite number, else raise NotANumber."""
+    """Return `value` if it is a finite number, else raise NotANumberError."""
     if not is_number(value):
-        raise NotANumber(f"is {describe(value)}, not a finite number")
+        raise NotANumberError(f"is {describe(value)}, not a finite number")
     result: float = value
     return result
 
 
 def same(left: Any, right: Any) -> bool:
-    """Compare two scalars of one kind; raise NotComparable for any others (`true` and 1 are not of one kind)."""
+    """Compare two scalars of one kind; raise NotComparableError for any others (`true` and 1 are not of one kind)."""
     for kind in (bool, str):
         if isinstance(left, kind) and isinstance(right, kind):
             return bool(left == right)
     if is_number(left) and is_number(right):
         return bool(left == right)
-    raise NotComparable(f"{describe(left)} cannot be compared with {describe(right)}")
+    raise NotComparableError(f"{describe(left)} cannot be compared with {describe(right)}")
 
 
 def describe(value: Any) -> str:
@@ -137,7 +137,7 @@ def bounded(value: Any, depth: int = 0) -> Any:
         return describe(value)
     if isinstance(value, list):
         kept = [bounded(item, depth + 1) for item in value[:MAX_ITEMS]]
-        return kept + [f"… {len(value) - MAX_ITEMS} more"] if len(value) > MAX_ITEMS else kept
+        return [*kept, f"… {len(value) - MAX_ITEMS} more"] if len(value) > MAX_ITEMS else kept
     if isinstance(value, dict):
         result = {str(key): bounded(item, depth + 1) for key, item in list(value.items())[:MAX_ITEMS]}
         if len(value) > MAX_ITEMS:

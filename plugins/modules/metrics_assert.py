@@ -198,9 +198,8 @@ table:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import Request, check, collect
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_log import MalformedPatterns
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_log import PatternsError
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._metrics_assert_spec import argument_spec
 
 
@@ -227,7 +226,7 @@ def main() -> None:
         module.fail_json(msg="; ".join(errors))
     try:
         document = collect(request, options["timeout"])
-    except MalformedPatterns as exc:
+    except PatternsError as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(changed=False, document=document)
 

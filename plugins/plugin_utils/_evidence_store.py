@@ -13,11 +13,12 @@ from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence, _evidence_json
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria import EVERYTHING
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
 
 MAX_BYTES = 64 << 20
 
 
-class UnusableEvidence(Exception):
+class EvidenceStoreError(Exception):
     """A saved document cannot be read or is none; the message says which and why."""
 
 
@@ -47,22 +48,22 @@ def nothing_collected(detail: str, problem: str = "not_collected") -> dict[str, 
 
 
 def load(path: str) -> dict[str, Any]:
-    """Return saved evidence; raise UnusableEvidence."""
+    """Return saved evidence; raise EvidenceStoreError."""
     try:
         with open(path, "rb") as stream:
             content = stream.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
-            raise UnusableEvidence(f"{path}: larger than {MAX_BYTES} bytes")
+            raise EvidenceStoreError(f"{path}: larger than {MAX_BYTES} bytes")
         document = _evidence_json.parse(content)
     except OSError as exc:
-        raise UnusableEvidence(f"{path}: {exc.strerror or exc}") from exc
-    except _evidence_json.EvidenceProblem as exc:
-        raise UnusableEvidence(f"{path}: {exc}") from exc
+        raise EvidenceStoreError(f"{path}: {exc.strerror or exc}") from exc
+    except EvidenceError as exc:
+        raise EvidenceStoreError(f"{path}: {exc}") from exc
     if not isinstance(document, dict) or document.get("schema") != _evidence.SCHEMA:
-        raise UnusableEvidence(f"{path}: this is no evidence document of schema {_evidence.SCHEMA}")
+        raise EvidenceStoreError(f"{path}: this is no evidence document of schema {_evidence.SCHEMA}")
     for key, kind in (("logs", dict), ("artifacts", dict), ("files", dict), ("problems", list)):
         if not isinstance(document.get(key), kind):
-            raise UnusableEvidence(f"{path}: {key} is missing or not what it should be")
+            raise EvidenceStoreError(f"{path}: {key} is missing or not what it should be")
     return document
 
 

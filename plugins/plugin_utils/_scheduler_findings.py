@@ -21,6 +21,8 @@ finding = partial(_findings.finding, source="slurm_cluster_info")
 def findings(info: Json, workloads: list[Json], slurm: Json, accelerator: str) -> list[Json]:
     """The findings for `info` (slurm_cluster_info), the selected manifests and `hpc_validation_slurm`."""
     found = [_answers(info)]
+    if found[0]["verdict"] != "pass":
+        return found  # what it did not say cannot be judged
     name = slurm.get("partition")
     partitions = info.get("partitions") or []
     chosen = [p for p in partitions if (p["name"] == name if name else p.get("default"))]

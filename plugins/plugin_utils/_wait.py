@@ -164,7 +164,7 @@ class Wait:
         began = one.running_at if one.running_at is not None else one.pending_since
         elapsed = asked - began
         if "end" in one.patterns:
-            due = asked + min(60.0, max(10.0, 0.05 * elapsed))
+            due = asked + min(60.0, max(20.0, 0.1 * elapsed))
             limit = one.job.get("time_limit_seconds")
             if isinstance(limit, (int, float)) and elapsed < limit + 2:
                 due = min(due, began + limit + 2)

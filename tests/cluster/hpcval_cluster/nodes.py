@@ -179,7 +179,14 @@ def _wait_ready(cluster: Cluster) -> None:
         gone = [machine for machine in HOSTS if machine not in running(cluster)]
         if gone:
             raise ClusterError(f"the container of {', '.join(gone)} ended")
-        return ready(cluster)
+        if ready(cluster):
+            return True
+        for machine in COMPUTE:
+            # slurmd reads its configuration, goes into the background, and only then finds what it cannot do.
+            started = "started" in host.podman("logs", cluster.container(machine)).stdout
+            if started and run_in(cluster, machine, "node-service.sh", "status", "slurmd").returncode != 0:
+                raise ClusterError(f"slurmd ended on {machine}")
+        return False
 
     wait_until("the compute nodes are not up in sinfo", 60, alive_and_ready)
     for machine in HOSTS:
@@ -227,6 +234,8 @@ def up(name: str, choices: dict[str, Any]) -> Cluster:
                     f" first: cluster down --name {name}, or choose another --name"
                 )
         if len(running(existing)) == len(HOSTS) and _becomes_ready(existing):
+            if existing.image != images.names(existing.release)[1]:
+                host.say(f"the recipe has changed since {name} came up; to follow it: cluster down --name {name}")
             return existing
         host.say(f"cluster {name} is not whole; starting it anew, its share is kept")
         _remove_containers(existing)

@@ -9,8 +9,16 @@ import time
 from pathlib import Path
 
 
+def wait_for_sampler(samples: Path, seconds: float = 10) -> None:
+    """A job this short ends before the sampler's first sample."""
+    end = time.monotonic() + seconds
+    while not (samples.exists() and samples.stat().st_size) and time.monotonic() < end:
+        time.sleep(0.05)
+
+
 def main(behaviour: str) -> int:
     output = Path(os.environ["OUTPUT_DIR"])
+    wait_for_sampler(output / "gpu.jsonl")
     metrics = {
         "job_id": os.environ["SLURM_JOB_ID"],
         "attempt": int(os.environ["HPC_VALIDATION_ATTEMPT"]),

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -186,20 +187,26 @@ def test_where_locks_do_not_reach_the_first_rename_wins(site: Site, monkeypatch:
     assert inode(answer["python"]) == inode(rival["python"]) and site.left() == [answer["key"]]
 
 
+def read_within(descriptor: int, seconds: float) -> bytes | None:
+    """Return what there is to read, b"" at the end, None when nothing comes in time."""
+    ready, _, _ = select.select([descriptor], [], [], seconds)
+    return os.read(descriptor, 100) if ready else None
+
+
 def test_an_installer_that_is_terminated_leaves_nothing_and_stops_its_child(site: Site, root: Path, tmp_path: Path) -> None:
-    reading, writing = os.pipe()  # whoever of them lives holds the writing end
+    fifo = tmp_path / "held by uv while it lives"
+    os.mkfifo(fifo)
     slow = tmp_path / "uv"  # stand-in for uv: makes the folder, says so and hangs
-    slow.write_text(f"#!/bin/bash\nmkdir -p \"${{@: -1}}\"; echo begun >&{writing}; exec sleep 1000\n")
+    slow.write_text(f"#!/bin/bash\nmkdir -p \"${{@: -1}}\"; exec 9>'{fifo}'; echo begun >&9; exec sleep 100\n")
     slow.chmod(0o755)
+    reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     arguments, environment = command(site, root)
-    process = subprocess.Popen([*arguments[:-1], str(slow)], env=environment, pass_fds=[writing], close_fds=False)
-    os.set_inheritable(writing, True)
-    os.close(writing)
-    process.send_signal(signal.SIGTERM) if not os.read(reading, 6) else process.terminate()
-    process.wait(20)
-    assert os.read(reading, 1) == b"", "uv's stand-in lives on"
+    process = subprocess.Popen([*arguments[:-1], str(slow)], env=environment)
+    assert read_within(reading, 30) == b"begun\n"
+    process.terminate()
+    assert process.wait(30) == 128 + signal.SIGTERM
+    assert read_within(reading, 30) == b"", "uv's stand-in lives on"
     os.close(reading)
-    assert process.returncode == 128 + signal.SIGTERM
     assert site.left() == []
 
 

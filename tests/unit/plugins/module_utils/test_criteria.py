@@ -36,7 +36,16 @@ def log(path, counts=None, **changes):
         name: [{"line": n + 1, "text": f"line {n}", "pattern": "p", "remedy": "look"} for n in range(count)]
         for name, count in counts.items()
     }
-    return {"path": path, "bytes": 9, "lines": 2, "sha256": "0" * 64, "hits": hits, "counts": counts, "end": END, **changes}
+    return {
+        "path": path,
+        "bytes": 9,
+        "lines": 2,
+        "sha256": "0" * 64,
+        "hits": hits,
+        "counts": counts,
+        "end": END,
+        **changes,
+    }
 
 
 @pytest.fixture
@@ -82,7 +91,11 @@ def evidence():
             "rows": 5,
             "malformed": 0,
             "series": {},
-            "fields": {"loss": field(), "up": field(slope=0.5, fit_first=1.0, fit_last=3.0), "nan": field(non_finite=1)},
+            "fields": {
+                "loss": field(),
+                "up": field(slope=0.5, fit_first=1.0, fit_last=3.0),
+                "nan": field(non_finite=1),
+            },
         },
         "torn": {"rows": 5, "malformed": 1, "series": {}, "fields": {"loss": field()}},
         "gpu": {
@@ -106,7 +119,12 @@ def evidence():
         },
         "problems": [
             {"source": "lost", "path": "/out/lost.json", "problem": "truncated", "detail": "line 1"},
-            {"source": "artifacts.gone.pt", "path": "/out/gone.pt", "problem": "missing", "detail": "there is no such file"},
+            {
+                "source": "artifacts.gone.pt",
+                "path": "/out/gone.pt",
+                "problem": "missing",
+                "detail": "there is no such file",
+            },
             {"source": "artifacts.link.pt", "path": "/out/link.pt", "problem": "not_regular", "detail": "a link"},
         ],
     }
@@ -416,7 +434,12 @@ def test_an_override_can_exchange_one_comparison_for_another(evidence):
 def test_an_override_is_merged_deeply(evidence):
     judged = one(evidence, override={"each": {"gt": 77}}, each={**EACH, "gt": 70})
     assert judged["verdict"] == "fail"
-    judged = one(evidence, override={"within": {"tolerance": 0.2}}, query="metrics.throughput", within={"reference": 200, "tolerance": 0.01})
+    judged = one(
+        evidence,
+        override={"within": {"tolerance": 0.2}},
+        query="metrics.throughput",
+        within={"reference": 200, "tolerance": 0.01},
+    )
     assert judged["verdict"] == "pass"
 
 
@@ -437,7 +460,10 @@ def test_a_waiver_turns_a_failure_and_nothing_else_until_it_expires(evidence):
 
 def entries(*verdicts, job="pass"):
     made = [{"id": "JOB", "verdict": job, "severity": "gate"}]
-    return made + [{"id": str(n), "verdict": v, "severity": "record" if v == "recorded" else "gate"} for n, v in enumerate(verdicts)]
+    return made + [
+        {"id": str(n), "verdict": v, "severity": "record" if v == "recorded" else "gate"}
+        for n, v in enumerate(verdicts)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
     os.mkfifo(fifo)
     for path, words in (
         (tmp_path / "missing", "does not exist"),
-        (tmp_path, "not a regular file"),
+        (tmp_path, "Is a directory"),
         (fifo, "not a regular file"),
         (Path("relative.sh"), "not absolute"),
     ):

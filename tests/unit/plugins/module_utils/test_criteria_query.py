@@ -1,0 +1,195 @@
+"""JMESPath's ways of making a value out of nothing are closed."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_query as query
+
+EVIDENCE = {
+    "m": {
+        "a": 1,
+        "b": 2.5,
+        "list": [3, 1, 2],
+        "nulls": [1, None, 3],
+        "texts": ["1", "2"],
+        "bools": [True, True],
+        "nan": [1, {"non_finite": "NaN"}],
+        "empty": [],
+        "none": None,
+        "true": True,
+        "text": "abc",
+        "rows": [{"id": 0, "v": 5}, {"id": 1, "v": 7}],
+        "holes": [{"id": 0, "v": 5}, {"id": 1}],
+        "by": {"x": {"v": 1}, "y": {"v": 2}},
+        "nothing": {},
+    },
+    "n": 1,
+}
+
+
+def find(expression):
+    return query.evaluate(query.parse(expression), EVIDENCE, set())
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("m.a", 1),
+        ("m.list[0]", 3),
+        ("m.list[-1]", 2),
+        ("m.list[:2]", [3, 1]),
+        ("m.list[::-1]", [2, 1, 3]),
+        ("m.rows[*].v", [5, 7]),
+        ("m.by.*.v", [1, 2]),
+        ("m.rows[?id == `1`].v", [7]),
+        ("m.rows[?id > `0` && v >= `7`].v | [0]", 7),
+        ("m.rows[?!(id == `1`)].v", [5]),
+        ("m.rows[?id == `9`].v", []),
+        ("length(m.rows[?id == `9`])", 0),
+        ("length(m.empty)", 0),
+        ("length(m.text)", 3),
+        ("sum(m.list)", 6),
+        ("avg(m.list)", 2),
+        ("max(m.list)", 3),
+        ("min(m.rows[*].v)", 5),
+        ("sort(m.list)", [1, 2, 3]),
+        ("abs(m.a)", 1),
+        ("ceil(m.b)", 3),
+        ("floor(m.b)", 2),
+        ("keys(m.by)", ["x", "y"]),
+        ("values(m.by)[0].v", 1),
+        ("contains(m.text, 'b')", True),
+        ("contains(m.list, `4`)", False),
+        ("starts_with(m.text, 'ab')", True),
+        ("ends_with(m.text, 'ab')", False),
+        ("m.a > `0`", True),
+        ("m.a == `1`", True),
+        ("m.a != `1`", False),
+        ("m.[a, b]", [1, 2.5]),
+        ("m.{x: a, y: b}", {"x": 1, "y": 2.5}),
+        ("m.nulls[]", [1, None, 3]),
+        ("m.none", None),
+        ('"m"."a"', 1),
+    ],
+)
+def test_what_is_there_is_found(expression, value):
+    assert find(expression) == value
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "m.gone",
+        "gone",
+        "n.a",
+        "m.none.a",
+        "m.list.a",
+        "m.list[9]",
+        "m.text[0]",
+        "m.list[:9]",
+        "m.list[-9:]",
+        "m.empty[*]",
+        "m.empty[?a]",
+        "m.nothing.*",
+        "m.a.*",
+        "m.a[*]",
+        "m.text[]",
+        "m.holes[*].v",
+        "m.holes[?v > `1`].id",
+        "m.rows[?id].v",
+        "m.rows[?m.true].v",
+        "sum(m.empty)",
+        "sum(m.rows[?id == `9`].v)",
+        "avg(m.nulls)",
+        "max(m.bools)",
+        "sum(m.texts)",
+        "min(m.nan)",
+        "sort(m.texts)",
+        "sum(m.a)",
+        "abs(m.true)",
+        "ceil(m.text)",
+        "length(m.gone)",
+        "length(m.a)",
+        "length(m.none)",
+        "keys(m.list)",
+        "values(m.none)",
+        "m.true > `0`",
+        "m.text > `0`",
+        "m.true == `1`",
+        "m.none == `null`",
+        "m.nan[1] < `9`",
+        "m.a && m.true",
+        "m.gone || m.true",
+        "m.true || m.gone",
+        "!m.a",
+        "contains(m.empty, `1`)",
+        "contains(m.list, 'x')",
+        "starts_with(m.list, 'x')",
+        "m.[a, gone]",
+        "m.{a: gone}",
+    ],
+)
+def test_what_is_not_there_is_not_made_up(expression):
+    with pytest.raises(query.UnansweredError):
+        find(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "",
+        "   ",
+        "m.",
+        "m..a",
+        "m.[",
+        "`5`",
+        "'text'",
+        "@",
+        "m.a | `5`",
+        "m.a || `5`",
+        "[m.a, `5`]",
+        "{a: `5`}",
+        "max([m.a, `5`])",
+        "not_null(m.a, m.b)",
+        "max_by(m.rows, &v)",
+        "map(&v, m.rows)",
+        "to_number(m.text)",
+        "to_array(m.a)",
+        "merge(m, n)",
+        "type(m.a)",
+        "nonsense(m.a)",
+        "length()",
+        "length(m.a, m.b)",
+        "m." + "a." * 600 + "a",
+        None,
+        5,
+        ["m.a"],
+    ],
+)
+def test_a_query_that_could_invent_an_answer_is_refused(expression):
+    with pytest.raises(query.QueryError):
+        query.parse(expression)
+
+
+def test_an_element_may_be_the_answer_itself():
+    assert query.evaluate_element(query.parse("@", element=True), 5) == 5
+    with pytest.raises(query.UnansweredError) as unanswered:
+        query.evaluate_element(query.parse("v", element=True), {"w": 1})
+    assert unanswered.value.root is None
+
+
+def test_the_documents_that_were_read_are_known():
+    roots: set[str] = set()
+    query.evaluate(query.parse("[m.a, n]"), EVIDENCE, roots)
+    assert roots == {"m", "n"}
+    with pytest.raises(query.UnansweredError) as unanswered:
+        find("gone.a")
+    assert unanswered.value.root == "gone"
+
+
+def test_a_missing_jmespath_says_how_to_get_it(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "jmespath", None)
+    with pytest.raises(query.QueryError, match="pip install jmespath"):
+        query.parse("m.a")

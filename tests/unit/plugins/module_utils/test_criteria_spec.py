@@ -1,0 +1,238 @@
+"""Malformed criteria and overrides are refused by name, before anything is judged."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_spec
+from jsonschema import Draft202012Validator
+
+GOOD = {"id": "S0-13", "title": "accuracy", "query": "metrics.accuracy", "gt": 0.95}
+EACH = {"over": "gpu.groups", "query": "fields.util.mean", "count": "job.gpus"}
+SETS = ("cuda_errors", "oom")
+
+
+def criterion(**changes):
+    """GOOD with changes; None deletes."""
+    merged = {**GOOD, **changes}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def each(**changes):
+    return criterion(
+        query=None, gt=None, each={key: value for key, value in {**EACH, **changes}.items() if value is not None}
+    )
+
+
+def log(**changes):
+    return criterion(**{"query": None, "gt": None, "log": ["stdout"], "absent": "oom", **changes})
+
+
+MALFORMED = [
+    (criterion(id=None), "key id"),
+    (criterion(id=""), "key id"),
+    (criterion(id=13), "key id"),
+    (criterion(id="a b"), "key id"),
+    (criterion(id="x" * 65), "key id"),
+    (criterion(id="JOB"), "key id"),
+    (criterion(title=None), "key title"),
+    (criterion(title=" "), "key title"),
+    (criterion(unit=3), "key unit"),
+    (criterion(remedy=[]), "key remedy"),
+    (criterion(greater=1), "key greater: is unknown"),
+    (criterion(severity="warn"), "key severity"),
+    (criterion(query=None), "got none"),
+    (criterion(artifact="a"), "got query and artifact"),
+    (criterion(lt=1), "two tests, gt and lt"),
+    (criterion(gt=None), "no test"),
+    (criterion(absent="oom", gt=None), "key absent: does not go with query"),
+    (criterion(query="metrics..x"), "key query"),
+    (criterion(query="metrics.["), "key query"),
+    (criterion(query=5), "key query"),
+    (criterion(query=""), "key query"),
+    (criterion(query="`1`"), "key query"),
+    (criterion(query="@"), "key query"),
+    (criterion(query="metrics.a || `0`"), "key query"),
+    (criterion(query="not_null(metrics.a, `0`)"), "key query"),
+    (criterion(query="[metrics.a, `5`]"), "key query"),
+    (criterion(query="length('abc')"), "key query"),
+    (criterion(query="to_number(metrics.a)"), "key query"),
+    (criterion(query="avg(metrics.a, metrics.b)"), "key query"),
+    (criterion(query="a" * 1001), "key query"),
+    *[(criterion(gt=bound), "key gt") for bound in ("0.95", True, float("nan"), float("inf"), [1], {})],
+    (criterion(gt=None, eq=[1]), "key eq"),
+    (criterion(gt=None, eq=float("nan")), "key eq"),
+    (criterion(gt=None, between=[2, 1]), "key between"),
+    (criterion(gt=None, between=[1]), "key between"),
+    (criterion(gt=None, between=[1, float("nan")]), "key between"),
+    (criterion(gt=None, between="1-2"), "key between"),
+    (criterion(gt=None, within={"tolerance": 0.1}), "key within"),
+    (criterion(gt=None, within={"reference": 1}), "key within"),
+    (criterion(gt=None, within={"reference": 1, "from": "x", "absolute": 1}), "key within"),
+    (criterion(gt=None, within={"reference": 1, "tolerance": -0.1}), "key within.tolerance"),
+    (criterion(gt=None, within={"reference": 0, "tolerance": 0.1}), "key within.tolerance"),
+    (criterion(gt=None, within={"reference": True, "tolerance": 0.1}), "key within.reference"),
+    (criterion(gt=None, within={"from": 3, "tolerance": 0.1}), "key within.from"),
+    (criterion(gt=None, within={"reference": 1, "absolute": 1, "upper": 2}), "key within.upper"),
+    (criterion(gt=None, within=5), "key within"),
+    (criterion(gt=None, ratio_ge={"bound": 1}), "key ratio_ge.to"),
+    (criterion(gt=None, ratio_ge={"bound": "1", "to": "metrics.a"}), "key ratio_ge.bound"),
+    (criterion(gt=None, ratio_ge={"bound": 1, "to": "`1`"}), "key ratio_ge.to"),
+    (criterion(gt=None, ratio_le={"bound": 1, "to": "metrics.a", "of": "other"}), "key ratio_le.of"),
+    (criterion(gt=None, decreasing={"min_drop": -1}), "key decreasing.min_drop"),
+    (criterion(gt=None, decreasing={"drop": 1}), "key decreasing.drop"),
+    (criterion(gt=None, decreasing=False), "key decreasing"),
+    (criterion(gt=None, finite=False), "key finite"),
+    (criterion(gt=None, finite="yes"), "key finite"),
+    (criterion(gt=None, present=False), "key present"),
+    (criterion(gt=None, present="oom"), "key present"),
+    (each(), "no test"),
+    (each(gt=1, lt=2), "two tests"),
+    (each(gt=1, count=None), "key each.count: is missing"),
+    (each(gt=1, count=0), "key each.count"),
+    (each(gt=1, count=True), "key each.count"),
+    (each(gt=1, count=1.5), "key each.count"),
+    (each(gt=1, over="["), "key each.over"),
+    (each(gt=1, query="`1`"), "key each.query"),
+    (each(gt="1"), "key each.gt"),
+    (each(gt=1, every=True), "key each.every"),
+    ({**each(gt=1), "query": "metrics.a"}, "got query and each"),
+    (criterion(query=None, gt=None, each=[]), "key each"),
+    (log(log=["stdin"]), "key log"),
+    (log(log=[]), "key log"),
+    (log(log="stdout"), "key log"),
+    (log(log=["stdout", "stdout"]), "key log"),
+    (log(absent="unknown"), "key absent"),
+    (log(absent=True), "key absent"),
+    (log(absent=None, present=True), "key present"),
+    (log(gt=1), "two tests"),
+    (criterion(query=None, gt=None, artifact="", exists=True), "key artifact"),
+    (criterion(query=None, gt=None, artifact="a", exists=False), "key exists"),
+    (criterion(query=None, gt=None, artifact="a", exists={"min_bytes": 0}), "key exists.min_bytes"),
+    (criterion(query=None, gt=None, artifact="a", exists={"min_bytes": True}), "key exists.min_bytes"),
+    (criterion(query=None, gt=None, artifact="a", exists={"size": 1}), "key exists.size"),
+    (criterion(applies_when={}), "key applies_when"),
+    (criterion(applies_when={"accelerator": "cuda"}), "key applies_when.accelerator"),
+    (criterion(applies_when={"accelerator": []}), "key applies_when.accelerator"),
+    (criterion(applies_when={"accelerator": [["cuda"]]}), "key applies_when.accelerator"),
+    ("S0-13", "expected a mapping"),
+]
+
+
+@pytest.mark.parametrize(("entry", "expected"), MALFORMED, ids=[f"{case[0]}"[:90] for case in MALFORMED])
+def test_a_malformed_criterion_is_refused_by_name(entry, expected):
+    with pytest.raises(_criteria_spec.CriteriaError) as refused:
+        _criteria_spec.read([entry], workload="MLOPS-1.1", pattern_sets=SETS)
+    text = str(refused.value)
+    assert expected in text
+    assert "workload MLOPS-1.1" in text
+    if isinstance(entry, dict) and entry.get("id") == "S0-13":
+        assert "criterion S0-13" in text
+
+
+@pytest.mark.parametrize(("entry", "expected"), MALFORMED, ids=[f"{case[0]}"[:90] for case in MALFORMED])
+def test_the_schema_refuses_what_it_can_see(entry, expected, root):
+    """All but what needs JMESPath, the pattern sets or arithmetic."""
+    beyond_a_schema = (
+        "key query",
+        "each.over",
+        "each.query",
+        "ratio_ge.to",
+        "key between",
+        "within.tolerance",
+        "key gt",
+        "key eq",
+    )
+    schema = json.loads((root / "files/schemas/criterion.json").read_text())
+    if any(expected.endswith(part) for part in beyond_a_schema) or entry == log(absent="unknown"):
+        return
+    assert not Draft202012Validator(schema).is_valid(entry)
+
+
+def test_all_that_is_wrong_is_told_at_once():
+    with pytest.raises(_criteria_spec.CriteriaError) as refused:
+        _criteria_spec.read([criterion(gt="x"), criterion(id="B", query="[")], workload="W")
+    assert len(refused.value.errors) == 2
+
+
+def test_an_id_used_twice_is_refused():
+    with pytest.raises(_criteria_spec.CriteriaError, match="used twice"):
+        _criteria_spec.read([GOOD, GOOD], workload="W")
+
+
+@pytest.mark.parametrize("criteria", [None, {}, "x", 5])
+def test_criteria_that_are_no_list_are_refused(criteria):
+    with pytest.raises(_criteria_spec.CriteriaError, match="expected a list"):
+        _criteria_spec.read(criteria, workload="W")
+
+
+BAD_OVERRIDES = [
+    ({"S0-99": {"gt": 1}}, "no criterion 'S0-99'"),
+    ({"JOB": {"waive": {"reason": "x", "expires": "2030-01-01"}}}, "JOB"),
+    ({"S0-13": 5}, "expected an override"),
+    ({"S0-13": {"lt": 5}}, "two tests"),
+    ({"S0-13": {"gt": None}}, "no test"),
+    ({"S0-13": {"gt": "high"}}, "key gt"),
+    ({"S0-13": {"limit": 5}}, "key limit"),
+    ({"S0-13": {"query": "metrics.other"}}, "key query"),
+    ({"S0-13": {"id": "X"}}, "key id"),
+    ({"S0-13": {"applies_when": {"accelerator": ["never"]}}}, "key applies_when"),
+    ({"S0-13": {"severity": "record"}}, "key severity"),
+    ({"S0-13": {"gt": None, "present": True}}, "key present"),
+    ({"S0-13": {"gt": None, "finite": True}}, "key finite"),
+    ({"S0-13": {"gt": None, "eq": "high"}}, "keeps the kind of test"),
+    ({"S0-13": {"waive": {"reason": "x"}}}, "key waive"),
+    ({"S0-13": {"waive": {"reason": " ", "expires": "2030-01-01"}}}, "key waive.reason"),
+    ({"S0-13": {"waive": {"reason": "x", "expires": "soon"}}}, "key waive.expires"),
+    ({"S0-13": {"waive": {"reason": "x", "expires": 20300101}}}, "key waive.expires"),
+    ({"S0-13": {"waive": {"reason": "x", "expires": "2030-01-01", "by": "me"}}}, "key waive"),
+    ({"S0-13": {"waive": True}}, "key waive"),
+    ({"EACH": {"each": {"count": 1}}}, "key each.count"),
+    ({"EACH": {"each": {"over": "metrics.other"}}}, "key each.over"),
+    ({"EQ": {"eq": True}}, "key eq"),
+    ({"EQ": {"eq": None}}, "key eq"),
+    ({"LOG": {"absent": "oom"}}, "key absent"),
+    ({"RATIO": {"ratio_ge": {"to": "metrics.other"}}}, "key ratio_ge.to"),
+    (["S0-13"], "overrides: expected"),
+]
+
+
+@pytest.mark.parametrize(("overrides", "expected"), BAD_OVERRIDES, ids=[str(case[0])[:90] for case in BAD_OVERRIDES])
+def test_an_override_that_would_change_more_than_a_bound_is_refused(overrides, expected):
+    criteria = [
+        GOOD,
+        {**each(gt=1), "id": "EACH"},
+        criterion(id="EQ", gt=None, eq="cuda"),
+        {**log(absent="cuda_errors"), "id": "LOG"},
+        criterion(id="RATIO", gt=None, ratio_ge={"bound": 1, "to": "metrics.a"}),
+    ]
+    with pytest.raises(_criteria_spec.CriteriaError) as refused:
+        _criteria_spec.read(criteria, overrides, workload="W", pattern_sets=SETS)
+    assert expected in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "references", [[], {"a": "fast"}, {"a": [{"value": 1}]}, {"a": [{"when": {}, "value": None}]}, {"a": True}]
+)
+def test_malformed_references_are_refused(references):
+    with pytest.raises(_criteria_spec.CriteriaError, match="references"):
+        _criteria_spec.read([GOOD], workload="W", references=references)
+
+
+def test_merging_is_deep_null_deletes_and_nothing_is_altered():
+    base = {"a": {"b": 1, "c": [1]}, "d": 2}
+    change = {"a": {"b": None, "e": {"f": 3}}, "g": 4}
+    assert _criteria_spec.merge(base, change) == {"a": {"c": [1], "e": {"f": 3}}, "d": 2, "g": 4}
+    assert base == {"a": {"b": 1, "c": [1]}, "d": 2}
+
+
+def test_the_manifests_in_the_collection_are_well_formed(root):
+    import yaml
+
+    found = 0
+    for path in (root / "files/workloads").glob("*/workload.yml"):
+        manifest = yaml.safe_load(path.read_text())
+        read = _criteria_spec.read(manifest["criteria"], workload=manifest["id"])
+        found += len(read)
+    assert found

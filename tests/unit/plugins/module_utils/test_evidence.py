@@ -1,0 +1,278 @@
+"""Collecting: what is read, and that what is no evidence is a named problem and leaves no document."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import threading
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence, _evidence_io
+
+OWN = {"job_id": "12", "attempt": 0}
+SETS = {
+    "cuda_errors": {
+        "patterns": [{"id": "c", "regex": "CUDA error", "texts": ["CUDA error"], "remedy": "r"}],
+        "except": [],
+    }
+}
+
+
+@pytest.fixture
+def out(tmp_path):
+    folder = tmp_path / "out put;$(x) 'q'"
+    folder.mkdir()
+    return folder
+
+
+def collect(out, *, timeout=30.0, settle=0.0, job_id="12", attempt=0, **parts):
+    request = _evidence.Request(job_id=job_id, attempt=attempt, output=str(out), patterns=SETS, settle=settle, **parts)
+    assert _evidence.check(request) == []
+    document = _evidence.collect(request, timeout)
+    json.dumps(document, allow_nan=False)
+    return document
+
+
+def read(out, content, form="json", **wanted):
+    """Write `content` to a file, collect it as m; return (document or None, problem or None)."""
+    (out / "m").write_bytes(content if isinstance(content, bytes) else content.encode())
+    document = collect(out, files={"m": {"path": "m", "format": form, **wanted}})
+    return document.get("m"), next((entry["problem"] for entry in document["problems"]), None)
+
+
+def test_a_job_that_left_everything(out):
+    (out / "metrics.json").write_text(json.dumps({**OWN, "accuracy": 0.97}))
+    (out / "rows.jsonl").write_text("".join(json.dumps({**OWN, "loss": loss}) + "\n" for loss in (3, 2, 1)))
+    (out / "model.pt").write_bytes(b"weights")
+    (out / "o.log").write_text("CUDA error: x\nhpc-validation-end job=12 attempt=0 exit=0\n")
+    document = collect(
+        out,
+        files={
+            "metrics": {"path": "metrics.json", "format": "json"},
+            "rows": {"path": "rows.jsonl", "format": "jsonl"},
+        },
+        logs={"stdout": str(out / "o.log")},
+        artifacts=["model.pt"],
+    )
+    assert document["problems"] == []
+    assert document["metrics"]["accuracy"] == 0.97
+    assert document["rows"]["fields"]["loss"]["slope"] == -1
+    assert document["artifacts"]["model.pt"] == {
+        "path": str(out / "model.pt"),
+        "size": 7,
+        "sha256": hashlib.sha256(b"weights").hexdigest(),
+    }
+    assert document["logs"]["stdout"]["counts"] == {"cuda_errors": 1}
+    assert document["logs"]["stdout"]["end"] == {"job_id": "12", "attempt": 0, "exit_code": 0}
+    assert document["files"]["metrics"]["size"] == (out / "metrics.json").stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "not_json"),
+        ("  \n", "not_json"),
+        ('{"job_id": "12", "attempt": 0, "accuracy": 0.9', "truncated"),
+        ('{"job_id": "12", "attempt": 0, "acc', "truncated"),
+        ('{"job_id": "12", "attempt": 0} x', "not_json"),
+        ("{'job_id': '12'}", "not_json"),
+        (b'{"job_id": "12", "attempt": 0, "name": "\xff"}', "not_json"),
+        ('{"job_id": "12", "attempt": 0, "a": 1, "a": 2}', "duplicate_key"),
+        ('{"job_id": "12", "attempt": 0, "a": ' + "[" * 80 + "]" * 80 + "}", "not_json"),
+        ('{"job_id": "12", "attempt": 0, "a": ' + "[" * 200_000 + "]" * 200_000 + "}", "not_json"),
+        ('{"job_id": "12", "attempt": 0, "a": ' + "1" * 5000 + "}", "not_json"),
+        ('{"job_id": "12", "attempt": 0, "a": "' + "x" * (1 << 20) + '"}', "too_large"),
+        ('{"job_id": "13", "attempt": 0}', "foreign"),
+        ('{"job_id": "12", "attempt": 1}', "foreign"),
+        ('{"job_id": 12, "attempt": 0}', "foreign"),
+        ('{"job_id": "12", "attempt": "0"}', "foreign"),
+        ('{"job_id": "12", "attempt": false}', "foreign"),
+        ('{"job_id": "12", "attempt": 0.0, "x": 1}', None),
+        ('{"accuracy": 0.99}', "foreign"),
+        ("[1, 2]", "foreign"),
+        ("0.99", "foreign"),
+        ("null", "foreign"),
+    ],
+)
+def test_json_that_is_no_evidence(out, content, problem):
+    document, found = read(out, content)
+    assert found == problem
+    assert (document is None) == (problem is not None)
+
+
+def test_numbers_that_are_not_finite_stay_visible(out):
+    document, problem = read(
+        out, '{"job_id": "12", "attempt": 0, "a": NaN, "b": [-Infinity], "c": 1e999, "d": "\\ud800"}'
+    )
+    assert problem is None
+    assert document["a"] == {"non_finite": "NaN"}
+    assert document["b"] == [{"non_finite": "-Infinity"}]
+    assert document["c"] == {"non_finite": "Infinity"}
+    assert document["d"] == "?"
+
+
+@pytest.mark.parametrize("name", ["m", "inside/m"])
+def test_a_link_within_the_output_directory_is_followed(out, name):
+    (out / "real").write_text(json.dumps(OWN))
+    (out / name).parent.mkdir(exist_ok=True)
+    (out / name).symlink_to(out / "real")
+    assert collect(out, files={"m": {"path": name, "format": "json"}})["m"] == OWN
+
+
+def test_what_is_no_regular_file_of_the_job_is_never_opened(out, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text(json.dumps(OWN))
+    (out / "link").symlink_to(elsewhere)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "m").write_text(json.dumps(OWN))
+    (out / "linked").symlink_to(tmp_path / "folder")
+    (out / "directory").mkdir()
+    (out / "loop").symlink_to(out / "loop")
+    os.mkfifo(out / "fifo")
+    names = ["link", "linked/m", "directory", "fifo", "gone", "loop", "real/file/below"]
+    with socket.socket(socket.AF_UNIX) as server:
+        os.chdir(out)  # a socket's path is short
+        server.bind("socket")
+        document = collect(
+            out, files={f"f{n}": {"path": name, "format": "json"} for n, name in enumerate([*names, "socket"])}
+        )
+    found = {os.path.relpath(entry["path"], out): entry["problem"] for entry in document["problems"]}
+    assert found == {
+        "link": "not_regular",
+        "linked/m": "not_regular",
+        "directory": "not_regular",
+        "fifo": "not_regular",
+        "gone": "missing",
+        "loop": "not_regular",
+        "real/file/below": "missing",
+        "socket": "not_regular",
+    }
+    assert not any(key.startswith("f") and key != "files" for key in document)
+
+
+def test_a_log_that_is_a_link_or_a_device_is_not_read(out):
+    (out / "link").symlink_to("/dev/null")
+    document = collect(out, logs={"stdout": str(out / "link"), "stderr": "/dev/zero"})
+    assert {entry["problem"] for entry in document["problems"]} == {"not_regular"}
+    assert document["logs"] == {}
+
+
+def test_a_file_that_is_written_to_meanwhile_is_no_evidence(out):
+    path = out / "m"
+    path.write_text("one")
+
+    def write_while_reading():
+        with _evidence_io.open_regular(str(path), str(out)) as opened:
+            opened.stream.read()
+            path.write_text("three")
+
+    with pytest.raises(_evidence_io.EvidenceError, match="changed"):
+        write_while_reading()
+
+
+def test_a_directory_exchanged_for_a_link_after_the_check_is_noticed(out, tmp_path, monkeypatch):
+    (out / "sub").mkdir()
+    (out / "sub" / "m").write_text("mine")
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "m").write_text("not mine")
+    real_lstat = os.lstat
+
+    def exchanged(path, **kwargs):
+        result = real_lstat(path, **kwargs)
+        if str(path).endswith("sub/m") and not (out / "sub").is_symlink():
+            (out / "sub").rename(out / "was")
+            (out / "sub").symlink_to(secret)
+        return result
+
+    monkeypatch.setattr(_evidence_io.os, "lstat", exchanged)
+    with (
+        pytest.raises(_evidence_io.EvidenceError, match="leads out"),
+        _evidence_io.open_regular(str(out / "sub/m"), str(out)),
+    ):
+        pytest.fail("it was opened")
+
+
+def test_a_file_that_appears_late_is_waited_for(out):
+    path = out / "late"
+    timer = threading.Timer(0.5, lambda: path.write_text(json.dumps(OWN)))
+    timer.start()
+    document = collect(out, settle=20.0, files={"m": {"path": "late", "format": "json"}})
+    timer.join()
+    assert document["m"] == OWN
+
+
+def test_what_does_not_answer_in_time_is_a_problem_and_the_rest_is_kept(out, monkeypatch):
+    (out / "quick").write_text(json.dumps(OWN))
+    stuck = threading.Event()
+    real = _evidence._read_once
+
+    def hangs(request, source):
+        if source == ("files", "slow"):
+            stuck.wait()
+        return real(request, source)
+
+    monkeypatch.setattr(_evidence, "_read_once", hangs)
+    files = {"quick": {"path": "quick", "format": "json"}, "slow": {"path": "quick", "format": "json"}}
+    document = collect(out, timeout=1.0, files=files, artifacts=["quick"])
+    assert document["quick"] == OWN
+    assert {entry["source"]: entry["problem"] for entry in document["problems"]} == {
+        "slow": "timeout",
+        "artifacts.quick": "timeout",
+    }
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_reader_that_dies_is_a_problem(out, monkeypatch):
+    monkeypatch.setattr(_evidence, "_read", lambda *_unused: os._exit(9))
+    document = collect(out, files={"m": {"path": "m", "format": "json"}})
+    assert [entry["problem"] for entry in document["problems"]] == ["timeout"]
+
+
+def test_whatever_goes_wrong_in_reading_is_a_problem(out, monkeypatch):
+    def breaks(*_unused):
+        raise KeyError("surprise")
+
+    monkeypatch.setattr(_evidence, "_read_once", breaks)
+    document = collect(out, files={"m": {"path": "m", "format": "json"}})
+    assert [(entry["problem"], entry["detail"]) for entry in document["problems"]] == [
+        ("unreadable", "KeyError: 'surprise'")
+    ]
+
+
+def test_an_unreadable_file_is_told_apart_from_a_missing_one(out, monkeypatch):
+    (out / "m").write_text("{}")
+
+    def refused(*_unused, **_also_unused):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(_evidence_io.os, "open", refused)
+    document = collect(out, files={"m": {"path": "m", "format": "json"}})
+    assert [(entry["problem"], entry["detail"]) for entry in document["problems"]] == [
+        ("unreadable", "Permission denied")
+    ]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"files": {"job": {"path": "m", "format": "json"}}},
+        {"files": {"problems": {"path": "m", "format": "json"}}},
+        {"files": {"m": {"path": "m", "format": "yaml"}}},
+        {"files": {"m": {"path": "../m", "format": "json"}}},
+        {"files": {"m": {"path": "", "format": "json"}}},
+        {"files": {"m": {"path": "a\0b", "format": "json"}}},
+        {"files": {"m": {"format": "json"}}},
+        {"artifacts": ["/etc/passwd"]},
+        {"artifacts": ["a/../../b"]},
+        {"artifacts": [""]},
+        {"logs": {"stdout": "relative"}},
+        {"output": "relative"},
+    ],
+)
+def test_a_malformed_request_is_refused(parts):
+    request = _evidence.Request(**{"job_id": "12", "attempt": 0, "output": "/out", **parts})
+    assert len(_evidence.check(request)) == 1

@@ -1,0 +1,300 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The waiting state machine against a job's life, with time handed in: how often it asks, and how each wait ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import from_row
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait import Limits, Wait, Waiting
+
+MARKERS = {"begin": "/m/%j.begin.json", "end": "/m/%j.end.json"}
+
+
+def told(state: str = "RUNNING", **values: object) -> dict[str, Any]:
+    """A job as slurm_job_info tells it."""
+    row = {
+        "job_id": "1",
+        "attempt": 0,
+        "name": "train",
+        "user": "admin",
+        "state": state,
+        "flags": [],
+        "exit_code": 0,
+        "signal": 0,
+        "derived_exit_code": 0,
+        "reason": "None",
+        "nodes": [] if state == "PENDING" else ["n1"],
+        "gpus": 1,
+        "partition": "gpu",
+        "submitted": 1000.0,
+        "started": None if state == "PENDING" else 1000.0,
+        "ended": None,
+        "time_limit_seconds": 600,
+        "stdout": "/o",
+        "stderr": "/e",
+        "comment": "c",
+        **values,
+    }
+    return from_row(row, "squeue", 1000.0)
+
+
+def answer(*jobs: dict[str, Any], markers: dict[str, Any] | None = None, **values: object) -> dict[str, Any]:
+    return {
+        "asked": bool(jobs) or "controller" in values,
+        "controller": "up",
+        "error": "",
+        "accounting": "up",
+        "jobs": list(jobs),
+        "markers": markers or {},
+        "blocked": {},
+        **values,
+    }
+
+
+class Life:
+    """A wait whose world is a function of time: at(seconds) → (state, kinds of markers there)."""
+
+    def __init__(self, at: Any, patterns: dict[str, str] | None = None, limits: Limits | None = None, **waiting: Any) -> None:
+        one = Waiting("1", "train", "c", ours=True, patterns=MARKERS if patterns is None else patterns, **waiting)
+        self.one = one
+        self.at = at
+        self.now = 0.0
+        self.queries = 0
+        self.wait = Wait([one], limits or Limits(), 0.0)
+        self.lines: list[str] = []
+
+    def run(self, most: float = 4000.0) -> Life:
+        while self.wait.open and self.now < most:
+            request = self.wait.request(self.now)
+            end = self.now + float(str(request["hold"]))
+            asked = bool(request["query"])
+            while self.now < end:
+                self.now = min(end, self.now + 0.2)
+                new = self.at(self.now)[1] - set(self.one.markers)
+                if new:
+                    asked = "end" in new
+                    self.now += 0.6 if asked else 0
+                    break
+            state, kinds = self.at(self.now)
+            markers = {"1": {kind: {"attempt": 0} for kind in kinds}}
+            self.queries += asked
+            job = {**(state if isinstance(state, dict) else told(state)), "run_seconds": None}
+            self.wait.observe(answer(*([job] if asked else []), markers=markers), request, self.now)
+            self.lines += self.wait.take_lines()
+            self.now += 0.4  # what one module costs over ssh
+        return self
+
+
+def runs(start: float, seconds: float, *, marked: bool = True) -> Any:
+    """A job that starts, runs that long, and ends half a second after its end marker."""
+
+    def at(now: float) -> tuple[str, set[str]]:
+        kinds = {kind for kind, when in (("begin", start), ("end", start + seconds)) if now >= when} if marked else set()
+        if now < start:
+            return "PENDING", kinds
+        return ("COMPLETED" if now >= start + seconds + 0.5 else "RUNNING"), kinds
+
+    return at
+
+
+@pytest.mark.parametrize(("seconds", "queries"), [(5, 1), (120, 7), (600, 20), (3600, 72)])
+def test_the_end_is_noticed_within_three_seconds_and_at_little_cost(seconds: float, queries: int) -> None:
+    life = Life(runs(1.0, seconds)).run(5000)
+    assert life.one.outcome == "ended"
+    assert life.now - (1.0 + seconds + 0.5) <= 3
+    assert life.queries <= queries
+
+
+def test_a_short_job_with_markers_is_asked_about_once() -> None:
+    assert Life(runs(1.0, 5)).run().queries == 1
+
+
+@pytest.mark.parametrize(("seconds", "late"), [(5, 3), (120, 3.5), (600, 13), (3600, 31)])
+def test_without_markers_the_end_is_noticed_in_proportion(seconds: float, late: float) -> None:
+    life = Life(runs(1.0, seconds, marked=False), patterns={}).run(5000)
+    assert life.one.outcome == "ended"
+    assert life.now - (1.0 + seconds + 0.5) <= late
+
+
+def test_a_long_queue_is_asked_about_rarely() -> None:
+    life = Life(runs(3000, 5), queue_timeout=3600).run(5000)
+    assert life.one.outcome == "ended"
+    assert life.queries < 70
+
+
+def test_a_job_killed_without_an_end_marker_is_noticed_within_a_minute() -> None:
+    life = Life(lambda now: ("FAILED" if now > 300 else "RUNNING", {"begin"} if now > 1 else set())).run()
+    assert life.one.outcome == "ended"
+    assert life.now < 362
+
+
+def test_it_is_asked_for_right_after_its_time_limit() -> None:
+    life = Life(lambda now: ("TIMEOUT" if now > 600.5 else "RUNNING", {"begin"})).run()
+    assert life.now < 606
+
+
+def test_the_queue_clock() -> None:
+    life = Life(lambda _now: (told("PENDING", reason="Resources"), set()), queue_timeout=20).run()
+    assert life.one.outcome == "queue_timeout"
+    assert 20 <= life.now < 23
+    assert "waiting for nodes to become free" in life.one.why
+
+
+def test_the_run_clock() -> None:
+    life = Life(lambda now: ("RUNNING", {"begin"} if now > 1 else set()), run_timeout=30).run()
+    assert life.one.outcome == "run_timeout"
+    assert 30 <= life.now < 35
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("PartitionTimeLimit", "longer than its partition allows"),
+        ("PartitionConfig", "more than its partition allows"),
+        ("PartitionNodeLimit", "nodes than its partition allows"),
+        ("PartitionDown", "partition is down"),
+        ("DependencyNeverSatisfied", "did not end as required"),
+        ("JobHeldUser", "held by its owner"),
+        ("JobHeldAdmin", "held by an administrator"),
+        ("BadConstraints", "no node can ever meet"),
+        ("AssocMaxWallDurationPerJobLimit", "allows a job"),
+        ("QOSMaxGRESPerJob", "allows a job"),
+        ("InvalidAccount", "account is not valid"),
+        ("InvalidQOS", "QOS is not valid"),
+        ("job requeued in held state", "is held"),
+    ],
+)
+def test_a_job_that_can_never_start_is_given_up_at_once(reason: str, words: str) -> None:
+    life = Life(lambda _now: (told("PENDING", reason=reason), set())).run()
+    assert life.one.outcome == "never_starts"
+    assert words in life.one.why
+    assert life.one.remedy
+    assert "{" not in life.one.remedy
+    assert life.now < 6
+
+
+@pytest.mark.parametrize("reason", ["Resources", "Priority", "None", "AssocGrpGRES", "QOSMaxJobsPerUserLimit", "New"])
+def test_a_job_that_only_waits_is_waited_for(reason: str) -> None:
+    def at(now: float) -> Any:
+        return (told("PENDING", reason=reason), set()) if now < 100 else ("COMPLETED", {"begin", "end"})
+
+    assert Life(at).run().one.outcome == "ended"
+
+
+def test_drained_nodes_are_looked_at_once_and_again_later() -> None:
+    one = Waiting("1", ours=True, queue_timeout=600)
+    wait = Wait([one], Limits(), 0.0)
+    request = wait.request(0.0)
+    assert request["nodes"] == []
+    wait.observe(answer(told("PENDING", reason="ReqNodeNotAvail, UnavailableNodes:n1")), request, 0.5)
+    request = wait.request(0.5)
+    assert request["nodes"] == ["1"]
+    pending = told("PENDING", reason="ReqNodeNotAvail, UnavailableNodes:n1")
+    wait.observe(answer(pending), request, 3.0)
+    assert wait.request(3.0)["nodes"] == []
+    wait.observe(answer(pending, blocked={"1": "n1 is down"}), {**request, "nodes": ["1"]}, 70.0)
+    assert (one.outcome, one.why) == ("never_starts", "n1 is down")
+    assert "State=RESUME" in one.remedy
+
+
+def test_a_requeued_job_is_waited_for_again() -> None:
+    def at(now: float) -> Any:
+        if now < 20:
+            return told("RUNNING"), set()
+        if now < 140:
+            return told("PENDING", attempt=1, reason="BeginTime"), set()
+        return told("RUNNING" if now < 150 else "COMPLETED", attempt=1), set()
+
+    life = Life(at, patterns={}, queue_timeout=200).run()
+    assert life.one.outcome == "ended"
+    assert life.one.job["attempt"] == 1
+    assert any("attempt 1" in line for line in life.lines)
+
+
+def test_completing_is_waited_for_but_not_for_ever() -> None:
+    def ends(now: float) -> Any:
+        return told("RUNNING", flags=["COMPLETING"]) if now < 30 else told("COMPLETED"), {"begin", "end"}
+
+    assert Life(ends).run().one.outcome == "ended"
+    life = Life(lambda _now: (told("RUNNING", flags=["COMPLETING"]), {"begin", "end"})).run()
+    assert (life.one.outcome, life.one.state) == ("undetermined", "UNKNOWN")
+    assert life.now < 330
+
+
+def test_a_job_that_nobody_knows_is_lost_after_half_a_minute() -> None:
+    life = Life(lambda now: (told("RUNNING") if now < 10 else told("UNKNOWN"), set()), patterns={}).run()
+    assert (life.one.outcome, life.one.state) == ("lost", "UNKNOWN")
+    assert life.now >= 40
+    assert life.one.job["stderr"] == "/e"
+
+
+def failing(wait: Wait, until: float) -> float:
+    now = 0.0
+    while wait.open and now < until:
+        request = wait.request(now)
+        now += float(str(request["hold"])) + 1.0
+        if request["query"]:
+            wait.observe(answer(controller="unreachable", error="connect failure"), request, now)
+    return now
+
+
+def test_a_controller_that_comes_back_is_forgiven() -> None:
+    one = Waiting("1", ours=True)
+    wait = Wait([one], Limits(controller_timeout=300), 0.0)
+    now = failing(wait, 200)
+    assert one.outcome == ""
+    assert any("does not answer" in line for line in wait.take_lines())
+    wait.observe(answer(told("COMPLETED")), wait.request(now), now)
+    assert one.outcome == "ended"
+    assert any("answers again" in line for line in wait.take_lines())
+
+
+def test_a_controller_that_stays_away_leaves_the_state_unknown() -> None:
+    one = Waiting("1", ours=True)
+    wait = Wait([one], Limits(controller_timeout=60), 0.0)
+    wait.observe(answer(told("RUNNING")), wait.request(0.0), 0.5)
+    now = failing(wait, 400)
+    assert (one.outcome, one.state, one.job["exit_code"]) == ("undetermined", "UNKNOWN", None)
+    assert 60 <= now < 100
+    assert "connect failure" in one.why
+
+
+def test_squeue_that_is_not_there_is_not_waited_for() -> None:
+    one = Waiting("1", ours=True)
+    wait = Wait([one], Limits(), 0.0)
+    wait.observe(answer(controller="missing", error="squeue was not found on login"), wait.request(0.0), 0.5)
+    assert (one.outcome, one.state) == ("undetermined", "UNKNOWN")
+
+
+def test_lines_come_on_change_and_at_the_interval() -> None:
+    one = Waiting("1", "train", ours=True, patterns=MARKERS)
+    wait = Wait([one], Limits(progress_interval=30), 0.0)
+    printed = []
+    for now in range(1, 100):
+        progress = {"1": {"begin": {"attempt": 0, "host": "n1"}, "progress": {"epoch": 2, "epochs": 5, "loss": 0.125, "eta_seconds": 40}}}
+        wait.observe(answer(markers=progress), wait.request(float(now)), float(now))
+        printed += wait.take_lines()
+    assert len(printed) == 4
+    assert printed[0] == "job 1 train: RUNNING for 0 s on n1: epoch 2/5, loss 0.125, about 40 s left"
+
+
+def test_one_query_serves_many_ends() -> None:
+    jobs = [Waiting(str(number), ours=True, patterns=MARKERS) for number in range(1, 21)]
+    wait = Wait(jobs, Limits(), 0.0)
+    request = wait.request(0.0)
+    wait.observe(answer(*(dict(told("RUNNING"), job_id=one.job_id) for one in jobs)), request, 1.0)
+    request = wait.request(2.0)
+    assert len(request["jobs"]) == 20
+    assert 0 < float(str(request["confirm_after"])) < 3
+
+
+def test_markers_of_an_earlier_attempt_do_not_start_the_clock() -> None:
+    one = Waiting("1", ours=True, patterns=MARKERS)
+    wait = Wait([one], Limits(), 0.0)
+    wait.observe(answer(told("PENDING", attempt=1)), wait.request(0.0), 0.5)
+    wait.observe(answer(markers={"1": {"begin": {"attempt": 0}}}), wait.request(0.5), 1.0)
+    assert one.running_at is None
