@@ -135,7 +135,7 @@ def _check(node: Any, *, literal_allowed: bool) -> None:
 
 
 def evaluate(tree: dict[str, Any], evidence: dict[str, Any], roots: set[str]) -> Any:
-    """Return what `tree` finds in the evidence; raise UnansweredError. `roots` collects the documents' names it read."""
+    """Return what `tree` finds in the evidence; raise UnansweredError. `roots` collects the names of what it read."""
     return _Evaluation(evidence, roots).visit(tree, evidence)
 
 

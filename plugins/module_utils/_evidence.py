@@ -38,7 +38,8 @@ Source = tuple[str, str]
 class Request:
     """What to collect: paths in `files` and `artifacts` lie below `output`; sizes in bytes, times in seconds.
 
-    A path in `files` may be absolute. `settle` is how long to wait for a file that is not there yet: a parallel file system shows it to other hosts late.
+    A path in `files` may be absolute. `settle` is how long to wait for a file that is not there yet: a parallel file
+    system shows it to other hosts late.
     """
 
     job_id: str

@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
+---
 module: metrics_assert
 short_description: Judge a job by what it left behind
 version_added: 0.1.0
 description:
-  - Reads what a job wrote where it lies, reduces it to a bounded evidence document, and judges that document on the controller
-    by a list of criteria, each with its bound.
-  - The verdict is V(pass), V(fail) or V(undetermined). What is missing, unreadable, of another job, not a number or not whole
-    is V(undetermined), never a pass.
-  - All criteria are judged, none is skipped after a failure; the job's own outcome is always judged too, as C(JOB).
+  - Reads what a job wrote where it lies, reduces it to a bounded evidence document, and judges that document on the
+    controller by a list of criteria, each with its bound.
+  - The verdict is V(pass), V(fail) or V(undetermined). What is missing, unreadable, of another job, not a number or
+    not whole is V(undetermined), never a pass.
+  - All criteria are judged, none is skipped after a failure. The job's own outcome is always judged too, as C(JOB).
   - The task fails unless the verdict is V(pass).
 author:
   - the mlops.hpc_validation authors (@mlops)
@@ -23,19 +24,21 @@ notes:
   - Reading is done by a child process with a deadline, so that a file system that hangs leads to a verdict.
 requirements:
   - On the controller, the Python package jmespath.
+extends_documentation_fragment:
+  - mlops.hpc_validation.attributes
 attributes:
   check_mode:
     support: full
-    description: Reads and judges as always, since it changes nothing on the target; the evidence is not saved.
+    details: It reads and judges as always, since it changes nothing on the target; the evidence is not saved.
   diff_mode:
     support: none
-    description: There is nothing that would differ.
   idempotent:
     support: full
-    description: The same evidence is judged the same, however often.
+    details: The same evidence is judged the same, however often.
   async:
     support: none
-    description: The action half runs on the controller.
+  action:
+    support: full
 options:
   workload:
     description: What messages call the workload, such as V(MLOPS-1.1).
@@ -43,17 +46,20 @@ options:
     default: workload
   job:
     description:
-      - The job dictionary that M(mlops.hpc_validation.slurm_job) returns. Files of another job or attempt are not evidence.
-      - Without it nothing can be established, and the verdict is V(undetermined).
+      - The job dictionary that M(mlops.hpc_validation.slurm_job) returns.
+      - Files of another job or attempt are not evidence.
+      - Without a job nothing can be established, and the verdict is V(undetermined).
     type: dict
   output:
     description: Directory on the target in which O(files) and O(artifacts) lie.
     type: str
   files:
     description:
-      - 'Documents to read, by the name that queries use. Each has C(path), below O(output), and C(format): V(json), read whole;
-        V(jsonl) or V(csv), reduced to C(count), C(first), C(last), C(min), C(max), C(mean), C(slope) and so on for each field.'
-      - C(group_by) names a field by whose values the rows are reduced apart; C(x) the field that slopes are over (default, the row's number).
+      - Documents to read, by the name that queries use. Each has C(path), below O(output), and C(format).
+      - The format V(json) is read whole; V(jsonl) and V(csv) are reduced to C(count), C(first), C(last), C(min),
+        C(max), C(mean), C(slope) and so on for each field.
+      - C(group_by) names a field by whose values the rows are reduced apart.
+      - C(x) names the field that slopes are over; without it, they are over the row's number.
       - Each must carry the job's C(job_id) and C(attempt), JSON Lines and CSV in every row.
     type: dict
     default: {}
@@ -74,11 +80,15 @@ options:
     elements: str
     default: []
   context:
-    description: What the inventory says of the cluster, such as C(accelerator) and C(gpu_model). C(applies_when) and references look here.
+    description:
+      - What the inventory says of the cluster, such as C(accelerator), C(gpu_model), C(gpu_count) and C(fabric).
+      - A criterion's C(applies_when) and O(references) look here.
     type: dict
     default: {}
   criteria:
-    description: The criteria, as in a workload's manifest. Malformed ones are refused before anything is judged. Required.
+    description:
+      - The criteria, as in a workload's manifest. Malformed ones are refused before anything is judged.
+      - Required, though it may be an empty list, whose verdict is V(undetermined).
     type: list
     elements: dict
   overrides:
@@ -89,14 +99,15 @@ options:
     default: {}
   references:
     description:
-      - What a metric should be on this hardware, by name. Each is a number, or a list of entries with C(when), conditions on
-        O(context), and C(value).
+      - What a metric should be on this hardware, by name.
+      - Each is a number, or a list of entries with C(when), conditions on O(context), and C(value).
     type: dict
     default: {}
   patterns:
     description:
-      - Sets of log patterns beside those that ship with the collection, by name. Each has C(patterns), a list of C(id), C(regex),
-        C(texts) (of which each matching line holds one) and C(remedy), and C(except), a list of C(regex).
+      - Sets of log patterns beside those that ship with the collection, by name.
+      - Each has C(patterns), a list of C(id), C(regex), C(texts) (of which each matching line holds one) and
+        C(remedy), and C(except), a list of C(regex).
     type: dict
     default: {}
   baseline:
@@ -109,7 +120,9 @@ options:
     description: Where to save the evidence on the controller, atomically.
     type: str
   fail:
-    description: Whether the task fails unless the verdict is V(pass). With V(false) whoever reads the verdict must act on it.
+    description:
+      - Whether the task fails unless the verdict is V(pass).
+      - With V(false) whoever reads the verdict must act on it.
     type: bool
     default: true
   timeout:
@@ -129,6 +142,7 @@ seealso:
 """
 
 EXAMPLES = r"""
+---
 - name: Judge the training run
   mlops.hpc_validation.metrics_assert:
     workload: MLOPS-1.1
@@ -162,6 +176,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+---
 verdict:
   description: V(pass), V(fail) or V(undetermined).
   returned: always

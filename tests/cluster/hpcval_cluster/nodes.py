@@ -320,7 +320,8 @@ def _remove_cgroups(cluster: Cluster) -> list[str]:
 def down(name: str) -> list[str]:
     """Remove everything of a cluster; returns what was removed. What all clusters share stays in the cache."""
     cluster = Cluster(name=name)
-    removed = _remove_containers(cluster)
+    removed = _end_connections(cluster)
+    removed += _remove_containers(cluster)
     if host.podman("network", "exists", cluster.network, check=False).returncode == 0:
         host.podman("network", "rm", "--force", cluster.network)
         removed.append(f"network {cluster.network}")
@@ -332,6 +333,16 @@ def down(name: str) -> list[str]:
         shutil.rmtree(cluster.folder)
         removed.append(f"folder {cluster.folder}")
     return removed
+
+
+def _end_connections(cluster: Cluster) -> list[str]:
+    """Ansible keeps ssh connections open for a while; inventories/local puts their sockets into the cluster's folder."""
+    ended = []
+    for socket in sorted(cluster.folder.glob("*.ssh")):
+        command = ["ssh", "-o", f"ControlPath={socket}", "-O", "exit", "-q", "cluster"]
+        if subprocess.run(command, capture_output=True, check=False, timeout=30).returncode == 0:
+            ended.append(f"ssh connection {socket.name}")
+    return ended
 
 
 def names() -> list[str]:
