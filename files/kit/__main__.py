@@ -43,7 +43,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--python", default=sys.executable)
     command.add_argument("--uv", help="uv to use (default: the one on PATH, else the pinned one is fetched)")
     command.add_argument("--installer", choices=("auto", "uv", "pip"), default="auto")
-    command.add_argument("--cache", type=Path, help="uv's cache (default: ROOT/.cache/uv, so that files are hard-linked)")
+    command.add_argument(
+        "--cache", type=Path, help="uv's cache (default: ROOT/.cache/uv, so that files are hard-linked)"
+    )
     command.add_argument("--check", action="store_true", help="say what would be done, do nothing")
     _add_source_options(command)
 

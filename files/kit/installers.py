@@ -10,9 +10,9 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Sequence
 
 from kit import wheels
 from kit.errors import KitError
@@ -40,7 +40,8 @@ def install_packages(building: Path, lock: Path, python: str, source: Source, to
     """Make the environment ``building`` from ``python`` and fill it; return the installer's name and version."""
     uv = None if tools.installer == "pip" else _find_uv(building.parent, source, tools)
     if uv:
-        return _install_with_uv(uv, building, lock, python, source, tools.cache or building.parent / ".cache" / "uv")
+        cache = tools.cache or building.parent / ".cache" / "uv"
+        return _install_with_uv(uv, cache, building, lock, python, source=source)
     return _install_with_pip(building, lock, python, source)
 
 
@@ -73,7 +74,7 @@ def _fetch_uv(folder: Path, source: Source) -> Path:
     return binary
 
 
-def _install_with_uv(uv: str, building: Path, lock: Path, python: str, source: Source, cache: Path) -> str:
+def _install_with_uv(uv: str, cache: Path, building: Path, lock: Path, python: str, *, source: Source) -> str:
     environment = {
         "UV_HTTP_TIMEOUT": "180",
         **{name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"},
@@ -119,7 +120,7 @@ def _index_options(source: Source, first: str, further: str) -> list[str]:
 def run(command: Sequence[str], environment: dict[str, str]) -> str:
     """Run a command and return its output; KitError with the last lines of what it said when it fails."""
     try:
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     except OSError as error:
         raise KitError(f"cannot run {command[0]}: {error.strerror}") from error
     if done.returncode != 0:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import socket
 import sys
@@ -25,10 +27,8 @@ def marker_path(folder: str | os.PathLike[str], job: Job, kind: str) -> Path:
 def begin(folder: str | os.PathLike[str], job: Job) -> None:
     """Say that the job's script has started; an earlier attempt's markers are taken away first."""
     for kind in ("end", "progress"):
-        try:
+        with contextlib.suppress(FileNotFoundError):
             marker_path(folder, job, kind).unlink()
-        except FileNotFoundError:
-            pass
     write_json(marker_path(folder, job, "begin"), {**job.stamp, "host": socket.gethostname(), "time": time.time()})
 
 
@@ -43,8 +43,9 @@ def end(folder: str | os.PathLike[str], job: Job, exit_code: int) -> None:
         stream.flush()
         try:
             os.fsync(stream.fileno())
-        except OSError:
-            pass  # a pipe or a terminal
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a pipe or a terminal; anything else lost the log
+                raise
     write_json(marker_path(folder, job, "end"), {**job.stamp, "exit_code": exit_code, "time": time.time()})
 
 

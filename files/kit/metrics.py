@@ -31,7 +31,7 @@ class Progress:
         self.job = job or current_job()
         self.markers_folder = markers_folder or os.environ.get("HPC_VALIDATION_MARKERS")
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        self._stream = open(path, "wb", buffering=0)  # unbuffered: a row is one write
+        self._stream = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by close(); unbuffered: a row is one write
         self._started = time.monotonic()
 
     def row(self, **fields: Any) -> None:

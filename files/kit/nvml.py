@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Callable
 
 WHEELS = Path(__file__).with_name("wheels")
 DEVICE = "/dev/nvidia{minor}"
@@ -33,7 +34,7 @@ THROTTLE_REASONS = {
 }
 
 
-class NvmlUnavailable(Exception):
+class NvmlUnavailableError(Exception):
     """NVML cannot be used on this node; the text is the reason."""
 
 
@@ -61,17 +62,17 @@ class Usable:
 
 
 def load() -> Any:
-    """Return the ``pynvml`` module, initialised; NvmlUnavailable says why not."""
+    """Return the ``pynvml`` module, initialised; NvmlUnavailableError says why not."""
     wheels = [str(path) for path in sorted(WHEELS.glob("nvidia_ml_py-*.whl"))]
     sys.path.extend(path for path in wheels if path not in sys.path)  # a pure wheel is importable as it is
     try:
-        import pynvml
+        import pynvml  # noqa: PLC0415 - the path to it has just been made
     except ImportError as error:
-        raise NvmlUnavailable(f"nvidia-ml-py is neither installed nor in {WHEELS}") from error
+        raise NvmlUnavailableError(f"nvidia-ml-py is neither installed nor in {WHEELS}") from error
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        raise NvmlUnavailable(reason_of(error)) from error
+        raise NvmlUnavailableError(reason_of(error)) from error
     return pynvml
 
 
@@ -93,7 +94,7 @@ def list_gpus(pynvml: Any) -> list[Gpu]:
     """Return every GPU that NVML shows this process."""
     count, reason = ask(pynvml, pynvml.nvmlDeviceGetCount)
     if reason:
-        raise NvmlUnavailable(f"the GPUs cannot be counted: {reason}")
+        raise NvmlUnavailableError(f"the GPUs cannot be counted: {reason}")
     return [_describe(pynvml, index) for index in range(count)]
 
 
@@ -112,14 +113,15 @@ def _describe(pynvml: Any, index: int) -> Gpu:
 def select(gpus: list[Gpu], environment: Mapping[str, str], may_open: Callable[[int], bool]) -> tuple[list[Gpu], str]:
     """Return the GPUs of this job among those listed, and what told them apart.
 
-    The devices cgroup decides where it confines; where it lets everything open, Slurm's own list of device numbers does,
-    then CUDA's; with none of them every GPU counts.
+    The devices cgroup decides where it confines; where it lets everything open, Slurm's own list of device numbers
+    does, then CUDA's; with none of them every GPU counts.
     """
     openable = [gpu for gpu in gpus if gpu.minor is None or may_open(gpu.minor)]
     wanted = environment.get("SLURM_STEP_GPUS") or environment.get("SLURM_JOB_GPUS")
     if len(openable) < len(gpus) or (wanted and len(openable) == len(wanted.split(","))):
         return openable, "device access"
-    for source, listed in (("SLURM_JOB_GPUS", wanted), ("CUDA_VISIBLE_DEVICES", environment.get("CUDA_VISIBLE_DEVICES"))):
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    for source, listed in (("SLURM_JOB_GPUS", wanted), ("CUDA_VISIBLE_DEVICES", visible)):
         if listed:
             return [gpu for gpu in openable if _is_named(gpu, listed.split(","))], source
     return openable, "every GPU listed"
@@ -134,7 +136,7 @@ def _is_named(gpu: Gpu, names: list[str]) -> bool:
 
 
 def _may_open(minor: int) -> bool:
-    """Tell whether the devices cgroup lets this process open a GPU. Only a refusal counts: absent hardware is no refusal."""
+    """Tell whether the devices cgroup lets this process open a GPU; absent hardware is no refusal."""
     try:
         os.close(os.open(DEVICE.format(minor=minor), os.O_RDWR | os.O_CLOEXEC))
     except PermissionError:
@@ -149,7 +151,7 @@ def usable_gpus(pynvml: Any = None) -> Usable:
     try:
         pynvml = pynvml or load()
         gpus = list_gpus(pynvml)
-    except NvmlUnavailable as error:
+    except NvmlUnavailableError as error:
         return Usable(reason=str(error))
     chosen, selected_by = select(gpus, os.environ, _may_open)
     return Usable(chosen, len(gpus), selected_by)
@@ -160,10 +162,8 @@ def occupied() -> Iterator[None]:
     """Keep this job's GPU device files open: a simulated GPU is busy while a process holds it."""
     held = []
     for gpu in usable_gpus().gpus:
-        try:
+        with suppress(OSError):  # it then shows as idle, which is for the criteria to judge
             held.append(os.open(DEVICE.format(minor=gpu.minor), os.O_RDWR | os.O_CLOEXEC))
-        except OSError:
-            pass  # it then shows as idle, which is for the criteria to judge
     try:
         yield
     finally:

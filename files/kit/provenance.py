@@ -18,10 +18,21 @@ from typing import Any
 from kit import nvml
 from kit.job import Job
 
-SLURM_FACTS = (
-    "SLURM_CLUSTER_NAME SLURM_JOB_ID SLURM_JOB_NAME SLURM_JOB_PARTITION SLURM_JOB_NODELIST SLURM_JOB_NUM_NODES SLURM_NTASKS "
-    "SLURM_CPUS_PER_TASK SLURM_MEM_PER_NODE SLURM_JOB_GPUS SLURM_GPUS_ON_NODE SLURM_RESTART_COUNT CUDA_VISIBLE_DEVICES"
-).split()
+SLURM_FACTS = [
+    "SLURM_CLUSTER_NAME",
+    "SLURM_JOB_ID",
+    "SLURM_JOB_NAME",
+    "SLURM_JOB_PARTITION",
+    "SLURM_JOB_NODELIST",
+    "SLURM_JOB_NUM_NODES",
+    "SLURM_NTASKS",
+    "SLURM_CPUS_PER_TASK",
+    "SLURM_MEM_PER_NODE",
+    "SLURM_JOB_GPUS",
+    "SLURM_GPUS_ON_NODE",
+    "SLURM_RESTART_COUNT",
+    "CUDA_VISIBLE_DEVICES",
+]
 
 # Runs in the runtime's Python. From the packages' metadata where it can: importing PyTorch takes seconds.
 LIBRARIES = """
@@ -54,7 +65,7 @@ def gpu_facts() -> dict[str, Any]:
     facts: dict[str, Any] = {"driver_version": None, "cuda_driver_version": None, "nvml_reason": None}
     try:
         pynvml = nvml.load()
-    except nvml.NvmlUnavailable as error:
+    except nvml.NvmlUnavailableError as error:
         return {**facts, "nvml_reason": str(error), "gpus": [], "gpus_listed": 0, "gpus_selected_by": "none"}
     facts["driver_version"], _ = nvml.ask(pynvml, pynvml.nvmlSystemGetDriverVersion)
     number, _ = nvml.ask(pynvml, pynvml.nvmlSystemGetCudaDriverVersion)
@@ -73,9 +84,7 @@ def gpu_facts() -> dict[str, Any]:
 def library_facts(python: str) -> dict[str, Any]:
     """Return the versions that the runtime's Python finds; ``error`` when it does not answer."""
     try:
-        done = subprocess.run(
-            [python, "-I", "-c", LIBRARIES], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=True
-        )
+        done = subprocess.run([python, "-I", "-c", LIBRARIES], capture_output=True, timeout=120, check=True)
         return dict(json.loads(done.stdout))
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         return {"error": str(error)}

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Install a locked Python environment on the share: built aside, verified, then renamed into use.
 
-An environment's folder name carries the lock's hash, the Python version and the architecture, so a changed lock is a new
-environment and a finished one is never touched again.
+An environment's folder name carries the lock's hash, the Python version and the architecture, so a changed lock is a
+new environment and a finished one is never touched again.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 from kit.errors import KitError
 from kit.files import sha256, write_atomic, write_json
@@ -87,9 +88,7 @@ def read_interpreter(python: str) -> Interpreter:
     """Ask an interpreter for its version and architecture; KitError when it does not answer."""
     question = "import json, platform; print(json.dumps([platform.python_version(), platform.machine()]))"
     try:
-        answer = subprocess.run(
-            [python, "-I", "-c", question], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=True
-        )
+        answer = subprocess.run([python, "-I", "-c", question], capture_output=True, timeout=60, check=True)
         version, machine = json.loads(answer.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise KitError(f"{python} is not a working Python: {error}") from error
@@ -132,7 +131,7 @@ def is_usable(path: Path, lock: Lock) -> bool:
         if json.loads((path / "runtime.json").read_text())["lock_sha256"] != lock.sha256:
             return False
         command = [str(path / "bin" / "python"), "-I", "-c", ""]
-        return subprocess.run(command, stderr=subprocess.DEVNULL, timeout=60).returncode == 0
+        return subprocess.run(command, stderr=subprocess.DEVNULL, timeout=60, check=False).returncode == 0
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
         return False
 
@@ -141,6 +140,7 @@ def install(
     name: str,
     lock_path: str | os.PathLike[str],
     root: str | os.PathLike[str],
+    *,
     python: str = sys.executable,
     source: Source | None = None,
     tools: Tools | None = None,
@@ -166,7 +166,9 @@ def install(
                     check_space(folder, lock)
                     used = _build(target, lock, interpreter, source or Source(), tools or Tools())
         except OSError as error:
-            raise KitError(f"cannot write to {folder}: {error}; is the share mounted, writable and not full?") from error
+            raise KitError(
+                f"cannot write to {folder}: {error}; is the share mounted, writable and not full?"
+            ) from error
     return {
         "path": str(target),
         "python": str(target / "bin" / "python"),
@@ -257,7 +259,11 @@ def _relocate_scripts(building: Path, target: Path) -> None:
         moved = content.replace(os.fsencode(building), os.fsencode(target))
         if moved != content:
             mode = script.stat().st_mode & 0o777
-            write_atomic(script, lambda stream, text=moved: stream.write(text), mode=mode)
+            write_atomic(script, partial(_write, moved), mode=mode)
+
+
+def _write(content: bytes, stream: BinaryIO) -> None:
+    stream.write(content)
 
 
 def _put_in_place(building: Path, target: Path, lock: Lock) -> None:

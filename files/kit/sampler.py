@@ -15,8 +15,9 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 from kit import nvml
 from kit.files import json_line
@@ -80,7 +81,11 @@ def throttle_names(bits: int) -> list[str]:
 def samples(pynvml: Any, usable: nvml.Usable) -> Iterator[dict[str, Any]]:
     """Yield one row for each of the job's GPUs, or one that says why there is none."""
     if not usable.gpus:
-        yield {"uuid": None, "pci": None, "error": usable.reason or f"none of {usable.listed} listed GPUs is this job's"}
+        yield {
+            "uuid": None,
+            "pci": None,
+            "error": usable.reason or f"none of {usable.listed} listed GPUs is this job's",
+        }
     for gpu in usable.gpus:
         yield {**read_gpu(pynvml, gpu), "selected_by": usable.selected_by}
 
@@ -91,7 +96,7 @@ def sample(output: Path, interval: float, job: Job, alive: Callable[[], bool], s
     try:
         pynvml = nvml.load()
         usable = nvml.usable_gpus(pynvml)
-    except nvml.NvmlUnavailable as error:
+    except nvml.NvmlUnavailableError as error:
         pynvml, usable = None, nvml.Usable(reason=str(error))
     head = {**job.stamp, "node": socket.gethostname()}
     with open(output, "wb", buffering=0) as stream:

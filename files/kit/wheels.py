@@ -12,9 +12,9 @@ import os
 import platform
 import urllib.parse
 import urllib.request
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Sequence
 
 from kit.errors import KitError
 from kit.files import sha256, write_atomic
@@ -63,7 +63,8 @@ def _open(url: str) -> urllib.request.addinfourl:
         passwords.add_password(None, url, user, password, is_authenticated=True)
         opener = urllib.request.build_opener(urllib.request.HTTPBasicAuthHandler(passwords))
     request = urllib.request.Request(
-        url, headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.5", "User-Agent": "hpc-validation-kit"}
+        url,
+        headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.5", "User-Agent": "hpc-validation-kit"},
     )
     return opener.open(request, timeout=TIMEOUT)
 
@@ -119,7 +120,9 @@ def fetch(
         return path, False
     if check:
         return path, True
-    content = _from_folder(Path(wheelhouse), wheel["filename"]) if wheelhouse else _from_indexes(project, wheel, indexes)
+    content = (
+        _from_folder(Path(wheelhouse), wheel["filename"]) if wheelhouse else _from_indexes(project, wheel, indexes)
+    )
     found = hashlib.sha256(content).hexdigest()
     if found != wheel["sha256"]:
         raise KitError(
@@ -134,7 +137,9 @@ def _from_folder(wheelhouse: Path, filename: str) -> bytes:
     try:
         return (wheelhouse / filename).read_bytes()
     except OSError as error:
-        raise KitError(f"{filename} is not in the wheel folder {wheelhouse} ({error.strerror}); put it there") from error
+        raise KitError(
+            f"{filename} is not in the wheel folder {wheelhouse} ({error.strerror}); put it there"
+        ) from error
 
 
 def _from_indexes(project: str, wheel: dict[str, str], indexes: Sequence[str]) -> bytes:

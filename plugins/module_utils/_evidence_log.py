@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
 from dataclasses import dataclass
-from queue import Queue
 from typing import Any, BinaryIO
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
@@ -88,23 +86,25 @@ class LogSearch:
     def scan(self, stream: BinaryIO) -> dict[str, Any]:
         """Return size, lines, SHA-256, hits by set with their counts, and the last end marker of the stream."""
         scan = _Scan(self._names, self._by_text)
-        with _Digest() as digest:
-            rest = b""
-            while True:
-                block = stream.read(BLOCK_BYTES)
-                if not block:
-                    break
-                digest.update(block)
-                block = rest + block
-                # A line that goes on in the next block waits for it, up to a length at which it is cut.
-                cut = block.rfind(b"\n") + 1
-                keep = cut
-                if len(block) - cut > BLOCK_BYTES:
-                    cut, keep = len(block), len(block) - OVERLAP
-                rest = block[keep:]
-                scan.block(block[:cut])
-            scan.block(rest)
-        return scan.result(digest.size, digest.hexdigest())
+        digest = hashlib.sha256()
+        size = 0
+        rest = b""
+        while True:
+            block = stream.read(BLOCK_BYTES)
+            if not block:
+                break
+            size += len(block)
+            digest.update(block)
+            block = rest + block
+            # A line that goes on in the next block waits for it, up to a length at which it is cut.
+            cut = block.rfind(b"\n") + 1
+            keep = cut
+            if len(block) - cut > BLOCK_BYTES:
+                cut, keep = len(block), len(block) - OVERLAP
+            rest = block[keep:]
+            scan.block(block[:cut])
+        scan.block(rest)
+        return scan.result(size, digest.hexdigest())
 
 
 class _Scan:
@@ -194,35 +194,3 @@ def quote(line: bytes) -> str:
     """Return a line of a log as text that no terminal acts on, bounded in length."""
     text = _numbers.printable(_ESCAPES.sub(b"", line).decode("utf-8", "replace")).strip()
     return text if len(text) <= MAX_QUOTE else text[: MAX_QUOTE - 1] + "…"
-
-
-class _Digest:
-    """SHA-256 in a thread of its own: hashlib lets go of the interpreter, so it costs no time where a core is free."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._hash = hashlib.sha256()
-        self._blocks: Queue[bytes | None] = Queue(maxsize=8)
-        self._thread = threading.Thread(target=self._work, daemon=True)
-
-    def __enter__(self) -> _Digest:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._blocks.put(None)
-        self._thread.join()
-
-    def update(self, block: bytes) -> None:
-        self.size += len(block)
-        self._blocks.put(block)
-
-    def hexdigest(self) -> str:
-        return self._hash.hexdigest()
-
-    def _work(self) -> None:
-        while True:
-            block = self._blocks.get()
-            if block is None:
-                return
-            self._hash.update(block)

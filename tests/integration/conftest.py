@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 import typing as t
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,14 @@ def cluster(host: str, *argv: str, user: str = "root", name: str = CLUSTER, chec
 def jobs(name: str = CLUSTER) -> list[str]:
     """Ids of the jobs that Slurm still has to do with."""
     return cluster("login", "squeue", "-h", "-o", "%i", user="admin", name=name).split()
+
+
+def wait_for(condition: t.Callable[[], t.Any], seconds: float) -> None:
+    """Returns as soon as the condition holds; fails after `seconds`."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"the condition did not come about within {seconds} s"
+        time.sleep(0.2)
 
 
 @pytest.fixture

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
+import time
 
 import pytest
 
-from tests.integration.conftest import ROOT, cluster, jobs
+from tests.integration.conftest import ROOT, cluster, jobs, wait_for
 
 RESOURCES = {"nodes": 1, "ntasks_per_node": 1, "cpus_per_task": 1, "gres": "gpu:1", "mem": "500M", "time": "00:05:00"}
 
@@ -134,6 +137,46 @@ def test_a_stopped_slurmctld_is_undetermined(play, canary):
     assert played.code != 0
     assert played.verdict["verdict"] == "undetermined"
     assert "slurmctld" in played.screen
+
+
+def test_a_full_share_is_named(play, canary):
+    name = "small"
+    command = [str(ROOT / "tests/cluster/cluster")]
+    subprocess.run([*command, "up", "--name", name, "--share-size", "32M"], check=True, timeout=300, capture_output=True)
+    try:
+        filler = ["sh", "-c", "cat /dev/zero > /mnt/beegfs/filler"]
+        cluster("login", *filler, user="admin", name=name, check=False)
+        played = play(variables=canary(), environment={"HPC_VALIDATION_CLUSTER": name})
+        assert played.code != 0
+        assert played.verdict["verdict"] == "undetermined"
+        assert "No space left on device" in played.verdict["why"]
+        assert "/mnt/beegfs" in played.verdict["why"]
+        assert jobs(name) == []
+    finally:
+        subprocess.run([*command, "down", "--name", name], check=True, timeout=120, capture_output=True)
+
+
+@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_play_leaves_no_job_and_an_honest_verdict(canary, tmp_path, way):
+    """Proof 4 of the first issue: within 10 seconds the job is gone."""
+    variables = {**canary("sleep"), "hpc_validation_results": str(tmp_path / "results")}
+    command = ["ansible-playbook", "playbooks/validate_category1.yml", "-i", "inventories/local", "-e", json.dumps(variables)]
+    with (tmp_path / "screen").open("w") as screen:
+        played = subprocess.Popen(command, cwd=ROOT, stdout=screen, stderr=screen, start_new_session=True)
+        try:
+            wait_for(lambda: "RUNNING for" in (tmp_path / "screen").read_text(), 60)
+            assert len(jobs()) == 1
+            os.killpg(played.pid, way)
+            interrupted = time.monotonic()
+            wait_for(lambda: jobs() == [], 10)
+            assert time.monotonic() - interrupted < 10
+            assert played.wait(timeout=30) != 0
+        finally:
+            played.kill()
+    (folder,) = (tmp_path / "results").iterdir()
+    verdict = json.loads((folder / "verdict.json").read_text())
+    assert verdict["verdict"] == "undetermined"
+    assert "did not finish" in verdict["why"]
 
 
 def test_an_unreachable_login_node_still_ends_in_a_report(play, canary):

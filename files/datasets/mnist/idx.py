@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Mapping
 
 IMAGES_MAGIC, LABELS_MAGIC = 2051, 2049
 SIDE = 28  # pixels
@@ -33,7 +33,7 @@ FILES = tuple(name(split) for split in SPLITS for name in (images_name, labels_n
 
 
 def encode_images(pixels: bytes) -> bytes:
-    """Return an image file of 28×28 unsigned bytes an image."""
+    """Return an image file of 28x28 unsigned bytes an image."""
     return struct.pack(">4i", IMAGES_MAGIC, len(pixels) // SIDE**2, SIDE, SIDE) + pixels
 
 

@@ -5,9 +5,9 @@
 
     python stage.py --target <share>/datasets/mnist --source stand-in|download|path [--from FOLDER]
 
-Whatever the source, the files are checked before they are put in place, and provenance.json, written last, says what they
-are; the workload refuses files that differ from it. Needs the kit on PYTHONPATH; `stand-in` runs in the runtime `standin`,
-`download` in `pytorch`, `path` in any Python. Prints JSON: {changed, path, source, train, test}.
+Whatever the source, the files are checked before they are put in place, and provenance.json, written last, says what
+they are; the workload refuses files that differ from it. Needs the kit on PYTHONPATH; `stand-in` runs in the runtime
+`standin`, `download` in `pytorch`, `path` in any Python. Prints JSON: {changed, path, source, description, train, test}.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ DESCRIPTIONS = {
 }
 
 
-def stage(target: Path, source: str, folder: Path | None, recipe: dict[str, Any], check: bool = False) -> dict[str, Any]:
+def stage(
+    target: Path, source: str, folder: Path | None, recipe: dict[str, Any], check: bool = False
+) -> dict[str, Any]:
     """Stage the dataset unless it is there already; return what is there. KitError says what is wrong with a source."""
     given = read_folder(folder) if source == "path" and folder else None
     wanted = {"name": "mnist", "source": source, "recipe": recipe if source == "stand-in" else None}
@@ -71,17 +73,17 @@ def is_staged(target: Path, wanted: dict[str, Any], given: dict[str, bytes] | No
 def obtain(source: str, recipe: dict[str, Any]) -> dict[str, bytes]:
     """Return the four files from a source other than a folder."""
     if source == "stand-in":
-        import stand_in  # only here: it needs scikit-learn
+        import stand_in  # noqa: PLC0415 - it needs scikit-learn
 
         return stand_in.make(**recipe)
-    from torchvision.datasets import MNIST  # only here: a site that gives a folder needs no PyTorch to stage it
+    from torchvision.datasets import MNIST  # noqa: PLC0415 - a site that gives a folder needs no PyTorch to stage it
 
     with tempfile.TemporaryDirectory() as scratch:
         try:
             MNIST(scratch, download=True)
         except (RuntimeError, OSError) as error:
             raise KitError(
-                f"cannot download MNIST: {error}. Without internet use --source path with its files, or --source stand-in"
+                f"cannot download MNIST: {error}. Without internet use --source path, or --source stand-in"
             ) from error
         return read_folder(Path(scratch) / RAW)
 
@@ -110,7 +112,8 @@ def put(target: Path, wanted: dict[str, Any], contents: dict[str, bytes]) -> Non
     for name, content in contents.items():
         write_atomic(target / RAW / name, lambda stream, content=content: stream.write(content))
     files = {
-        name: {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()} for name, content in contents.items()
+        name: {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for name, content in contents.items()
     }
     description = DESCRIPTIONS[wanted["source"]]
     write_json(target / "provenance.json", {**wanted, "description": description, **counts, "files": files})

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-GLYPH = 20  # pixels: MNIST's digits are 20×20, centred in 28×28
+GLYPH = 20  # pixels: MNIST's digits are 20x20, centred in 28x28
 TEST_SHARE = 0.2
 MAX_SHIFT = 2  # pixels
 
@@ -49,7 +49,7 @@ def make(copies: int, seed: int, shuffle_labels: bool = False) -> dict[str, byte
 
 
 def enlarge(images: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Enlarge 8×8 images of 0…16 to 20×20 of 0…255 (bilinear) and pad them to 28×28."""
+    """Enlarge 8x8 images of 0…16 to 20x20 of 0…255 (bilinear) and pad them to 28x28."""
     weights = _bilinear(images.shape[1], GLYPH)
     enlarged = np.clip(np.rint(weights @ images @ weights.T * (255 / 16)), 0, 255).astype(np.uint8)
     margin = (idx.SIDE - GLYPH) // 2
@@ -57,6 +57,6 @@ def enlarge(images: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _bilinear(small: int, large: int) -> np.ndarray[Any, Any]:
-    """Return the (large × small) matrix that interpolates along one axis, end points on end points."""
+    """Return the (large x small) matrix that interpolates along one axis, end points on end points."""
     place = np.linspace(0, small - 1, large)
     return np.maximum(0, 1 - np.abs(place[:, None] - np.arange(small)[None, :]))

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any, ContextManager
 
 import torch
-import torch.nn.functional as functional
 from kit import nvml
 from kit.errors import KitError
 from kit.files import sha256, write_atomic
 from kit.metrics import Progress, write_metrics
 from torch import nn
+from torch.nn import functional
 from torchvision.datasets import MNIST
 
 MODEL_FILE = "mnist_cnn_single_gpu.pt"
@@ -276,7 +276,10 @@ def occupied_device(accelerator: str) -> ContextManager[object]:
 def run(settings: Settings) -> dict[str, Any]:
     """Do everything; return the metrics that were written."""
     settings.output_dir.mkdir(parents=True, exist_ok=True)
-    for name in (METRICS_FILE, MODEL_FILE):  # by hand a folder may be used twice; an old result must not pass for a new one
+    for name in (
+        METRICS_FILE,
+        MODEL_FILE,
+    ):  # by hand a folder may be used twice; an old result must not pass for a new one
         (settings.output_dir / name).unlink(missing_ok=True)
     device = choose_device(settings.accelerator)
     data = read_provenance(settings.data_dir)

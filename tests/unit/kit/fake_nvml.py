@@ -1,6 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# ruff: noqa: N801, N818 - names of nvidia-ml-py
 """Stand-in for the ``pynvml`` module: the calls that the kit makes, over a dictionary of GPUs."""
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def fake_pynvml(*gpus: t.Any, init: Exception | None = None) -> types.ModuleType
     def wrapped(name: str, **shape: str) -> t.Callable[..., t.Any]:
         def read(handle: dict[str, t.Any], *_: t.Any) -> t.Any:
             value = field(name)(handle)
-            return types.SimpleNamespace(**{key: value for key in shape})
+            return types.SimpleNamespace(**dict.fromkeys(shape, value))
 
         return read
 

@@ -38,7 +38,12 @@ def test_the_job_is_read_from_the_environment() -> None:
 
 @pytest.mark.parametrize(
     "environment",
-    [{"SLURM_JOB_ID": "../../etc/x"}, {"SLURM_JOB_ID": "1\n2"}, {"HPC_VALIDATION_ATTEMPT": "-1"}, {"HPC_VALIDATION_ATTEMPT": "x"}],
+    [
+        {"SLURM_JOB_ID": "../../etc/x"},
+        {"SLURM_JOB_ID": "1\n2"},
+        {"HPC_VALIDATION_ATTEMPT": "-1"},
+        {"HPC_VALIDATION_ATTEMPT": "x"},
+    ],
 )
 def test_an_identity_that_is_none_is_refused(environment: dict[str, str]) -> None:
     with pytest.raises(KitError):
@@ -57,7 +62,15 @@ def test_begin_says_who_where_and_when_and_clears_the_earlier_attempt(tmp_path: 
 
 def test_end_closes_both_logs_on_a_line_of_its_own_and_writes_the_marker(tmp_path: Path, root: Path) -> None:
     folder = tmp_path / "a 'b'; $c"
-    done = run_kit(root, "end", "--exit-code", "3", SLURM_JOB_ID="12", HPC_VALIDATION_ATTEMPT="1", HPC_VALIDATION_MARKERS=str(folder))
+    done = run_kit(
+        root,
+        "end",
+        "--exit-code",
+        "3",
+        SLURM_JOB_ID="12",
+        HPC_VALIDATION_ATTEMPT="1",
+        HPC_VALIDATION_MARKERS=str(folder),
+    )
     assert done.returncode == 0
     for log in ("no newline" + done.stdout, "no newline" + done.stderr):
         assert log.splitlines()[-1] == "hpc-validation-end job=12 attempt=1 exit=3"

@@ -29,8 +29,12 @@ def test_rows_are_json_lines_with_job_time_and_time_left(tmp_path: Path) -> None
         progress.row(epoch=1, step=1, steps=4, loss=0.5)
         progress.row(epoch=1, step=4, steps=4, loss=math.inf)
     first, last = (json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().splitlines())
-    assert first["job_id"] == "12" and first["attempt"] == 0 and first["loss"] == 0.5 and first["eta_seconds"] >= 0
-    assert last["loss"] == "Infinity" and last["eta_seconds"] == 0
+    assert first["job_id"] == "12"
+    assert first["attempt"] == 0
+    assert first["loss"] == 0.5
+    assert first["eta_seconds"] >= 0
+    assert last["loss"] == "Infinity"
+    assert last["eta_seconds"] == 0
     assert json.loads((tmp_path / "markers" / "12.progress.json").read_text()) == last
 
 

@@ -52,7 +52,9 @@ def test_what_is_not_supported_is_none_with_its_reason() -> None:
         ({}, set(), ["GPU-0000", "GPU-0001"], "every GPU listed"),
     ],
 )
-def test_only_the_jobs_gpus_are_its_own(environment: dict[str, str], denied: set[int], expected: list[str], by: str) -> None:
+def test_only_the_jobs_gpus_are_its_own(
+    environment: dict[str, str], denied: set[int], expected: list[str], by: str
+) -> None:
     chosen, selected_by = nvml.select(nvml.list_gpus(TWO), environment, lambda minor: minor not in denied)
     assert ([item.uuid for item in chosen], selected_by) == (expected, by)
 
@@ -80,11 +82,14 @@ def test_pynvml_is_imported_from_the_wheel_beside_the_kit(tmp_path: Path, monkey
         sys.modules.pop("pynvml", None)
 
 
-def test_without_the_wheel_the_reason_says_where_it_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_wheel_the_reason_says_where_it_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(nvml, "WHEELS", tmp_path / "none")
     monkeypatch.setitem(sys.modules, "pynvml", None)  # what import finds when there is no such module
     usable = nvml.usable_gpus()
-    assert usable.gpus == [] and str(tmp_path / "none") in str(usable.reason)
+    assert usable.gpus == []
+    assert str(tmp_path / "none") in str(usable.reason)
 
 
 def test_occupied_holds_the_device_files_and_lets_them_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

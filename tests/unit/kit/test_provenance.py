@@ -41,8 +41,10 @@ def test_what_is_missing_is_null_with_a_reason(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(nvml, "WHEELS", tmp_path)
     monkeypatch.setitem(sys.modules, "pynvml", None)
     document = provenance.collect(JOB, str(tmp_path / "bin" / "python"), tmp_path / "none")
-    assert document["gpus"] == [] and "nvidia-ml-py" in document["nvml_reason"]
-    assert document["runtime"] is None and document["data"] is None
+    assert document["gpus"] == []
+    assert "nvidia-ml-py" in document["nvml_reason"]
+    assert document["runtime"] is None
+    assert document["data"] is None
     assert "error" in document["libraries"]
 
 

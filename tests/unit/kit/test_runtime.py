@@ -50,7 +50,11 @@ class Site:
     """A share with room for environments, a wheel folder and a lock."""
 
     def __init__(self, folder: Path) -> None:
-        self.root, self.wheelhouse, self.lock = folder / "a share; 'x'" / "venvs", folder / "wheels", folder / "tiny.txt"
+        self.root, self.wheelhouse, self.lock = (
+            folder / "a share; 'x'" / "venvs",
+            folder / "wheels",
+            folder / "tiny.txt",
+        )
         self.wheel = make_wheel(self.wheelhouse)
         self.write_lock()
 
@@ -67,7 +71,9 @@ class Site:
         """What is in the root beside locks and caches."""
         if not self.root.exists():
             return []
-        return sorted(path.name for path in self.root.iterdir() if not path.name.endswith(".lock") and path.name != ".cache")
+        return sorted(
+            path.name for path in self.root.iterdir() if not path.name.endswith(".lock") and path.name != ".cache"
+        )
 
 
 @pytest.fixture
@@ -78,7 +84,8 @@ def site(tmp_path: Path) -> Site:
 @pytest.mark.parametrize("installer", ["uv", "pip"])
 def test_an_environment_is_installed_once_and_works_where_it_lies(site: Site, installer: str) -> None:
     first = site.install(installer)
-    assert first["changed"] is True and first["installer"].startswith(installer)
+    assert first["changed"] is True
+    assert first["installer"].startswith(installer)
     assert site.left() == [first["key"]]
     run = subprocess.run([Path(first["path"], "bin", "tiny")], capture_output=True, text=True, check=True)
     assert run.stdout == "42\n"
@@ -86,12 +93,15 @@ def test_an_environment_is_installed_once_and_works_where_it_lies(site: Site, in
     assert about["lock_sha256"] == hashlib.sha256(site.lock.read_bytes()).hexdigest()
     assert about["packages"]["tiny"] == "1.0"
     again = site.install(installer)
-    assert again["changed"] is False and again["path"] == first["path"] and site.left() == [first["key"]]
+    assert again["changed"] is False
+    assert again["path"] == first["path"]
+    assert site.left() == [first["key"]]
 
 
 def test_the_key_names_lock_python_and_architecture(site: Site) -> None:
     planned = site.install(check=True)
-    assert planned["changed"] is True and site.left() == []
+    assert planned["changed"] is True
+    assert site.left() == []
     digest = hashlib.sha256(site.lock.read_bytes()).hexdigest()[:12]
     major, minor = sys.version_info[:2]
     assert planned["key"] == f"py-{digest}-py{major}.{minor}-{os.uname().machine}"
@@ -136,7 +146,8 @@ def test_a_half_made_folder_under_the_final_name_is_replaced(site: Site) -> None
     target = Path(site.install(check=True)["path"])
     (target / "bin").mkdir(parents=True)
     assert site.install()["changed"] is True
-    assert (target / "runtime.json").is_file() and site.left() == [target.name]
+    assert (target / "runtime.json").is_file()
+    assert site.left() == [target.name]
 
 
 def test_what_a_dead_installer_left_is_removed_and_a_living_ones_elsewhere_is_not(site: Site) -> None:
@@ -153,7 +164,16 @@ def test_what_a_dead_installer_left_is_removed_and_a_living_ones_elsewhere_is_no
 
 
 def command(site: Site, root: Path) -> tuple[list[str], dict[str, str]]:
-    arguments = ["--name", "py", "--lock", str(site.lock), "--root", str(site.root), "--wheelhouse", str(site.wheelhouse)]
+    arguments = [
+        "--name",
+        "py",
+        "--lock",
+        str(site.lock),
+        "--root",
+        str(site.root),
+        "--wheelhouse",
+        str(site.wheelhouse),
+    ]
     environment = {**os.environ, "PYTHONPATH": str(root / "files")}
     return [sys.executable, "-m", "kit", "runtime", *arguments, "--uv", str(UV)], environment
 
@@ -164,7 +184,8 @@ def test_installers_at_once_make_one_environment(site: Site, root: Path) -> None
     answers = [json.loads(process.communicate(timeout=120)[0]) for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert sorted(answer["changed"] for answer in answers) == [False, False, True]
-    assert len({answer["path"] for answer in answers}) == 1 and site.left() == [answers[0]["key"]]
+    assert len({answer["path"] for answer in answers}) == 1
+    assert site.left() == [answers[0]["key"]]
 
 
 def test_where_locks_do_not_reach_the_first_rename_wins(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,8 +204,10 @@ def test_where_locks_do_not_reach_the_first_rename_wins(site: Site, monkeypatch:
     monkeypatch.setattr(runtime, "_verify", overtaken)
     inode = lambda path: Path(path).stat().st_ino  # noqa: E731
     answer = site.install()
-    assert rival["changed"] is True and answer["path"] == rival["path"]
-    assert inode(answer["python"]) == inode(rival["python"]) and site.left() == [answer["key"]]
+    assert rival["changed"] is True
+    assert answer["path"] == rival["path"]
+    assert inode(answer["python"]) == inode(rival["python"])
+    assert site.left() == [answer["key"]]
 
 
 def read_within(descriptor: int, seconds: float) -> bytes | None:
@@ -193,7 +216,9 @@ def read_within(descriptor: int, seconds: float) -> bytes | None:
     return os.read(descriptor, 100) if ready else None
 
 
-def test_an_installer_that_is_terminated_leaves_nothing_and_stops_its_child(site: Site, root: Path, tmp_path: Path) -> None:
+def test_an_installer_that_is_terminated_leaves_nothing_and_stops_its_child(
+    site: Site, root: Path, tmp_path: Path
+) -> None:
     fifo = tmp_path / "held by uv while it lives"
     os.mkfifo(fifo)
     slow = tmp_path / "uv"  # stand-in for uv: makes the folder, says so and hangs
@@ -265,12 +290,15 @@ def test_uv_comes_from_the_wheel_folder_by_its_pin(site: Site, monkeypatch: pyte
     monkeypatch.setattr(installers.shutil, "which", lambda _: None)
     source = installers.Source(wheelhouse=site.wheelhouse)
     answer = runtime.install("py", site.lock, site.root, source=source, python=sys.executable)
-    assert answer["installer"].startswith("uv ") and (site.root / ".tools" / "uv-9.9").stat().st_mode & 0o111
+    assert answer["installer"].startswith("uv ")
+    assert (site.root / ".tools" / "uv-9.9").stat().st_mode & 0o111
 
 
 def test_without_uv_and_without_venv_it_is_said_what_to_install(site: Site, tmp_path: Path) -> None:
     bare = tmp_path / "python3"  # stand-in for a distribution's Python without its venv module
-    bare.write_text(f"#!/bin/bash\n[ \"$2\" = venv ] && {{ echo 'No module named venv' >&2; exit 1; }}\nexec '{sys.executable}' \"$@\"\n")
+    bare.write_text(
+        f"#!/bin/bash\n[ \"$2\" = venv ] && {{ echo 'No module named venv' >&2; exit 1; }}\nexec '{sys.executable}' \"$@\"\n"
+    )
     bare.chmod(0o755)
     with pytest.raises(KitError, match=r"(?s)put uv on PATH.*python3-venv.*No module named venv"):
         site.install("pip", python=str(bare))
@@ -280,6 +308,10 @@ def test_without_uv_and_without_venv_it_is_said_what_to_install(site: Site, tmp_
 @pytest.mark.parametrize("name", ["pytorch", "standin"])
 def test_the_locks_of_the_collection_say_what_the_installer_needs(root: Path, name: str) -> None:
     lock = runtime.read_lock(root / "files" / "requirements" / f"{name}.txt")
-    assert lock.verify and lock.lowest == (3, 10) and lock.highest == (3, 14) and lock.needs_mb > 100
+    assert lock.verify
+    assert lock.lowest == (3, 10)
+    assert lock.highest == (3, 14)
+    assert lock.needs_mb > 100
     text = lock.path.read_text()
-    assert "index-url" not in text and "://" not in text
+    assert "index-url" not in text
+    assert "://" not in text

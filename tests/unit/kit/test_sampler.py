@@ -41,10 +41,22 @@ def test_a_row_holds_every_reading_in_its_unit(tmp_path: Path, monkeypatch: pyte
     first, second = sample_once(tmp_path / "gpu.jsonl")
     assert (first["job_id"], first["attempt"]) == ("12", 1)
     assert (first["uuid"], second["uuid"]) == ("GPU-0000", "GPU-0001")
-    assert first["util"] == 90 and first["power_w"] == 70.5 and first["sm_clock_mhz"] == 1500
+    assert first["util"] == 90
+    assert first["power_w"] == 70.5
+    assert first["sm_clock_mhz"] == 1500
     assert first["throttle_reasons"] == ["gpu_idle", "hw_thermal_slowdown"]
-    assert {"node", "time", "pci", "mem_util", "memory_used", "memory_total", "temperature_c", "mem_clock_mhz"} <= first.keys()
-    assert "unsupported" not in first and "error" not in first
+    assert {
+        "node",
+        "time",
+        "pci",
+        "mem_util",
+        "memory_used",
+        "memory_total",
+        "temperature_c",
+        "mem_clock_mhz",
+    } <= first.keys()
+    assert "unsupported" not in first
+    assert "error" not in first
 
 
 def test_what_is_not_supported_is_null_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +79,8 @@ def test_without_nvml_one_row_says_why_and_the_sampler_ends(tmp_path: Path, monk
     monkeypatch.setitem(sys.modules, "pynvml", None)
     sampler.sample(tmp_path / "gpu.jsonl", 1.0, JOB, lambda: True, threading.Event())
     (row,) = read(tmp_path / "gpu.jsonl")
-    assert row["uuid"] is None and "nvidia-ml-py" in row["error"]
+    assert row["uuid"] is None
+    assert "nvidia-ml-py" in row["error"]
 
 
 def test_unknown_throttle_reasons_are_kept() -> None:
@@ -97,7 +110,9 @@ def wait_for_rows(path: Path, process: subprocess.Popen[t.Any], count: int) -> N
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_with_a_last_whole_row(tmp_path: Path, environment: dict[str, str], number: signal.Signals) -> None:
+def test_a_signal_ends_it_with_a_last_whole_row(
+    tmp_path: Path, environment: dict[str, str], number: signal.Signals
+) -> None:
     path = tmp_path / "gpu.jsonl"
     command = [sys.executable, "-m", "kit", "sample", "--output", str(path), "--interval", "0.1"]
     process = subprocess.Popen(command, env=environment)
@@ -109,7 +124,9 @@ def test_a_signal_ends_it_with_a_last_whole_row(tmp_path: Path, environment: dic
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_it_ends_when_the_job_script_is_killed(tmp_path: Path, environment: dict[str, str], number: signal.Signals) -> None:
+def test_it_ends_when_the_job_script_is_killed(
+    tmp_path: Path, environment: dict[str, str], number: signal.Signals
+) -> None:
     path = tmp_path / "gpu.jsonl"
     script = '"$0" -m kit sample --output "$1" --interval 0.1 --parent $$ & echo $!; exec 1>&-; wait'
     reading, writing = os.pipe()  # the sampler holds the writing end: its close is its end

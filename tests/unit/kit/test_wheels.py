@@ -121,7 +121,8 @@ def test_a_password_in_the_address_is_used_and_never_told(
     assert wheels.fetch("tool", tmp_path / "out", None, [right], pins=pins)[1] is True
     with pytest.raises(KitError) as told:
         wheels.fetch("tool", tmp_path / "other", None, [wrong], pins=pins)
-    assert "401" in str(told.value) and "s3cret" not in str(told.value)
+    assert "401" in str(told.value)
+    assert "s3cret" not in str(told.value)
 
 
 @pytest.mark.parametrize("text", ["<html>nothing here</html>", "", '{"files": 1}', "{broken"])
@@ -151,7 +152,8 @@ def test_what_is_not_pinned_is_refused(pins: Path, tmp_path: Path, project: str,
 
 def test_check_fetches_nothing(site: Path, pins: Path, tmp_path: Path) -> None:
     assert wheels.fetch("tool", tmp_path / "out", None, page(site, HTML), pins=pins, check=True)[1] is True
-    assert Index.asked == [] and not (tmp_path / "out").exists()
+    assert Index.asked == []
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_index_comes_from_the_option_then_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

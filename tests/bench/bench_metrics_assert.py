@@ -1,0 +1,162 @@
+"""How fast metrics_assert reads: a million rows of JSON Lines, and a log against grep -E with the same patterns.
+
+    python -m tests.bench.bench_metrics_assert
+
+Prints a Markdown table. Both sides of the comparison run one after the other, several times; the best of each counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "collections"))
+
+ROWS = 1_000_000
+LOG_BYTES = 200_000_000
+ROUNDS = 3
+READER = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence
+request = _evidence.Request(job_id="12", attempt=0, settle=0, **json.load(open(sys.argv[2])))
+document = _evidence.collect(request, 600)
+assert not document["problems"], document["problems"]
+"""
+
+
+def write_rows(path: Path) -> None:
+    """Write progress as the kit does."""
+    noise = random.Random(1)
+    with path.open("w") as stream:
+        for step in range(ROWS):
+            row = {
+                "job_id": "12",
+                "attempt": 0,
+                "time": 1.7e9 + step * 0.1,
+                "epoch": step // 1000,
+                "epochs": 1000,
+                "step": step,
+                "steps": ROWS,
+                "loss": round(9 / (1 + step / 1e5) + noise.random() * 0.1, 5),
+                "eta_seconds": round((ROWS - step) * 0.1, 1),
+            }
+            stream.write(json.dumps(row) + "\n")
+
+
+def write_log(path: Path) -> None:
+    """Write what trainings print, now and then a line that a pattern's text is in."""
+    words = [
+        "epoch",
+        "step",
+        "loss",
+        "accuracy",
+        "samples",
+        "per",
+        "second",
+        "data",
+        "loader",
+        "rank",
+        "device",
+        "tensor",
+        "gradient",
+        "norm",
+        "checkpoint",
+        "saved",
+    ]
+    noise = random.Random(2)
+    block = []
+    for number in range(20_000):
+        text = " ".join(noise.choice(words) for _ in range(10))
+        block.append(f"2026-01-01T00:{number % 60:02d}:00 [rank{number % 8}] {text} {noise.random():.5f}\n")
+    block[100] = "node1:534:1763 [3] NCCL INFO comm 0x7f1928e6e060 rank 3 nranks 4 - Init COMPLETE\n"
+    block[200] = "validation: mean squared error 0.0123\n"
+    content = "".join(block).encode()
+    with path.open("wb") as stream:
+        while stream.tell() < LOG_BYTES:
+            stream.write(content)
+        stream.write(b"hpc-validation-end job=12 attempt=0 exit=0\n")
+
+
+def measure(argv: list[str], **options: object) -> tuple[float, float, float]:
+    """Run `argv`; return wall seconds, CPU seconds and the largest resident size in MiB, of it and its children."""
+    start = time.perf_counter()
+    process = subprocess.Popen(argv, **options)  # type: ignore[call-overload]
+    _pid, status, usage = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in (0, 1):  # grep says 1 when nothing matches
+        raise SystemExit(f"{argv[0]} ended with {process.returncode}")
+    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def read(folder: Path, request: dict[str, object]) -> tuple[float, float, float]:
+    """Collect in a process of its own."""
+    path = folder / "request.json"
+    path.write_text(json.dumps({"output": str(folder), **request}))
+    measured = measure([sys.executable, "-c", READER, str(ROOT / "collections"), str(path)])
+    return measured
+
+
+def extended(regex: str) -> str:
+    """Return a Python regular expression as grep -E writes it."""
+    for python, posix in (
+        ("(?:", "("),
+        ("(?!SUCCESS)", ""),
+        (r"[\d,-]", "[0-9,-]"),
+        (r"\d", "[0-9]"),
+        (r"\S", "[^[:space:]]"),
+        (r"\s", "[[:space:]]"),
+        (r"\w", "[[:alnum:]_]"),
+    ):
+        regex = regex.replace(python, posix)
+    return regex
+
+
+def main() -> None:
+    """Measure and print."""
+    from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns
+
+    sets = _log_patterns.load()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_rows(folder / "progress.jsonl")
+        write_log(folder / "big.log")
+        patterns = folder / "patterns"
+        regexes = [extended(pattern["regex"]) for content in sets.values() for pattern in content["patterns"]]
+        patterns.write_text("\n".join(re.sub(r"\\b$", "", regex) for regex in regexes) + "\n")
+        size = (folder / "big.log").stat().st_size / 1e6
+        rows = [
+            read(folder, {"files": {"progress": {"path": "progress.jsonl", "format": "jsonl"}}}) for _ in range(ROUNDS)
+        ]
+        ours, greps = [], []
+        for _ in range(ROUNDS):
+            ours.append(read(folder, {"logs": {"stdout": str(folder / "big.log")}, "patterns": sets}))
+            argv = ["grep", "-a", "-c", "-E", "-f", str(patterns), str(folder / "big.log")]
+            greps.append(measure(argv, stdout=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C"}))
+    best, scan, grep = min(rows), min(ours), min(greps)
+    ratio = grep[0] / scan[0]
+    print("| what | wall s | CPU s | peak RSS MiB | speed |")
+    print("| --- | --- | --- | --- | --- |")
+    print(
+        f"| JSON Lines, {ROWS:,} rows | {best[0]:.2f} | {best[1]:.2f} | {best[2]:.0f} | {ROWS / best[0] / 1e3:.0f} k rows/s |"
+    )
+    print(
+        f"| log of {size:.0f} MB, all pattern sets, SHA-256 | {scan[0]:.2f} | {scan[1]:.2f} | {scan[2]:.0f} | {size / scan[0]:.0f} MB/s |"
+    )
+    print(f"| the same by grep -E -f | {grep[0]:.2f} | {grep[1]:.2f} | {grep[2]:.0f} | {size / grep[0]:.0f} MB/s |")
+    print(f"\nlog scan / grep -E: {ratio:.2f} of its speed (bound: at least 0.33); JSON Lines: bounds 5 s and 200 MiB")
+    if ratio < 1 / 3 or best[0] >= 5 or best[2] >= 200:
+        raise SystemExit("a bound is not met")
+
+
+if __name__ == "__main__":
+    main()

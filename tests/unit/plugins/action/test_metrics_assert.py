@@ -1,0 +1,355 @@
+"""The controller's half: refuse, collect, save, judge, print."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import json
+import subprocess
+import sys
+from unittest import mock
+
+import pytest
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
+from ansible_collections.mlops.hpc_validation.plugins.action.metrics_assert import ActionModule
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence, _metrics_assert_spec
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
+
+JOB = {
+    "job_id": "12",
+    "attempt": 0,
+    "state": "COMPLETED",
+    "exit_code": 0,
+    "signal": 0,
+    "derived_exit_code": 0,
+    "nodes": ["compute01"],
+    "steps": None,
+    "gpus": 1,
+    "source": "squeue",
+}
+OWN = {"job_id": "12", "attempt": 0}
+END = "hpc-validation-end job=12 attempt=0 exit=0\n"
+CRITERIA = [
+    {"id": "S0-13", "title": "accuracy", "query": "metrics.test_accuracy", "gt": 0.95},
+    {"id": "S0-13.loss", "title": "loss", "query": "metrics.loss", "finite": True},
+    {"id": "S0-14", "title": "model", "artifact": "m.pt", "exists": True},
+    {"id": "S0-16", "title": "no CUDA errors", "log": ["stdout", "stderr"], "absent": "cuda_errors"},
+    {"id": "TREND", "title": "loss falls", "query": "progress.fields.loss", "decreasing": True},
+]
+
+
+@pytest.fixture
+def out(tmp_path):
+    """What a healthy job left behind."""
+    folder = tmp_path / "job 12; 'x'"
+    folder.mkdir()
+    (folder / "metrics.json").write_text(json.dumps({**OWN, "test_accuracy": 0.97, "loss": [2.0, 1.0]}))
+    (folder / "progress.jsonl").write_text("".join(json.dumps({**OWN, "loss": loss}) + "\n" for loss in (3, 2, 1)))
+    (folder / "m.pt").write_bytes(b"weights")
+    for name in ("o", "e"):
+        (folder / name).write_text("training\n" + END)
+    return folder
+
+
+@pytest.fixture
+def arguments(out, tmp_path):
+    return {
+        "workload": "MLOPS-1.1",
+        "job": copy.deepcopy(JOB),
+        "output": str(out),
+        "files": {
+            "metrics": {"path": "metrics.json", "format": "json"},
+            "progress": {"path": "progress.jsonl", "format": "jsonl"},
+        },
+        "logs": {"stdout": str(out / "o"), "stderr": str(out / "e")},
+        "artifacts": ["m.pt"],
+        "context": {"accelerator": "simulated"},
+        "criteria": copy.deepcopy(CRITERIA),
+        "save": str(tmp_path / "results" / "evidence" / "e.json"),
+        "settle": 0,
+    }
+
+
+def as_the_module_does(module_args, **_unused):
+    """Collect in this process what the module collects on the target."""
+    assert set(module_args) <= set(_metrics_assert_spec.argument_spec())
+    request = _evidence.Request(
+        job_id=module_args["job"]["job_id"],
+        attempt=module_args["job"]["attempt"],
+        output=module_args["output"],
+        files=module_args["files"],
+        logs={name: path for name, path in module_args["logs"].items() if path},
+        artifacts=module_args["artifacts"],
+        patterns=module_args["patterns"],
+        settle=module_args["settle"],
+    )
+    return {"changed": False, "document": _evidence.collect(request, module_args["timeout"])}
+
+
+@pytest.fixture
+def run():
+    def run(arguments, answer=as_the_module_does, *, check_mode=False, no_log=False):
+        task = mock.MagicMock(args=arguments, async_val=0, check_mode=check_mode, no_log=no_log)
+        action = ActionModule(task, mock.MagicMock(), mock.MagicMock(), None, None, None)
+        action._display = mock.MagicMock()
+        action._execute_module = mock.MagicMock(side_effect=answer)
+        result = action.run(task_vars={})
+        result["displayed"] = [call.args[0] for call in action._display.display.call_args_list]
+        result["asked"] = action._execute_module.call_count
+        for entry in result["criteria"]:
+            assert _schema.problems("judged", entry) == []
+        return result
+
+    return run
+
+
+def verdicts(result):
+    return {entry["id"]: entry["verdict"] for entry in result["criteria"]}
+
+
+def test_a_healthy_job_passes_and_its_evidence_is_saved(run, arguments):
+    result = run(arguments)
+    assert (result["verdict"], result["failed"], result["changed"]) == ("pass", False, False)
+    assert set(verdicts(result).values()) == {"pass"}
+    assert result["evidence"] == arguments["save"]
+    with open(result["evidence"]) as stream:
+        document = json.load(stream)
+    assert document["context"] == {"accelerator": "simulated"}
+    assert document["job"] == JOB
+    assert set(document["logs"]["stdout"]["counts"]) >= {"cuda_errors", "nccl_errors", "oom", "python_traceback"}
+
+
+def test_the_evidence_fits_its_schema(run, arguments, example):
+    arguments["job"] = example("job")
+    with open(run(arguments)["evidence"]) as stream:
+        assert _schema.problems("evidence", json.load(stream)) == []
+
+
+def test_a_missed_bound_fails_the_task_naming_value_and_bound(run, arguments):
+    result = run({**arguments, "overrides": {"S0-13": {"gt": 0.9999}}})
+    assert (result["verdict"], result["failed"]) == ("fail", True)
+    for part in ("MLOPS-1.1", "S0-13", "0.97", "0.9999"):
+        assert part in result["msg"]
+    assert verdicts(result)["S0-14"] == "pass"
+
+
+def test_fail_false_returns_the_verdict_and_nothing_more(run, arguments):
+    result = run({**arguments, "overrides": {"S0-13": {"gt": 0.9999}}, "fail": False})
+    assert (result["verdict"], result["failed"]) == ("fail", False)
+    assert "msg" not in result
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "blamed", "verdict", "why"),
+    [
+        ("metrics.json", None, "S0-13", "undetermined", "metrics.json: missing"),
+        (
+            "metrics.json",
+            '{"job_id": "12", "attempt": 0, "test_acc',
+            "S0-13",
+            "undetermined",
+            "metrics.json: truncated",
+        ),
+        ("metrics.json", json.dumps({"test_accuracy": 0.99}), "S0-13", "undetermined", "metrics.json: foreign"),
+        ("metrics.json", json.dumps({**OWN, "test_accuracy": True}), "S0-13", "undetermined", "a boolean"),
+        ("metrics.json", json.dumps({**OWN, "test_accuracy": "0.99"}), "S0-13", "undetermined", "the text"),
+        ("metrics.json", json.dumps({**OWN, "test_accuracy": float("nan")}), "S0-13", "undetermined", "NaN"),
+        (
+            "metrics.json",
+            json.dumps({**OWN, "test_accuracy": 0.97, "loss": [1, float("nan")]}),
+            "S0-13.loss",
+            "fail",
+            "NaN",
+        ),
+        ("metrics.json", json.dumps({**OWN, "test_accuracy": 0.97, "loss": [1, "NaN"]}), "S0-13.loss", "fail", "NaN"),
+        ("o", "", "S0-16", "undetermined", "is empty"),
+        ("o", "training\n", "S0-16", "undetermined", "no end marker"),
+        ("o", "training\n" + END.replace("12", "11"), "S0-16", "undetermined", "is of job"),
+        ("e", "RuntimeError: CUDA error: bad\n" + END, "S0-16", "fail", "CUDA error: bad"),
+        ("m.pt", None, "S0-14", "fail", "does not exist"),
+        ("m.pt", "", "S0-14", "fail", "0 bytes"),
+        (
+            "progress.jsonl",
+            json.dumps({**OWN, "loss": 3}) + "\n{\n" + json.dumps({**OWN, "loss": 1}) + "\n",
+            "TREND",
+            "undetermined",
+            "1 of its lines cannot be read",
+        ),
+    ],
+)
+def test_bad_input_is_named_and_never_a_pass(run, arguments, out, name, content, blamed, verdict, why):
+    (out / name).unlink()
+    if content is not None:
+        (out / name).write_text(content)
+    result = run(arguments)
+    found = next(entry for entry in result["criteria"] if entry["id"] == blamed)
+    assert (found["verdict"], result["verdict"], result["failed"]) == (verdict, verdict, True)
+    assert why in found["why"]
+    assert blamed in result["msg"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        AnsibleConnectionFailure("no route to host"),
+        AnsibleActionFail("broken"),
+        lambda **_unused: {"failed": True, "msg": "MODULE FAILURE", "module_stderr": "Killed"},
+        lambda **_unused: {"unreachable": True, "msg": "gone"},
+        lambda **_unused: {},
+        lambda **_unused: {"document": []},
+        lambda **_unused: {"document": {"schema": 1}},
+    ],
+)
+def test_a_host_that_gives_no_evidence_leaves_everything_undetermined(run, arguments, answer):
+    result = run(arguments, answer)
+    assert (result["verdict"], result["failed"]) == ("undetermined", True)
+    found = verdicts(result)
+    assert found.pop("JOB") == "pass"
+    assert set(found.values()) == {"undetermined"}
+
+
+@pytest.mark.parametrize(
+    "job", [None, {}, {"job_id": None, "attempt": 0}, {"job_id": "12"}, {"job_id": "12", "attempt": True}]
+)
+def test_without_a_job_nothing_is_read_and_nothing_established(run, arguments, job):
+    result = run({**arguments, "job": job})
+    assert result["asked"] == 0
+    assert set(verdicts(result).values()) == {"undetermined"}
+
+
+def test_malformed_criteria_are_refused_before_anything_is_read(run, arguments):
+    arguments["criteria"][0]["gt"] = "high"
+    arguments["criteria"][2]["exist"] = True
+    arguments["files"]["job"] = {"path": "x", "format": "json"}
+    answer = mock.MagicMock()
+    with pytest.raises(AnsibleActionFail) as refused:
+        run({**arguments, "fail": False}, answer)
+    assert not answer.called
+    for part in ("nothing was judged", "MLOPS-1.1", "S0-13", "key gt", "S0-14", "key exist", "'job'"):
+        assert part in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"criteria": None},
+        {"overrides": {"S0-99": {"gt": 1}}},
+        {"references": {"x": "fast"}},
+        {"patterns": {"mine": {"patterns": [{"id": "x", "regex": "(", "texts": ["x"]}]}}},
+        {"output": None},
+        {"output": "relative"},
+        {"evidence": "/tmp/e.json"},
+        {"surprise": 1},
+    ],
+)
+def test_malformed_options_are_refused(run, arguments, change):
+    with pytest.raises(AnsibleActionFail):
+        run({**arguments, **change})
+
+
+def test_saved_evidence_is_judged_again_without_the_host(run, arguments):
+    first = run(arguments)
+    again = {"workload": "MLOPS-1.1", "evidence": arguments["save"], "criteria": arguments["criteria"]}
+    second = run(again)
+    assert second["asked"] == 0
+    assert second["criteria"] == first["criteria"]
+    assert second["table"] == first["table"]
+    assert run({**again, "overrides": {"S0-13": {"gt": 0.98}}})["verdict"] == "fail"
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[]", "{}", '{"schema": 2}', '{"schema": 1, "job": null}'])
+def test_saved_evidence_that_is_none_is_undetermined(run, tmp_path, content):
+    path = tmp_path / "e.json"
+    if content is not None:
+        path.write_text(content)
+    result = run({"evidence": str(path), "criteria": CRITERIA})
+    assert (result["verdict"], result["failed"]) == ("undetermined", True)
+    assert str(path) in result["criteria"][1]["why"]
+
+
+def test_evidence_that_cannot_be_saved_makes_no_pass(run, arguments, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = run({**arguments, "save": str(tmp_path / "file" / "e.json")})
+    assert result["verdict"] == "undetermined"
+    assert "not saved" in result["criteria"][1]["why"]
+
+
+def test_evidence_is_saved_whole_or_not_at_all(run, arguments, monkeypatch):
+    run(arguments)
+    with open(arguments["save"]) as stream:
+        before = stream.read()
+
+    def full(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    result = run({**arguments, "context": {"accelerator": "cuda"}})
+    assert result["verdict"] == "undetermined"
+    with open(arguments["save"]) as stream:
+        assert stream.read() == before
+
+
+def test_check_mode_judges_and_saves_nothing(run, arguments, tmp_path):
+    result = run(arguments, check_mode=True)
+    assert result["verdict"] == "pass"
+    assert not (tmp_path / "results").exists()
+    assert "evidence" not in result
+
+
+def test_a_ratio_is_formed_against_saved_evidence(run, arguments):
+    run(arguments)
+    ratio = {"id": "SPEEDUP", "title": "s", "query": "metrics.test_accuracy"}
+    ratio["ratio_ge"] = {"bound": 1, "to": "metrics.test_accuracy"}
+    arguments.update(baseline=arguments["save"], criteria=[ratio], save=arguments["save"] + "2")
+    assert run(arguments)["verdict"] == "pass"
+    result = run({**arguments, "baseline": "/nonexistent/e.json"})
+    assert result["verdict"] == "undetermined"
+
+
+def test_a_set_of_patterns_of_the_site_can_be_used(run, arguments, out):
+    (out / "o").write_text("ACME-7: fan\n" + END)
+    patterns = {"acme": {"patterns": [{"id": "fan", "regex": r"ACME-\d+", "texts": ["ACME-"], "remedy": "call ACME"}]}}
+    criteria = [{"id": "A", "title": "t", "log": ["stdout"], "absent": "acme"}]
+    result = run({**arguments, "patterns": patterns, "criteria": criteria})
+    assert result["criteria"][1]["remedy"] == "call ACME"
+
+
+def test_values_are_data_and_dates_are_dates(run, arguments, out):
+    text = "{{ lookup('pipe', 'touch /tmp/never') }}"
+    (out / "metrics.json").write_text(json.dumps({**OWN, "test_accuracy": text, "loss": [1]}))
+    waive = {"reason": "known", "expires": datetime.date(2999, 1, 1)}
+    result = run({**arguments, "overrides": {"S0-13": {"waive": waive}}})
+    assert result["criteria"][1]["value"] == text
+    assert result["criteria"][1]["verdict"] == "undetermined"
+
+
+def test_the_table_is_shown_unless_the_task_is_secret(run, arguments):
+    result = run(arguments)
+    assert result["displayed"] == [result["table"]]
+    assert run(arguments, no_log=True)["displayed"] == []
+
+
+def test_nothing_that_a_terminal_acts_on_reaches_the_table(run, arguments, out):
+    (out / "metrics.json").write_text(json.dumps({**OWN, "test_accuracy": "\x1b[2J\r\n0.99\x9b", "loss": [1]}))
+    table = run(arguments)["table"]
+    assert all(line.isprintable() for line in table.split("\n"))
+
+
+def test_it_works_through_ansible_itself(arguments, tmp_path, root):
+    """The module is packed, sent and run by an interpreter; the exit status tells."""
+    play = [
+        {
+            "hosts": "localhost",
+            "gather_facts": False,
+            "tasks": [{"mlops.hpc_validation.metrics_assert": {**arguments, "overrides": "{{ overrides }}"}}],
+        }
+    ]
+    (tmp_path / "play.json").write_text(json.dumps(play))
+    argv = [sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "-c", "local", str(tmp_path / "play.json")]
+    argv += ["-e", json.dumps({"ansible_python_interpreter": sys.executable})]
+    for overrides, code in (({}, 0), ({"S0-13": {"gt": 0.9999}}, 2)):
+        done = subprocess.run(
+            [*argv, "-e", json.dumps({"overrides": overrides})], cwd=root, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        assert ("S0-13 fail" in done.stderr + done.stdout) == bool(overrides)

@@ -1,0 +1,51 @@
+"""The table and the one-line summary."""
+
+from __future__ import annotations
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _judge_table
+
+
+def entry(**changes):
+    whole = {
+        "id": "S0-13",
+        "title": "accuracy",
+        "verdict": "pass",
+        "value": 0.97,
+        "bound": "> 0.95",
+        "unit": None,
+        "source": "metrics.test_accuracy",
+        "why": "0.97 is > 0.95",
+        "remedy": None,
+        "bound_from": "manifest",
+        "severity": "gate",
+    }
+    return {**whole, **changes}
+
+
+def test_a_pass_is_one_line_with_value_bound_and_unit():
+    table = _judge_table.render("MLOPS-1.1", "pass", [entry(id="S0-12", value=52.4, bound="< 180", unit="s")])
+    assert table == "MLOPS-1.1: PASS\npass           S0-12  accuracy: 52.4 s  [< 180 s]"
+
+
+def test_what_is_no_pass_says_why_and_what_to_do():
+    table = _judge_table.render(
+        "W", "fail", [entry(verdict="fail", why="word " * 40, remedy="do it", bound_from="override")]
+    )
+    lines = table.split("\n")
+    assert "(override)" in lines[1]
+    assert lines[2].strip().startswith("why: word")
+    assert lines[-1].strip() == "do:  do it"
+    assert max(map(len, lines)) <= 120
+
+
+def test_the_summary_names_failures_first_and_bounds_their_number():
+    judged = [entry(id=f"U{n}", verdict="undetermined", value=None) for n in range(9)] + [entry(id="F", verdict="fail")]
+    line = _judge_table.summary("W", "fail", judged)
+    assert line.startswith("W: fail. F fail (accuracy: 0.97 against > 0.95")
+    assert line.endswith("and 5 more")
+    assert "\n" not in line
+
+
+def test_no_criteria_at_all_is_said():
+    assert "no criterion" in _judge_table.summary("W", "undetermined", [entry(verdict="not_applicable")])
+    assert _judge_table.render("W", "undetermined", []) == "W: UNDETERMINED"

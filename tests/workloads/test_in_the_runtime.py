@@ -1,0 +1,68 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run the workloads' own tests with the runtime that the jobs use, on the local cluster's login node."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import typing as t
+import uuid
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CLUSTER = os.environ.get("HPC_VALIDATION_CLUSTER", "local")
+CACHE = Path(
+    os.environ.get("HPC_VALIDATION_CACHE")
+    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "hpc_validation")
+)
+
+
+def on_login(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command on the login node as the user who submits."""
+    cluster = [str(ROOT / "tests/cluster/cluster"), "exec", "--name", CLUSTER, "--user", "admin", "login", "--"]
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    return subprocess.run(
+        [*cluster, "env", *variables, *command], capture_output=True, text=True, check=False, timeout=900
+    )
+
+
+@pytest.fixture
+def payload() -> t.Iterator[str]:
+    """A copy of the payload on the share, where no play looks; the path as the cluster sees it."""
+    name = f"tests-{uuid.uuid4().hex}"
+    local = CACHE / "clusters" / CLUSTER / "share" / "scripts" / name
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "files", local / "files", ignore=ignore)
+    shutil.copytree(ROOT / "tests/workloads", local / "tests", ignore=ignore)
+    yield f"/mnt/beegfs/scripts/{name}"
+    shutil.rmtree(local)
+
+
+def test_the_workloads_pass_their_tests(payload: str) -> None:
+    files = f"{payload}/files"
+    install = ["--name", "pytorch", "--lock", f"{files}/requirements/pytorch.txt", "--root", "/mnt/beegfs/venvs"]
+    installed = on_login("python3", "-m", "kit", "runtime", *install, PYTHONPATH=files, PYTHONDONTWRITEBYTECODE="1")
+    assert installed.returncode == 0, installed.stderr
+    path = ":".join([files, f"{files}/workloads/mnist_single_gpu", f"{files}/datasets/mnist"])
+    command = [
+        json.loads(installed.stdout)["python"],
+        "-m",
+        "unittest",
+        "discover",
+        "-s",
+        f"{payload}/tests",
+        "-p",
+        "check_*.py",
+    ]
+    done = on_login(*command, PYTHONPATH=path, PYTHONDONTWRITEBYTECODE="1")
+    assert done.returncode == 0, done.stderr
+    ran = re.search(r"^Ran (\d+) tests", done.stderr, re.MULTILINE)
+    assert ran and int(ran.group(1)) >= 19, done.stderr
+    assert "skipped" not in done.stderr
