@@ -99,7 +99,12 @@ def _wheels(arguments: argparse.Namespace) -> dict[str, Any]:
     project, _, version = arguments.fetch.partition("==")
     indexes = wheels.index_urls(arguments.index_url, arguments.extra_index_url)
     path, changed = wheels.fetch(
-        project, arguments.output, version or None, indexes, arguments.wheelhouse, check=arguments.check
+        project,
+        arguments.output,
+        version or None,
+        indexes=indexes,
+        wheelhouse=arguments.wheelhouse,
+        check=arguments.check,
     )
     return {"path": str(path), "changed": changed}
 

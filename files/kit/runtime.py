@@ -21,8 +21,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from kit.errors import KitError
 from kit.files import sha256, write_atomic, write_json

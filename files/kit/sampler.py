@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Sample this job's GPUs on one node at a steady rate into JSON Lines, one flushed row for each GPU and tick.
 
-One process a node, started by the job script. It ends on SIGTERM or SIGINT with a last sample, and by itself when the job
-script is gone, however that died: a sampler left behind would hold its node.
+One process a node, started by the job script. It ends on SIGTERM or SIGINT with a last sample, and by itself when the
+job script is gone, however that died: a sampler left behind would hold its node.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable
 
@@ -28,10 +29,8 @@ PR_SET_PDEATHSIG = 1
 
 def follow_parent(parent: int) -> Callable[[], bool]:
     """Ask the kernel for SIGTERM when the parent dies; return a test whether it still lives, for where that fails."""
-    try:
+    with suppress(OSError, AttributeError):  # not Linux: the test below remains
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    except (OSError, AttributeError):
-        pass  # not Linux; the test below remains
     return lambda: os.getppid() == parent
 
 

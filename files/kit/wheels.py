@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 from kit.errors import KitError
 from kit.files import sha256, write_atomic
@@ -43,7 +44,7 @@ class _Links(HTMLParser):
 
 
 def index_urls(index_url: str | None, extra: Sequence[str] = ()) -> list[str]:
-    """Return the indexes to ask: the given ones, else those of pip's or uv's environment variables, else the public one."""
+    """Return the indexes to ask: the given one, else the one in pip's or uv's environment, else the public one."""
     first = index_url or next(
         (os.environ[name] for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL") if os.environ.get(name)),
         PUBLIC_INDEX,
@@ -51,7 +52,7 @@ def index_urls(index_url: str | None, extra: Sequence[str] = ()) -> list[str]:
     return [first, *extra]
 
 
-def _open(url: str) -> urllib.request.addinfourl:
+def _open(url: str) -> Any:
     """Open ``url``; a user:password in it is sent as basic authentication, as pip and uv do."""
     parts = urllib.parse.urlsplit(url)
     opener = urllib.request.build_opener()
@@ -62,7 +63,7 @@ def _open(url: str) -> urllib.request.addinfourl:
         user, password = urllib.parse.unquote(parts.username), urllib.parse.unquote(parts.password or "")
         passwords.add_password(None, url, user, password, is_authenticated=True)
         opener = urllib.request.build_opener(urllib.request.HTTPBasicAuthHandler(passwords))
-    request = urllib.request.Request(
+    request = urllib.request.Request(  # noqa: S310 - a site may choose a file: index; the hash decides
         url,
         headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.5", "User-Agent": "hpc-validation-kit"},
     )
@@ -97,6 +98,7 @@ def fetch(
     project: str,
     target: str | os.PathLike[str],
     version: str | None = None,
+    *,
     indexes: Sequence[str] = (),
     wheelhouse: str | os.PathLike[str] | None = None,
     pins: Path = PINS,
@@ -104,8 +106,8 @@ def fetch(
 ) -> tuple[Path, bool]:
     """Put ``project``'s pinned wheel into the folder ``target``; return (path, whether anything changed).
 
-    From ``wheelhouse`` alone when that is given, else from the first of ``indexes`` that has it; ``check`` fetches nothing.
-    KitError when the wheel is not pinned, not found, or not the pinned one.
+    From ``wheelhouse`` alone when that is given, else from the first of ``indexes`` that has it; ``check`` fetches
+    nothing. KitError when the wheel is not pinned, not found, or not the pinned one.
     """
     pin = json.loads(pins.read_text()).get(project)
     if pin is None or (version or pin["version"]) != pin["version"]:
@@ -155,5 +157,5 @@ def _from_indexes(project: str, wheel: dict[str, str], indexes: Sequence[str]) -
         except (OSError, ValueError, LookupError, TypeError, http.client.HTTPException) as error:
             problems.append(f"{_shown(index)}: {error}")
     raise KitError(
-        f"cannot fetch {wheel['filename']}: {'; '.join(problems)}. Check --index-url and the proxy, or give --wheelhouse"
+        f"cannot fetch {wheel['filename']}: {'; '.join(problems)}. Check --index-url and the proxy, or use --wheelhouse"
     )

@@ -29,7 +29,8 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io 
 SCHEMA = 1
 RESERVED = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline")
 FORMATS = ("json", "jsonl", "csv")
-SETTLE_STEP = 0.2
+SETTLE_STEP = 0.5
+UNSETTLED = ("missing", "empty", "truncated", "changed")
 
 Source = tuple[str, str]
 
@@ -38,8 +39,8 @@ Source = tuple[str, str]
 class Request:
     """What to collect: paths in `files` and `artifacts` lie below `output`; sizes in bytes, times in seconds.
 
-    A path in `files` may be absolute. `settle` is how long to wait for a file that is not there yet: a parallel file
-    system shows it to other hosts late.
+    A path in `files` may be absolute. `settle` is how long to wait for a file that is not there or not whole: a parallel
+    file system shows other hosts late what was written.
     """
 
     job_id: str
@@ -157,8 +158,9 @@ def _child(request: Request, reading: int, writing: int) -> None:
             for standard in (0, 1, 2):
                 os.dup2(null.fileno(), standard)
         with os.fdopen(writing, "wb") as stream:
+            until = time.monotonic() + request.settle
             for source in request.sources():
-                stream.write(json.dumps(_read(request, source), allow_nan=False).encode() + b"\n")
+                stream.write(json.dumps(_read(request, source, until), allow_nan=False).encode() + b"\n")
                 stream.flush()
     except BaseException:  # a forked child has nobody to report to; what it did not say is a problem
         os._exit(1)
@@ -186,9 +188,9 @@ def _problem(request: Request, source: Source, problem: str, detail: str) -> dic
     return {"section": source[0], "name": source[1], "path": path, "problem": problem, "detail": detail}
 
 
-def _read(request: Request, source: Source) -> dict[str, Any]:
+def _read(request: Request, source: Source, until: float) -> dict[str, Any]:
     try:
-        return _read_when_there(request, source)
+        return _read_when_settled(request, source, until)
     except EvidenceError as exc:
         return _problem(request, source, exc.problem, exc.detail)
     except MemoryError:
@@ -197,13 +199,15 @@ def _read(request: Request, source: Source) -> dict[str, Any]:
         return _problem(request, source, "unreadable", f"{type(exc).__name__}: {exc}")
 
 
-def _read_when_there(request: Request, source: Source) -> dict[str, Any]:
-    until = time.monotonic() + request.settle
+def _read_when_settled(request: Request, source: Source, until: float) -> dict[str, Any]:
+    """Read again, until the clock shows `until`, what another host may have written and this one not yet see."""
     while True:
         try:
-            return _read_once(request, source)
+            answer = _read_once(request, source)
+            if source[0] != "logs" or answer["entry"]["end"] is not None or time.monotonic() >= until:
+                return answer
         except EvidenceError as exc:
-            if exc.problem != "missing" or time.monotonic() >= until:
+            if exc.problem not in UNSETTLED or time.monotonic() >= until:
                 raise
         time.sleep(SETTLE_STEP)
 

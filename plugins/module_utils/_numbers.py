@@ -128,7 +128,8 @@ def printable(text: str) -> str:
 def bounded(value: Any, depth: int = 0) -> Any:
     """Return a copy of `value` small enough for a report; what was left out is said in its place."""
     if isinstance(value, str):
-        return value if len(value) <= MAX_TEXT else value[: MAX_TEXT - 1] + "…"
+        text = printable(value)
+        return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
     if isinstance(value, float) and not math.isfinite(value):
         return non_finite("NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity")
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**18:
@@ -139,7 +140,7 @@ def bounded(value: Any, depth: int = 0) -> Any:
         kept = [bounded(item, depth + 1) for item in value[:MAX_ITEMS]]
         return [*kept, f"… {len(value) - MAX_ITEMS} more"] if len(value) > MAX_ITEMS else kept
     if isinstance(value, dict):
-        result = {str(key): bounded(item, depth + 1) for key, item in list(value.items())[:MAX_ITEMS]}
+        result = {printable(str(key)): bounded(item, depth + 1) for key, item in list(value.items())[:MAX_ITEMS]}
         if len(value) > MAX_ITEMS:
             result["…"] = f"{len(value) - MAX_ITEMS} more"
         return result

@@ -109,7 +109,7 @@ class Needs:
 
 def job_argv(job_id: str) -> list[str]:
     """Return the command that tells what one job asks for."""
-    return ["scontrol", "--oneliner", "show", "job", job_id]
+    return ["scontrol", "--local", "--oneliner", "show", "job", job_id]
 
 
 def parse_needs(line: str) -> Needs | None:

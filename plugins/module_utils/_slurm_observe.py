@@ -32,7 +32,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_query 
 
 HOLD_LIMIT = 20.0
 # A job ends some tenths of a second after its script's last act. To ask at once would be to ask twice.
-_SETTLE_SECONDS = 0.6
+SETTLE_SECONDS = 0.6
 _BLOCKED_LOOKS = 4
 
 
@@ -71,6 +71,7 @@ class Request:
     hold: float = 0.0
     query: bool = True
     confirm_after: float = 0.0
+    settle: float = SETTLE_SECONDS
     steps: bool = True
     tail: int = 0
     nodes: list[str] = field(default_factory=list)
@@ -94,8 +95,8 @@ def observe(request: Request, world: World) -> dict[str, object]:
     early = watch(news.any, hold, news.count, clock=world.clock, sleep=world.sleep) if hold > 0 else news.any()
     query = request.query and not early
     if news.ended:
-        confirm = max(world.clock() - start + _SETTLE_SECONDS, request.confirm_after)
-        query = confirm <= max(hold, _SETTLE_SECONDS)
+        confirm = max(world.clock() - start + request.settle, request.confirm_after)
+        query = confirm <= max(hold, request.settle)
         if query:
             world.sleep(max(0.0, confirm - (world.clock() - start)))
     result: dict[str, object] = {

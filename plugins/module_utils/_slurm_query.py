@@ -17,6 +17,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli im
     is_missing,
 )
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import Job, empty, from_row, has_ended
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import gres_counts, key_values
 
 _SAME_SUBMISSION_SECONDS = 60.0
 _ACCOUNTING_TRIES = 4
@@ -76,9 +77,20 @@ def ask(
     ids = {one.job_id for one in wanted}
     answer.others = {key: from_row(row, "squeue", now()) for key, row in rows.items() if key not in ids}
     _ask_accounting(run, wanted, answer, steps, now, sleep)
+    for job_id, job in answer.jobs.items():
+        if job["gpus"] is None and has_ended(job) and rows.get(job_id, {}).get("asks_gpus"):
+            job["gpus"] = _allocated_gpus(run, job_id)
     for one in wanted:
         answer.jobs.setdefault(one.job_id, empty(one.job_id))
     return answer
+
+
+def _allocated_gpus(run: Runner, job_id: str) -> int | None:
+    """Return the GPUs a job was given where no TRES counts them (AccountingStorageTRES lacks gres/gpu)."""
+    line = run(["scontrol", "--local", "--oneliner", "--details", "show", "job", job_id]).text
+    # The job's name comes first and may hold anything.
+    gres = key_values(line[line.rfind(" UserId=") :]).get("JOB_GRES", "") if " UserId=" in line else ""
+    return gres_counts(gres).get("gpu")
 
 
 def _rows(result: Result) -> tuple[dict[str, _slurm_squeue.Row] | None, Answer | None]:

@@ -130,7 +130,9 @@ options:
     type: float
     default: 120.0
   settle:
-    description: How many seconds to wait for a file that is not there; a parallel file system may show it late.
+    description:
+      - How many seconds to wait for a file that is not there or not whole, or a log without the job's end marker.
+      - A parallel file system may show late what another host wrote.
     type: float
     default: 5.0
   max_json_bytes:

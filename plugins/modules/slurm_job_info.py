@@ -70,6 +70,10 @@ options:
     description: Do not ask Slurm sooner than this many seconds from now, even where an end marker appears.
     type: float
     default: 0
+  settle:
+    description: Seconds between an end marker and the question to Slurm, at most 5; other jobs' ends are gathered meanwhile.
+    type: float
+    default: 0.6
   steps:
     description: Ask accounting for the steps of jobs that have ended.
     type: bool
@@ -189,6 +193,7 @@ def main() -> None:
             "hold": {"type": "float", "default": 0},
             "query": {"type": "bool", "default": True},
             "confirm_after": {"type": "float", "default": 0},
+            "settle": {"type": "float", "default": 0.6},
             "steps": {"type": "bool", "default": True},
             "tail": {"type": "int", "default": 0},
             "nodes": {"type": "list", "elements": "str", "default": []},
@@ -205,6 +210,7 @@ def main() -> None:
         hold=max(0.0, module.params["hold"]),
         query=module.params["query"] and bool(specs),
         confirm_after=max(0.0, module.params["confirm_after"]),
+        settle=min(5.0, max(0.0, module.params["settle"])),
         steps=module.params["steps"],
         tail=min(100, max(0, module.params["tail"])),
         nodes=module.params["nodes"],

@@ -25,13 +25,17 @@ def load(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
             content = yaml.safe_load(path.read_text(encoding="utf-8"))
             sets[content["name"]] = {
                 "patterns": [
-                    {"id": entry["id"], "regex": entry["regex"], "texts": entry["texts"], "remedy": entry["remedy"]}
+                    {**{key: entry[key] for key in ("id", "texts", "remedy")}, "regex": _joined(entry["regex"])}
                     for entry in content["patterns"]
                 ],
-                "except": [{"regex": entry["regex"]} for entry in content["except"]],
+                "except": [{"regex": _joined(entry["regex"])} for entry in content["except"]],
             }
         except (OSError, yaml.YAMLError, KeyError, TypeError) as exc:
             raise PatternSetError(f"{path}: {type(exc).__name__}: {exc}") from exc
     if not sets:
         raise PatternSetError(f"{folder}: no pattern set is there; is the collection installed whole?")
     return sets
+
+
+def _joined(regex: str | list[str]) -> str:
+    return regex if isinstance(regex, str) else "|".join(regex)

@@ -32,6 +32,7 @@ _NODES_EVERY = 60.0
 _CONFIRM_PAUSES = (0.0, 1.0, 1.0, 2.0, 2.0, 5.0, 10.0)
 # With other jobs still running, one query serves all the ends of these seconds.
 _CONFIRM_SPACING = 2.2
+_SETTLE, _GATHER = 0.6, 1.4
 
 
 @dataclass
@@ -128,6 +129,7 @@ class Wait:
             "hold": round(hold, 2),
             "query": wanted <= most,
             "confirm_after": round(max(0.0, spaced), 2),
+            "settle": _GATHER if others_run and len(waiting) > 1 else _SETTLE,
             "steps": self.accounting,
             "tail": self.limits.tail,
             "nodes": [one.job_id for one in waiting if self._wants_nodes(one, now + hold)],
@@ -160,7 +162,8 @@ class Wait:
         if one.completing_at is not None:
             return asked + min(10.0, max(1.0, asked - one.completing_at))
         if one.running_at is None and self._is_pending(one):
-            return asked + min(60.0, max(2.0, asked - one.pending_since))
+            busy = any(other.running_at is not None for other in self.open)
+            return asked + min(60.0, max(10.0 if busy else 2.0, asked - one.pending_since))
         began = one.running_at if one.running_at is not None else one.pending_since
         elapsed = asked - began
         if "end" in one.patterns:

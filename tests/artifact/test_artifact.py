@@ -32,7 +32,9 @@ def installed(artifact) -> dict[str, str]:
     folder = artifact.parent / "collections"
     command = ["ansible-galaxy", "collection", "install", "--offline", "-p", str(folder), str(artifact)]
     subprocess.run(command, check=True, capture_output=True, timeout=120, cwd=artifact.parent)
-    return {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(folder), "ANSIBLE_CONFIG": os.devnull, "ANSIBLE_NOCOLOR": "1"}
+    config = artifact.parent / "ansible.cfg"
+    config.write_text("")
+    return {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(folder), "ANSIBLE_CONFIG": str(config), "ANSIBLE_NOCOLOR": "1"}
 
 
 def test_the_artifact_holds_the_product_and_nothing_else(artifact):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import subprocess
 import sys
 import tempfile
@@ -60,15 +59,10 @@ def write_log(path: Path) -> None:
         "loss",
         "accuracy",
         "samples",
-        "per",
-        "second",
-        "data",
         "loader",
         "rank",
-        "device",
         "tensor",
         "gradient",
-        "norm",
         "checkpoint",
         "saved",
     ]
@@ -102,8 +96,7 @@ def read(folder: Path, request: dict[str, object]) -> tuple[float, float, float]
     """Collect in a process of its own."""
     path = folder / "request.json"
     path.write_text(json.dumps({"output": str(folder), **request}))
-    measured = measure([sys.executable, "-c", READER, str(ROOT / "collections"), str(path)])
-    return measured
+    return measure([sys.executable, "-c", READER, str(ROOT / "collections"), str(path)])
 
 
 def extended(regex: str) -> str:
@@ -132,7 +125,7 @@ def main() -> None:
         write_log(folder / "big.log")
         patterns = folder / "patterns"
         regexes = [extended(pattern["regex"]) for content in sets.values() for pattern in content["patterns"]]
-        patterns.write_text("\n".join(re.sub(r"\\b$", "", regex) for regex in regexes) + "\n")
+        patterns.write_text("\n".join(regexes) + "\n")
         size = (folder / "big.log").stat().st_size / 1e6
         rows = [
             read(folder, {"files": {"progress": {"path": "progress.jsonl", "format": "jsonl"}}}) for _ in range(ROUNDS)
@@ -146,14 +139,13 @@ def main() -> None:
     ratio = grep[0] / scan[0]
     print("| what | wall s | CPU s | peak RSS MiB | speed |")
     print("| --- | --- | --- | --- | --- |")
-    print(
-        f"| JSON Lines, {ROWS:,} rows | {best[0]:.2f} | {best[1]:.2f} | {best[2]:.0f} | {ROWS / best[0] / 1e3:.0f} k rows/s |"
-    )
-    print(
-        f"| log of {size:.0f} MB, all pattern sets, SHA-256 | {scan[0]:.2f} | {scan[1]:.2f} | {scan[2]:.0f} | {size / scan[0]:.0f} MB/s |"
-    )
-    print(f"| the same by grep -E -f | {grep[0]:.2f} | {grep[1]:.2f} | {grep[2]:.0f} | {size / grep[0]:.0f} MB/s |")
-    print(f"\nlog scan / grep -E: {ratio:.2f} of its speed (bound: at least 0.33); JSON Lines: bounds 5 s and 200 MiB")
+    for what, measured, speed in (
+        (f"JSON Lines, {ROWS:,} rows", best, f"{ROWS / best[0] / 1e3:.0f} k rows/s"),
+        (f"log of {size:.0f} MB, all pattern sets, SHA-256", scan, f"{size / scan[0]:.0f} MB/s"),
+        ("the same log by grep -E -f", grep, f"{size / grep[0]:.0f} MB/s"),
+    ):
+        print(f"| {what} | {measured[0]:.2f} | {measured[1]:.2f} | {measured[2]:.0f} | {speed} |")
+    print(f"\nlog scan: {ratio:.2f} of grep's speed (bound: at least 0.33); JSON Lines: bounds 5 s and 200 MiB")
     if ratio < 1 / 3 or best[0] >= 5 or best[2] >= 200:
         raise SystemExit("a bound is not met")
 

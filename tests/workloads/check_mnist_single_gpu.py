@@ -2,9 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # ruff: noqa: PT009, PT027 - unittest, for pytest is not in the runtime
-"""The MNIST workload, with real PyTorch on the CPU. Standard-library unittest: it runs in the cluster's own environment.
+"""The MNIST workload, with real PyTorch on the CPU; unittest, so that it runs in the cluster's own environment.
 
-PYTHONPATH=files:files/workloads/mnist_single_gpu:files/datasets/mnist PYTHON -m unittest check_mnist_single_gpu
+PYTHONPATH=files:files/workloads/mnist_single_gpu:files/datasets/mnist \
+    PYTHON -m unittest discover -s tests/workloads -p 'check_*.py'
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 
 Whatever the source, the files are checked before they are put in place, and provenance.json, written last, says what
 they are; the workload refuses files that differ from it. Needs the kit on PYTHONPATH; `stand-in` runs in the runtime
-`standin`, `download` in `pytorch`, `path` in any Python. Prints JSON: {changed, path, source, description, train, test}.
+`standin`, `download` in `pytorch`, `path` in any Python. Prints {changed, path, source, description, train, test}.
 """
 
 from __future__ import annotations

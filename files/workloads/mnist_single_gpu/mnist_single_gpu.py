@@ -1,6 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+# ruff: noqa: E402 - the clock starts before PyTorch's import, which belongs to the job's time
 """MLOPS-1.1: train a small convolutional network on MNIST with one GPU, and report what it reached.
 
 The job script sets the environment; by hand: `python mnist_single_gpu.py --data-dir … --output-dir … --accelerator cpu`
@@ -12,17 +13,17 @@ from __future__ import annotations
 
 import time
 
-STARTED = time.monotonic()  # before PyTorch's import, which belongs to the job's time
+STARTED = time.monotonic()
 
 import argparse
 import json
 import math
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ContextManager
+from typing import Any
 
 import torch
 from kit import nvml
@@ -89,7 +90,7 @@ class Split:
 
 
 def choose_device(accelerator: str) -> torch.device:
-    """Return the device to train on. With ``cuda`` a missing or a surplus GPU is an error, never a reason for the CPU."""
+    """Return the device to train on. With ``cuda`` a missing or surplus GPU is an error, never a reason for the CPU."""
     if accelerator != "cuda":
         allowed = len(os.sched_getaffinity(0))
         torch.set_num_threads(max(1, min(allowed, int(os.environ.get("SLURM_CPUS_PER_TASK") or allowed))))
@@ -268,7 +269,7 @@ def collect_metrics(training: Training, seconds: float, data: dict[str, Any], co
     }
 
 
-def occupied_device(accelerator: str) -> ContextManager[object]:
+def occupied_device(accelerator: str) -> AbstractContextManager[object]:
     """Hold the simulated GPUs busy while the CPU does their work; a real one needs no help."""
     return nvml.occupied() if accelerator == "simulated" else nullcontext()
 

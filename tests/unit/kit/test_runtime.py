@@ -31,7 +31,7 @@ def make_wheel(folder: Path, name: str = "tiny", source: str = "VALUE = 42\ndef 
     files = {
         f"{name}.py": source,
         f"{name}-1.0.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
-        f"{name}-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{name}-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{name}-1.0.dist-info/entry_points.txt": f"[console_scripts]\n{name} = {name}:main\n",
     }
     record = []
@@ -216,9 +216,7 @@ def read_within(descriptor: int, seconds: float) -> bytes | None:
     return os.read(descriptor, 100) if ready else None
 
 
-def test_an_installer_that_is_terminated_leaves_nothing_and_stops_its_child(
-    site: Site, root: Path, tmp_path: Path
-) -> None:
+def test_a_terminated_installer_leaves_nothing_and_stops_its_child(site: Site, root: Path, tmp_path: Path) -> None:
     fifo = tmp_path / "held by uv while it lives"
     os.mkfifo(fifo)
     slow = tmp_path / "uv"  # stand-in for uv: makes the folder, says so and hangs
@@ -246,7 +244,7 @@ def test_a_python_outside_the_lock_is_refused(site: Site) -> None:
 
 def test_too_little_space_is_told_before_anything_is_installed(site: Site) -> None:
     site.write_lock(f"# needs-mb: {10**9}")
-    with pytest.raises(KitError, match="MB free.*needs about 1000000000 MB"):
+    with pytest.raises(KitError, match=r"MB free.*needs about 1000000000 MB"):
         site.install()
     assert site.left() == []
 
@@ -286,7 +284,7 @@ def test_uv_comes_from_the_wheel_folder_by_its_pin(site: Site, monkeypatch: pyte
     pins = site.wheelhouse / "pins.json"
     pin = {"filename": wheel.name, "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest()}
     pins.write_text(json.dumps({"uv": {"version": "9.9", "wheels": {"any": pin}}}))
-    monkeypatch.setattr(installers.wheels.fetch, "__defaults__", (None, (), None, pins, False))
+    monkeypatch.setitem(installers.wheels.fetch.__kwdefaults__, "pins", pins)
     monkeypatch.setattr(installers.shutil, "which", lambda _: None)
     source = installers.Source(wheelhouse=site.wheelhouse)
     answer = runtime.install("py", site.lock, site.root, source=source, python=sys.executable)
@@ -297,7 +295,8 @@ def test_uv_comes_from_the_wheel_folder_by_its_pin(site: Site, monkeypatch: pyte
 def test_without_uv_and_without_venv_it_is_said_what_to_install(site: Site, tmp_path: Path) -> None:
     bare = tmp_path / "python3"  # stand-in for a distribution's Python without its venv module
     bare.write_text(
-        f"#!/bin/bash\n[ \"$2\" = venv ] && {{ echo 'No module named venv' >&2; exit 1; }}\nexec '{sys.executable}' \"$@\"\n"
+        "#!/bin/bash\n[ \"$2\" = venv ] && { echo 'No module named venv' >&2; exit 1; }\n"
+        f"exec '{sys.executable}' \"$@\"\n"
     )
     bare.chmod(0o755)
     with pytest.raises(KitError, match=r"(?s)put uv on PATH.*python3-venv.*No module named venv"):

@@ -87,29 +87,29 @@ JSON = json.dumps({"files": [{"filename": NAME, "url": f"../../files/{NAME}"}]})
 def test_a_wheel_is_fetched_once(site: Path, pins: Path, tmp_path: Path, text: str) -> None:
     indexes = page(site, text)
     target = tmp_path / "a folder; 'quoted'"
-    assert wheels.fetch("tool", target, "1.0", indexes, pins=pins) == (target / NAME, True)
+    assert wheels.fetch("tool", target, "1.0", indexes=indexes, pins=pins) == (target / NAME, True)
     assert (target / NAME).read_bytes() == CONTENT
     Index.asked.clear()
-    assert wheels.fetch("tool", target, None, indexes, pins=pins) == (target / NAME, False)
+    assert wheels.fetch("tool", target, None, indexes=indexes, pins=pins) == (target / NAME, False)
     assert Index.asked == []
 
 
 def test_a_damaged_copy_is_fetched_again(site: Path, pins: Path, tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(CONTENT[:3])
-    assert wheels.fetch("tool", tmp_path, None, page(site, HTML), pins=pins)[1] is True
+    assert wheels.fetch("tool", tmp_path, None, indexes=page(site, HTML), pins=pins)[1] is True
     assert (tmp_path / NAME).read_bytes() == CONTENT
 
 
 def test_another_file_under_that_name_is_refused_and_not_kept(site: Path, pins: Path, tmp_path: Path) -> None:
     (site / "files" / NAME).write_bytes(b"something else")
     with pytest.raises(KitError, match="pinned is"):
-        wheels.fetch("tool", tmp_path / "out", None, page(site, HTML), pins=pins)
+        wheels.fetch("tool", tmp_path / "out", None, indexes=page(site, HTML), pins=pins)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_further_index_is_asked_when_the_first_lacks_it(site: Path, pins: Path, tmp_path: Path) -> None:
     (good,) = page(site, HTML)
-    assert wheels.fetch("tool", tmp_path / "out", None, [f"{good}/empty", good], pins=pins)[1] is True
+    assert wheels.fetch("tool", tmp_path / "out", None, indexes=[f"{good}/empty", good], pins=pins)[1] is True
 
 
 def test_a_password_in_the_address_is_used_and_never_told(
@@ -118,9 +118,9 @@ def test_a_password_in_the_address_is_used_and_never_told(
     (url,) = page(site, HTML)
     monkeypatch.setattr(Index, "password", "sesame")
     right, wrong = (url.replace("//", f"//user:{word}@") for word in ("sesame", "s3cret"))
-    assert wheels.fetch("tool", tmp_path / "out", None, [right], pins=pins)[1] is True
+    assert wheels.fetch("tool", tmp_path / "out", None, indexes=[right], pins=pins)[1] is True
     with pytest.raises(KitError) as told:
-        wheels.fetch("tool", tmp_path / "other", None, [wrong], pins=pins)
+        wheels.fetch("tool", tmp_path / "other", None, indexes=[wrong], pins=pins)
     assert "401" in str(told.value)
     assert "s3cret" not in str(told.value)
 
@@ -128,30 +128,32 @@ def test_a_password_in_the_address_is_used_and_never_told(
 @pytest.mark.parametrize("text", ["<html>nothing here</html>", "", '{"files": 1}', "{broken"])
 def test_an_index_that_does_not_answer_sensibly_is_named(site: Path, pins: Path, tmp_path: Path, text: str) -> None:
     with pytest.raises(KitError, match=r"127\.0\.0\.1.*--index-url"):
-        wheels.fetch("tool", tmp_path / "out", None, page(site, text), pins=pins)
+        wheels.fetch("tool", tmp_path / "out", None, indexes=page(site, text), pins=pins)
 
 
 def test_an_index_that_is_not_there_is_named(pins: Path, tmp_path: Path) -> None:
     with pytest.raises(KitError, match="file:///nowhere"):
-        wheels.fetch("tool", tmp_path, None, ["file:///nowhere"], pins=pins)
+        wheels.fetch("tool", tmp_path, None, indexes=["file:///nowhere"], pins=pins)
 
 
 def test_a_wheel_folder_is_used_alone(site: Path, pins: Path, tmp_path: Path) -> None:
     indexes = page(site, HTML)
-    assert wheels.fetch("tool", tmp_path / "out", None, indexes, site / "files", pins=pins)[1] is True
+    assert (
+        wheels.fetch("tool", tmp_path / "out", None, indexes=indexes, wheelhouse=site / "files", pins=pins)[1] is True
+    )
     with pytest.raises(KitError, match="put it there"):
-        wheels.fetch("tool", tmp_path / "other", None, indexes, tmp_path, pins=pins)
+        wheels.fetch("tool", tmp_path / "other", None, indexes=indexes, wheelhouse=tmp_path, pins=pins)
     assert Index.asked == []
 
 
 @pytest.mark.parametrize(("project", "version"), [("tool", "2.0"), ("other", "1.0"), ("../tool", None)])
 def test_what_is_not_pinned_is_refused(pins: Path, tmp_path: Path, project: str, version: str | None) -> None:
     with pytest.raises(KitError, match="no hash is pinned"):
-        wheels.fetch(project, tmp_path, version, [], pins=pins)
+        wheels.fetch(project, tmp_path, version, pins=pins)
 
 
 def test_check_fetches_nothing(site: Path, pins: Path, tmp_path: Path) -> None:
-    assert wheels.fetch("tool", tmp_path / "out", None, page(site, HTML), pins=pins, check=True)[1] is True
+    assert wheels.fetch("tool", tmp_path / "out", None, indexes=page(site, HTML), pins=pins, check=True)[1] is True
     assert Index.asked == []
     assert not (tmp_path / "out").exists()
 

@@ -30,13 +30,14 @@ def record(job_id: str, **values: object) -> bytes:
         "Partition": "gpu",
         "UserName": "admin",
         "tres-alloc": "cpu=1",
+        **dict.fromkeys(("tres-per-job", "tres-per-node", "tres-per-socket", "tres-per-task"), "N/A"),
         "NodeList": "",
         "Comment": "(null)",
         "WorkDir": "/tmp",
         "STDOUT": "/tmp/slurm-%j.out",
         "STDERR": "(null)",
         "Name": "job",
-        **{key.replace("_alloc", "-alloc"): value for key, value in values.items()},
+        **{key.replace("_", "-") if key.startswith("tres") else key: value for key, value in values.items()},
     }
     return b"".join(str(fields[key]).encode().ljust(width)[:width] for key, width in _slurm_squeue.FIELDS) + b"\n"
 
@@ -102,7 +103,7 @@ class FakeSlurm:
         return Result(0, "".join(self.accounting.get(job_id, "") for job_id in ids).encode())
 
     def _scontrol(self, argv: list[str]) -> Result:
-        return Result(0, self.texts[argv[3]].encode())
+        return Result(0, self.texts[next(word for word in ("job", "node") if word in argv)].encode())
 
 
 def sacct_row(job_id: str, state: str, **values: object) -> str:

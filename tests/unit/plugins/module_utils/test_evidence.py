@@ -204,6 +204,23 @@ def test_a_file_that_appears_late_is_waited_for(out):
     assert document["m"] == OWN
 
 
+def test_a_log_whose_end_is_not_yet_seen_is_read_again(out):
+    path = out / "o"
+    path.write_text("working\n")
+    timer = threading.Timer(0.5, lambda: path.write_text("working\nhpc-validation-end job=12 attempt=0 exit=0\n"))
+    timer.start()
+    document = collect(out, settle=20.0, logs={"stdout": str(path)})
+    timer.join()
+    assert document["logs"]["stdout"]["end"]["job_id"] == "12"
+
+
+def test_waiting_for_what_never_comes_takes_no_longer_than_asked(out):
+    (out / "o").write_text("killed\n")
+    document = collect(out, settle=0.3, logs={"stdout": str(out / "o")}, artifacts=["a", "b"])
+    assert document["logs"]["stdout"]["end"] is None
+    assert [entry["problem"] for entry in document["problems"]] == ["missing", "missing"]
+
+
 def test_what_does_not_answer_in_time_is_a_problem_and_the_rest_is_kept(out, monkeypatch):
     (out / "quick").write_text(json.dumps(OWN))
     stuck = threading.Event()

@@ -99,6 +99,15 @@ def test_unreadable_output_is_no_answer(out: bytes) -> None:
     assert (answer.controller, answer.jobs) == ("unreachable", {})
 
 
+def test_gpus_are_counted_where_no_tres_counts_them(slurm: FakeSlurm) -> None:
+    slurm.texts = {"job": "JobId=1 JobName=JOB_GRES=gpu:9 UserId=admin(1) JobState=COMPLETED JOB_GRES=gpu:h200:2 GRES="}
+    slurm.jobs = {"1": {"Comment": OURS, "State": "COMPLETED", "NodeList": "n1", "tres_per_node": "gres:gpu:2"}}
+    assert look(slurm, Wanted("1", OURS)).jobs["1"]["gpus"] == 2
+    slurm.jobs["1"]["tres_per_node"] = "N/A"
+    assert look(slurm, Wanted("1", OURS)).jobs["1"]["gpus"] is None
+    assert slurm.count("scontrol") == 1
+
+
 def test_completing_is_not_the_end(slurm: FakeSlurm) -> None:
     slurm.jobs = {"1": {"Comment": OURS, "State": "COMPLETING", "exit_code": "5:0"}}
     job = look(slurm, Wanted("1", OURS)).jobs["1"]

@@ -101,7 +101,7 @@ def runs(start: float, seconds: float, *, marked: bool = True) -> Any:
     return at
 
 
-@pytest.mark.parametrize(("seconds", "queries"), [(5, 1), (120, 7), (600, 20), (3600, 72)])
+@pytest.mark.parametrize(("seconds", "queries"), [(5, 1), (120, 7), (600, 22), (3600, 75)])
 def test_the_end_is_noticed_within_three_seconds_and_at_little_cost(seconds: float, queries: int) -> None:
     life = Life(runs(1.0, seconds)).run(5000)
     assert life.one.outcome == "ended"

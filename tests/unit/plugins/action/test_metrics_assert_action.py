@@ -140,44 +140,42 @@ def test_fail_false_returns_the_verdict_and_nothing_more(run, arguments):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "blamed", "verdict", "why"),
+    ("file", "blamed", "verdict", "why"),
     [
-        ("metrics.json", None, "S0-13", "undetermined", "metrics.json: missing"),
+        (("metrics.json", None), "S0-13", "undetermined", "metrics.json: missing"),
         (
-            "metrics.json",
-            '{"job_id": "12", "attempt": 0, "test_acc',
+            ("metrics.json", '{"job_id": "12", "attempt": 0, "test_acc'),
             "S0-13",
             "undetermined",
             "metrics.json: truncated",
         ),
-        ("metrics.json", json.dumps({"test_accuracy": 0.99}), "S0-13", "undetermined", "metrics.json: foreign"),
-        ("metrics.json", json.dumps({**OWN, "test_accuracy": True}), "S0-13", "undetermined", "a boolean"),
-        ("metrics.json", json.dumps({**OWN, "test_accuracy": "0.99"}), "S0-13", "undetermined", "the text"),
-        ("metrics.json", json.dumps({**OWN, "test_accuracy": float("nan")}), "S0-13", "undetermined", "NaN"),
+        (("metrics.json", json.dumps({"test_accuracy": 0.99})), "S0-13", "undetermined", "metrics.json: foreign"),
+        (("metrics.json", json.dumps({**OWN, "test_accuracy": True})), "S0-13", "undetermined", "a boolean"),
+        (("metrics.json", json.dumps({**OWN, "test_accuracy": "0.99"})), "S0-13", "undetermined", "the text"),
+        (("metrics.json", json.dumps({**OWN, "test_accuracy": float("nan")})), "S0-13", "undetermined", "NaN"),
         (
-            "metrics.json",
-            json.dumps({**OWN, "test_accuracy": 0.97, "loss": [1, float("nan")]}),
+            ("metrics.json", json.dumps({**OWN, "test_accuracy": 0.97, "loss": [1, float("nan")]})),
             "S0-13.loss",
             "fail",
             "NaN",
         ),
-        ("metrics.json", json.dumps({**OWN, "test_accuracy": 0.97, "loss": [1, "NaN"]}), "S0-13.loss", "fail", "NaN"),
-        ("o", "", "S0-16", "undetermined", "is empty"),
-        ("o", "training\n", "S0-16", "undetermined", "no end marker"),
-        ("o", "training\n" + END.replace("12", "11"), "S0-16", "undetermined", "is of job"),
-        ("e", "RuntimeError: CUDA error: bad\n" + END, "S0-16", "fail", "CUDA error: bad"),
-        ("m.pt", None, "S0-14", "fail", "does not exist"),
-        ("m.pt", "", "S0-14", "fail", "0 bytes"),
+        (("metrics.json", json.dumps({**OWN, "test_accuracy": 0.97, "loss": [1, "NaN"]})), "S0-13.loss", "fail", "NaN"),
+        (("o", ""), "S0-16", "undetermined", "is empty"),
+        (("o", "training\n"), "S0-16", "undetermined", "no end marker"),
+        (("o", "training\n" + END.replace("12", "11")), "S0-16", "undetermined", "is of job"),
+        (("e", "RuntimeError: CUDA error: bad\n" + END), "S0-16", "fail", "CUDA error: bad"),
+        (("m.pt", None), "S0-14", "fail", "does not exist"),
+        (("m.pt", ""), "S0-14", "fail", "0 bytes"),
         (
-            "progress.jsonl",
-            json.dumps({**OWN, "loss": 3}) + "\n{\n" + json.dumps({**OWN, "loss": 1}) + "\n",
+            ("progress.jsonl", json.dumps({**OWN, "loss": 3}) + "\n{\n" + json.dumps({**OWN, "loss": 1}) + "\n"),
             "TREND",
             "undetermined",
             "1 of its lines cannot be read",
         ),
     ],
 )
-def test_bad_input_is_named_and_never_a_pass(run, arguments, out, name, content, blamed, verdict, why):
+def test_bad_input_is_named_and_never_a_pass(run, arguments, out, *, file, blamed, verdict, why):
+    name, content = file
     (out / name).unlink()
     if content is not None:
         (out / name).write_text(content)
