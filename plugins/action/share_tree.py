@@ -46,9 +46,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result: dict[str, t.Any] = super().run(tmp, task_vars)
         del tmp
-        _spec, args = self.validate_argument_spec(
-            argument_spec=ARGUMENTS
-        )
+        _spec, args = self.validate_argument_spec(argument_spec=ARGUMENTS)
         files: dict[str, str] = {}
         if args["src"]:
             source = Path(args["src"]).resolve()

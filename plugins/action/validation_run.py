@@ -12,7 +12,6 @@ from pathlib import Path
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as ansible_version
 from ansible.utils.display import Display
-
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _run, _schema, _summary, _workloads
 
 ARGUMENTS = {

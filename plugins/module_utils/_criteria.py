@@ -26,7 +26,12 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tes
 )
 
 EVERYTHING = "*"
-NOT_EVIDENCE_FILES = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline")
+# The evidence's own parts; every other key is a document that was read.
+PARTS = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline")
+_NOT_BY_QUERY = {
+    "logs": "use log with absent or present, which see to it that the log is whole",
+    "baseline": "use ratio_ge or ratio_le, which see to it that its job succeeded",
+}
 
 _REMEDIES = {
     "missing": "Look into the job's log for why the file was not written.",
@@ -247,7 +252,7 @@ class _One:
         document = logs.get(log) if isinstance(logs, dict) else None
         if not isinstance(document, dict):
             raise UndeterminedError(f"the log {log} is not in the evidence")
-        job = self._job()
+        job = self._job_of(self._evidence)
         end = document.get("end")
         if isinstance(end, dict) and not _same_run(end, job):
             raise UndeterminedError(
@@ -260,15 +265,16 @@ class _One:
         if not isinstance(end, dict):
             empty = "is empty" if document.get("bytes") == 0 else "has no end marker"
             return f"{log} {empty}, so it may not be whole"
-        code = self._job().get("exit_code")
+        code = self._job_of(self._evidence).get("exit_code")
         if not _is_integer(code) or not _is_integer(end.get("exit_code")) or end["exit_code"] != code:
             return (
                 f"{log} ends with exit code {_numbers.show(end.get('exit_code'))} and Slurm says {_numbers.show(code)}"
             )
         return None
 
-    def _job(self) -> dict[str, Any]:
-        job = self._evidence.get("job")
+    @staticmethod
+    def _job_of(evidence: dict[str, Any]) -> dict[str, Any]:
+        job = evidence.get("job")
         if not isinstance(job, dict):
             raise UndeterminedError("the evidence does not say which job it is of")
         return job
@@ -322,29 +328,29 @@ class _One:
         try:
             value = query.evaluate(tree, evidence, roots)
         except query.UnansweredError as exc:
-            self._require_rows(tree, evidence, roots)
+            self._require_sound(tree, evidence, roots)
             if exc.root is not None:
-                problem = next((item for item in _problems(evidence) if item.get("source") == exc.root), None)
-                if problem is not None:
-                    raise self._undetermined_by(problem) from exc
                 raise UndeterminedError(f"{expression}: {exc}") from exc
             raise _FieldMissingError(f"{expression}: {exc}") from exc
-        self._require_rows(tree, evidence, roots)
+        self._require_sound(tree, evidence, roots)
         return value
 
-    def _require_rows(self, tree: Any, evidence: dict[str, Any], roots: set[str]) -> None:
-        """A row that could not be read may be the one that mattered."""
-        if "malformed" in query.fields(tree):
-            return
+    def _require_sound(self, tree: Any, evidence: dict[str, Any], roots: set[str]) -> None:
+        """Raise UndeterminedError if a document that a query read cannot be relied on."""
         for root in sorted(roots):
+            if root in _NOT_BY_QUERY:
+                raise UndeterminedError(f"{root} cannot be judged by a query; {_NOT_BY_QUERY[root]}")
+            problem = next((item for item in _problems(evidence) if item.get("source") == root), None)
+            if problem is not None:
+                raise self._undetermined_by(problem)
             document = evidence.get(root)
-            malformed = document.get("malformed") if isinstance(document, dict) and "rows" in document else 0
-            if (
-                root not in NOT_EVIDENCE_FILES
-                and malformed != 0
-                and isinstance(document, dict)
-                and "fields" in document
-            ):
+            if root in PARTS or not isinstance(document, dict):
+                continue
+            if "job_id" in document and not _same_run(document, self._job_of(evidence)):
+                raise UndeterminedError(f"{root} is of another job or attempt")
+            # A row that could not be read may be the one that mattered.
+            malformed = document.get("malformed") if {"rows", "fields"} <= set(document) else 0
+            if malformed != 0 and query.fields(tree) != {root, "malformed"}:
                 raise UndeterminedError(f"{root}: {malformed} of its lines cannot be read, or belong to no group")
 
     def _needs(self, prefix: str) -> Needs:

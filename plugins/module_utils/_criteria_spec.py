@@ -397,6 +397,10 @@ class _Reader:
         count = value["count"]
         if isinstance(count, str):
             self._parse(f"{key}.count", count)
+            if "(" in count:
+                self._wrong(
+                    f"{key}.count", "expected where the number stands, such as job.gpus, not a computation", count
+                )
         elif not isinstance(count, int) or isinstance(count, bool) or count < 1:
             self._wrong(f"{key}.count", "expected how many there must be: a whole number from 1, or a query", count)
         if len(tests) != 1:

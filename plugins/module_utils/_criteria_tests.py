@@ -89,7 +89,8 @@ def bound_text(test: str, bound: Any) -> str:
         drop = bound.get("min_drop", 0) if isinstance(bound, dict) else 0
         return f"decreasing by at least {show(drop * 100)} %" if drop else "decreasing"
     if test == "exists":
-        return f"exists, at least {minimum_bytes(bound)} bytes"
+        least = minimum_bytes(bound)
+        return f"exists, at least {least} bytes" if least > 1 else "exists and is not empty"
     if test == "finite":
         return "all numbers finite"
     if test == "absent":

@@ -39,8 +39,8 @@ Source = tuple[str, str]
 class Request:
     """What to collect: paths in `files` and `artifacts` lie below `output`; sizes in bytes, times in seconds.
 
-    A path in `files` may be absolute. `settle` is how long to wait for a file that is not there or not whole: a parallel
-    file system shows other hosts late what was written.
+    A path in `files` may be absolute. `settle` is how long to wait for a file that is not there or not whole: a
+    parallel file system shows other hosts late what was written.
     """
 
     job_id: str

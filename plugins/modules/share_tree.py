@@ -131,7 +131,7 @@ def shown(content: bytes) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        return "(binary, {0} bytes)\n".format(len(content))
+        return f"(binary, {len(content)} bytes)\n"
 
 
 def main() -> None:

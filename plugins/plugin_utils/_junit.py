@@ -12,7 +12,13 @@ from xml.etree import ElementTree
 Json = dict[str, t.Any]
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # JUnit's own words: an undetermined criterion is an error, not a failure, and never a success.
-ELEMENT = {"fail": "failure", "undetermined": "error", "not_applicable": "skipped", "recorded": None, "waived": "skipped"}
+ELEMENT = {
+    "fail": "failure",
+    "undetermined": "error",
+    "not_applicable": "skipped",
+    "recorded": None,
+    "waived": "skipped",
+}
 
 
 def _text(value: object) -> str:

@@ -3,13 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A run's folder, results/<run>/: what was planned, what was recorded on the way, and the verdict made of both.
 
-    verdict.json         undetermined from the first moment, promoted at the end
-    junit.xml            made from verdict.json
-    plan.json            what was selected, on which accelerator
-    cluster.json         what slurm_cluster_info returned
-    workloads/<id>.json  one judged workload
-    findings/<n>.json    lists of findings
-    evidence/<id>.json   what the criteria were judged on
+verdict.json         undetermined from the first moment, promoted at the end
+junit.xml            made from verdict.json
+plan.json            what was selected, on which accelerator
+cluster.json         what slurm_cluster_info returned
+workloads/<id>.json  one judged workload
+findings/<n>.json    lists of findings
+evidence/<id>.json   what the criteria were judged on
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def start(results: Path, plan: Json, versions: Json, now: float | None = None) -
         write_json(folder / "plan.json", {**plan, "run": run, "started": now, "versions": versions})
         _write(folder, _assemble(folder, finished=None))
     except OSError as exc:
-        raise RunError(f"the results cannot be written to {folder}: {exc.strerror}; set hpc_validation_results") from exc
+        raise RunError(
+            f"the results cannot be written to {folder}: {exc.strerror}; set hpc_validation_results"
+        ) from exc
     return folder
 
 
@@ -93,7 +95,7 @@ def record(folder: Path, kind: str, document: t.Any) -> None:
 def finish(folder: Path, now: float | None = None) -> Json:
     """Makes the verdict of what was recorded, writes verdict.json and junit.xml and returns the verdict.
 
-    What was planned and not recorded, or cannot be read back, is undetermined. Raises RunError if nothing can be written.
+    What was planned and not recorded, or cannot be read back, is undetermined. Raises RunError if it cannot be written.
     """
     _require_run(folder)
     try:
@@ -125,8 +127,10 @@ def _assemble(folder: Path, finished: float | None) -> Json:
     else:
         parts = [workload["verdict"] for workload in workloads] + [finding["verdict"] for finding in findings]
         # A probe that passed proves no training: only workloads can carry a pass.
-        verdict = verdict_of(parts) if any(w["verdict"] == "pass" for w in workloads) else verdict_of(
-            [part for part in parts if part != "pass"]
+        verdict = (
+            verdict_of(parts)
+            if any(w["verdict"] == "pass" for w in workloads)
+            else verdict_of([part for part in parts if part != "pass"])
         )
         why = _why(verdict, workloads, findings)
     slurm = (cluster or {}).get("version")
@@ -151,7 +155,12 @@ def _assemble(folder: Path, finished: float | None) -> Json:
 def _workload(folder: Path, manifest: Json, finished: float | None) -> Json:
     path = folder / "workloads" / f"{manifest['id']}.json"
     blank = {
-        "id": manifest["id"], "name": manifest["name"], "title": manifest["title"], "job": None, "data": {}, "criteria": []
+        "id": manifest["id"],
+        "name": manifest["name"],
+        "title": manifest["title"],
+        "job": None,
+        "data": {},
+        "criteria": [],
     }
     try:
         recorded = read_json(path)
@@ -182,7 +191,9 @@ def _recorded_findings(folder: Path) -> list[Json]:
         try:
             findings += read_json(path)
         except (OSError, ValueError) as exc:
-            findings.append(_findings.step_failed("report", "A record of this run is read back", str(exc), {"path": str(path)}))
+            findings.append(
+                _findings.step_failed("report", "A record of this run is read back", str(exc), {"path": str(path)})
+            )
     return findings
 
 
@@ -193,7 +204,9 @@ def _cluster(folder: Path, findings: list[Json]) -> Json | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as exc:
-        findings.append(_findings.step_failed("report", "The cluster's facts are read back", str(exc), {"path": str(path)}))
+        findings.append(
+            _findings.step_failed("report", "The cluster's facts are read back", str(exc), {"path": str(path)})
+        )
         return None
 
 

@@ -94,7 +94,9 @@ def _partition(name: str | None, chosen: list[Json], partitions: list[Json]) -> 
         value=state,
         bound="up",
         why=f"partition {chosen[0]['name']} is {state}",
-        remedy=None if up else f"scontrol update PartitionName={chosen[0]['name']} State=UP, or choose another partition",
+        remedy=None
+        if up
+        else f"scontrol update PartitionName={chosen[0]['name']} State=UP, or choose another partition",
     )
 
 
@@ -130,7 +132,7 @@ def _eligible(workload: Json, nodes: list[Json], partition: str, accelerator: st
             verdict="fail",
             why=f"{len(fitting)} of {len(nodes)} nodes of partition {partition} define gpu:{gpus}; "
             f"the most a node has is gpu:{most}",
-            remedy="Compare Gres= in slurm.conf and gres.conf with the GPUs of the nodes (scontrol show node; nvidia-smi -L)",
+            remedy="Compare Gres= in slurm.conf and gres.conf with the nodes' GPUs (scontrol show node; nvidia-smi -L)",
         )
     if len(ready) < resources["nodes"]:
         return judged(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import typing as t
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 if t.TYPE_CHECKING:
@@ -21,7 +21,7 @@ class SchemaError(Exception):
     """A document does not fit its schema, or the means to find out are missing."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def _validator(name: str) -> t.Any:
     try:
         import jsonschema
@@ -48,8 +48,9 @@ def _place(error: ValidationError) -> str:
 
 def _explain(error: ValidationError) -> str:
     place = _place(error)
+    schema: dict[str, t.Any] = error.schema if isinstance(error.schema, dict) else {}
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):
-        known = sorted(error.schema.get("properties", {}))
+        known = sorted(schema.get("properties", {}))
         unknown = sorted(set(error.instance) - set(known), key=str)
         text = []
         for key in unknown:
@@ -59,8 +60,8 @@ def _explain(error: ValidationError) -> str:
         message = "; ".join(text)
     elif error.validator == "pattern":
         message = f"{error.instance!r} does not match {error.validator_value}"
-        if "description" in error.schema:
-            message += f" ({error.schema['description']})"
+        if "description" in schema:
+            message += f" ({schema['description']})"
     else:
         message = error.message
     return f"{place}: {message}" if place else message

@@ -9,7 +9,6 @@ import typing as t
 from pathlib import Path
 
 import yaml
-
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_spec
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns, _schema
 
@@ -42,9 +41,9 @@ def load_manifest(path: Path) -> dict[str, t.Any]:
         raise WorkloadError(str(exc)) from exc
     if manifest["name"] != path.parent.name:
         raise WorkloadError(f"{path}: name: {manifest['name']!r} must be the folder's name, {path.parent.name!r}")
-    if manifest["command"][0] == "python":
-        if len(manifest["command"]) < 2 or not (path.parent / manifest["command"][1]).is_file():
-            raise WorkloadError(f"{path}: command: the script {manifest['command'][1:2]} is not in {path.parent}")
+    program, script = [*manifest["command"], ""][:2]
+    if program == "python" and not script.startswith("-") and not (path.parent / script).is_file():
+        raise WorkloadError(f"{path}: command: the script {script!r} is not in {path.parent}")
     for key in ("needs", "data", "models"):
         manifest.setdefault(key, [])
     manifest["output"].setdefault("artifacts", [])
@@ -107,7 +106,9 @@ def check_criteria(
     known = [workload["id"] for workload in workloads]
     for name, changes in overrides.items():
         if name not in known:
-            raise WorkloadError(f"hpc_validation_overrides names {name}, which is no workload; known are {', '.join(known)}")
+            raise WorkloadError(
+                f"hpc_validation_overrides names {name}, which is no workload; known are {', '.join(known)}"
+            )
         if not isinstance(changes, dict):
             raise WorkloadError(f"hpc_validation_overrides.{name} must map criterion ids, not {changes!r}")
     patterns = _log_patterns.load()
@@ -121,7 +122,9 @@ def check_criteria(
                 references=references,
             )
         except _criteria_spec.CriteriaError as exc:
-            raise WorkloadError(f"the criteria of {workload['id']} or hpc_validation_overrides are malformed: {exc}") from exc
+            raise WorkloadError(
+                f"the criteria of {workload['id']} or hpc_validation_overrides are malformed: {exc}"
+            ) from exc
 
 
 def collection_version(root: Path) -> str | None:

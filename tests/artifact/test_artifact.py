@@ -34,14 +34,23 @@ def installed(artifact) -> dict[str, str]:
     subprocess.run(command, check=True, capture_output=True, timeout=120, cwd=artifact.parent)
     config = artifact.parent / "ansible.cfg"
     config.write_text("")
-    return {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(folder), "ANSIBLE_CONFIG": str(config), "ANSIBLE_NOCOLOR": "1"}
+    return {
+        **os.environ,
+        "ANSIBLE_COLLECTIONS_PATH": str(folder),
+        "ANSIBLE_CONFIG": str(config),
+        "ANSIBLE_NOCOLOR": "1",
+    }
 
 
 def test_the_artifact_holds_the_product_and_nothing_else(artifact):
     with tarfile.open(artifact) as archive:
         names = archive.getnames()
         assert not [member.name for member in archive.getmembers() if member.issym() or member.islnk()]
-    assert {"files/kit/__main__.py", "files/workloads/mnist_single_gpu/workload.yml", "files/schemas/verdict.json"} <= set(names)
+    assert {
+        "files/kit/__main__.py",
+        "files/workloads/mnist_single_gpu/workload.yml",
+        "files/schemas/verdict.json",
+    } <= set(names)
     assert {"playbooks/validate_category1.yml", "LICENSE", "README.md", "CHANGELOG.md"} <= set(names)
     tops = {name.split("/")[0] for name in names}
     assert not tops & {"tests", "collections", ".venv", "results", ".ci", "Makefile", "noxfile.py"}
@@ -82,7 +91,10 @@ def test_every_public_setting_has_a_default_and_a_description():
 
 def test_every_public_setting_is_used():
     settings = yaml.safe_load((ROOT / "roles/hpc_validation/defaults/main.yml").read_text())
-    text = "".join(p.read_text() for p in [*ROOT.glob("roles/*/*/*.yml"), *ROOT.glob("roles/*/*/*.j2"), *ROOT.glob("playbooks/*.yml")])
+    text = "".join(
+        p.read_text()
+        for p in [*ROOT.glob("roles/*/*/*.yml"), *ROOT.glob("roles/*/*/*.j2"), *ROOT.glob("playbooks/*.yml")]
+    )
     for name in settings:
         uses = text.count(name) - text.count(f"{name}:")
         assert uses > 0, f"{name} is declared and never used"

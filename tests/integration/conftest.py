@@ -81,7 +81,15 @@ def play(tmp_path: Path) -> t.Callable[..., Played]:
         results = tmp_path / "results"
         before = set(results.glob("*")) if results.is_dir() else set()
         extra = {"hpc_validation_results": str(results), **(variables or {})}
-        command = ["ansible-playbook", str(playbook), "-i", str(ROOT / "inventories/local"), "-e", json.dumps(extra), *arguments]
+        command = [
+            "ansible-playbook",
+            str(playbook),
+            "-i",
+            str(ROOT / "inventories/local"),
+            "-e",
+            json.dumps(extra),
+            *arguments,
+        ]
         done = subprocess.run(
             command,
             cwd=cwd,

@@ -23,7 +23,9 @@ def test_the_installed_collection_passes_mnist_and_leaves_results_where_the_user
 
     assert run("ansible-galaxy", "collection", "build", "--output-path", str(tmp_path), str(ROOT)).returncode == 0
     (artifact,) = tmp_path.glob("*.tar.gz")
-    assert run("ansible-galaxy", "collection", "install", "--offline", "-p", "collections", str(artifact)).returncode == 0
+    assert (
+        run("ansible-galaxy", "collection", "install", "--offline", "-p", "collections", str(artifact)).returncode == 0
+    )
     played = run("ansible-playbook", "mlops.hpc_validation.validate_category1", "-i", str(ROOT / "inventories/local"))
     assert played.returncode == 0, played.stdout + played.stderr
     (folder,) = (tmp_path / "results").iterdir()

@@ -35,7 +35,9 @@ def test_verdict_and_junit_agree_and_evidence_is_what_was_judged(play, canary):
     assert "> 0.95" in played.criterion("T-2")["bound"]
     assert "VERDICT: FAIL" in played.screen
     suite = played.suites.find("testsuite")
-    assert [case.get("name").split()[0] for case in suite.iter("testcase") if case.find("failure") is not None] == ["T-2"]
+    assert [case.get("name").split()[0] for case in suite.iter("testcase") if case.find("failure") is not None] == [
+        "T-2"
+    ]
     (evidence,) = [e for e in played.verdict["evidence"] if e["path"] == "evidence/TEST-1.json"]
     assert evidence["size"] == (played.folder / evidence["path"]).stat().st_size
 
@@ -142,7 +144,9 @@ def test_a_stopped_slurmctld_is_undetermined(play, canary):
 def test_a_full_share_is_named(play, canary):
     name = "small"
     command = [str(ROOT / "tests/cluster/cluster")]
-    subprocess.run([*command, "up", "--name", name, "--share-size", "32M"], check=True, timeout=300, capture_output=True)
+    subprocess.run(
+        [*command, "up", "--name", name, "--share-size", "32M"], check=True, timeout=300, capture_output=True
+    )
     try:
         filler = ["sh", "-c", "cat /dev/zero > /mnt/beegfs/filler"]
         cluster("login", *filler, user="admin", name=name, check=False)
@@ -160,7 +164,14 @@ def test_a_full_share_is_named(play, canary):
 def test_an_interrupted_play_leaves_no_job_and_an_honest_verdict(canary, tmp_path, way):
     """Proof 4 of the first issue: within 10 seconds the job is gone."""
     variables = {**canary("sleep"), "hpc_validation_results": str(tmp_path / "results")}
-    command = ["ansible-playbook", "playbooks/validate_category1.yml", "-i", "inventories/local", "-e", json.dumps(variables)]
+    command = [
+        "ansible-playbook",
+        "playbooks/validate_category1.yml",
+        "-i",
+        "inventories/local",
+        "-e",
+        json.dumps(variables),
+    ]
     with (tmp_path / "screen").open("w") as screen:
         played = subprocess.Popen(command, cwd=ROOT, stdout=screen, stderr=screen, start_new_session=True)
         try:
@@ -199,7 +210,11 @@ def test_an_inventory_without_a_login_node_is_refused(tmp_path):
     (tmp_path / "hosts.yml").write_text("all:\n  hosts:\n    somebody:\n")
     done = subprocess.run(
         ["ansible-playbook", "playbooks/validate_category1.yml", "-i", str(tmp_path / "hosts.yml")],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode != 0
     assert "hpc_login" in done.stdout + done.stderr
@@ -217,7 +232,9 @@ def test_mnist_is_judged_on_the_real_cluster_and_an_override_fails_it(play):
     """Proof 2 of the first issue; tests/artifact runs the same to a pass, from the installed collection."""
     played = play(variables={"hpc_validation_overrides": {"MLOPS-1.1": {"S0-13": {"gt": 0.9999}}}})
     assert played.code != 0
-    odd = {c["id"]: c for c in played.verdict["workloads"][0]["criteria"] if c["verdict"] not in ("pass", "not_applicable")}
+    odd = {
+        c["id"]: c for c in played.verdict["workloads"][0]["criteria"] if c["verdict"] not in ("pass", "not_applicable")
+    }
     assert set(odd) == {"S0-13"}, json.dumps(odd, indent=1)
     assert odd["S0-13"]["verdict"] == "fail"
     assert 0.95 < odd["S0-13"]["value"] < 0.9999

@@ -336,7 +336,7 @@ def down(name: str) -> list[str]:
 
 
 def _end_connections(cluster: Cluster) -> list[str]:
-    """Ansible keeps ssh connections open for a while; inventories/local puts their sockets into the cluster's folder."""
+    """Ansible keeps ssh connections open for a while; inventories/local puts their sockets into this folder."""
     ended = []
     for socket in sorted(cluster.folder.glob("*.ssh")):
         command = ["ssh", "-o", f"ControlPath={socket}", "-O", "exit", "-q", "cluster"]

@@ -69,7 +69,12 @@ def test_it_is_the_same_every_time(render):
 def test_site_settings_reach_the_job_and_the_workloads_own_win(render):
     found = directives(
         render(
-            hpc_validation_slurm={"account": "ops", "partition": "gpu", "gres_type": "h200", "extra": {"exclusive": True}},
+            hpc_validation_slurm={
+                "account": "ops",
+                "partition": "gpu",
+                "gres_type": "h200",
+                "extra": {"exclusive": True},
+            },
             hpc_validation_workload_slurm={"MLOPS-1.1": {"account": "mlops", "extra": {"licenses": "a:1"}}},
         )
     )
@@ -93,7 +98,9 @@ def test_shellcheck_and_bash_accept_it(render, settings, tmp_path):
     script = tmp_path / "job.sbatch"
     script.write_text(render(**settings))
     assert subprocess.run(["bash", "-n", str(script)], capture_output=True, check=False).returncode == 0
-    checked = subprocess.run(["shellcheck", "-s", "bash", "-e", "SC2329,SC2016", str(script)], capture_output=True, text=True, check=False)
+    checked = subprocess.run(
+        ["shellcheck", "-s", "bash", "-e", "SC2329,SC2016", str(script)], capture_output=True, text=True, check=False
+    )
     assert checked.returncode == 0, checked.stdout
 
 
@@ -150,7 +157,11 @@ def test_every_way_out_writes_the_end_marker_with_the_right_code(render, tmp_pat
         )
     )
     ended = subprocess.run(
-        ["bash", str(script)], env={"SLURM_JOB_ID": "7", "PATH": "/usr/bin:/bin"}, capture_output=True, check=False, timeout=60
+        ["bash", str(script)],
+        env={"SLURM_JOB_ID": "7", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        check=False,
+        timeout=60,
     )
     assert ended.returncode == 3
     assert noted.read_text().splitlines()[-1] == "-m kit end --exit-code 3"
@@ -161,7 +172,10 @@ def test_a_cancelled_job_stops_its_child_and_still_writes_the_end_marker(render,
     (share / "jobs/.markers").mkdir(parents=True)
     noted, began = tmp_path / "noted", tmp_path / "began"
     python = tmp_path / "python"
-    python.write_text(f'#!/usr/bin/env bash\necho "$@" >> "{noted}"\nif [ "$1" = train.py ]; then echo $$ > "{began}"; exec sleep 300; fi\n')
+    python.write_text(
+        f'#!/usr/bin/env bash\necho "$@" >> "{noted}"\n'
+        f'if [ "$1" = train.py ]; then echo $$ > "{began}"; exec sleep 300; fi\n'
+    )
     python.chmod(0o755)
     script = tmp_path / "job.sbatch"
     script.write_text(

@@ -268,6 +268,11 @@ CASES = [
     ({"query": "metrics.accuracy", "gt": 1, "applies_when": {"accelerator": ["cpu", "simulated"]}}, "not_applicable"),
     ({"query": "metrics.accuracy", "gt": 0, "applies_when": {"accelerator": ["cuda"], "gpu_count": [2]}}, "pass"),
     ({"query": "metrics.accuracy", "gt": 0, "applies_when": {"cooling": ["water"]}}, "undetermined"),
+    # what has a test of its own is not to be had by a query
+    ({"query": "logs.stdout.counts.cuda_errors", "eq": 0}, "undetermined"),
+    ({"query": "baseline.metrics.throughput", "gt": 0}, "undetermined"),
+    ({"query": "torn.malformed", "le": 1}, "pass"),
+    ({"query": "torn.[malformed, rows] | [1]", "gt": 0}, "undetermined"),
     # recorded never gates
     ({"query": "metrics.accuracy", "gt": 1, "severity": "record"}, "recorded"),
     ({"query": "metrics.gone", "gt": 1, "severity": "record"}, "recorded"),
@@ -286,6 +291,14 @@ def test_a_problem_with_a_file_is_the_reason_of_every_criterion_that_needs_it(ev
     judged = one(evidence, query="lost.accuracy", gt=0)
     assert judged["why"] == "/out/lost.json: truncated: line 1"
     assert judged["remedy"]
+
+
+def test_a_document_of_another_job_or_with_a_problem_is_not_relied_on(evidence):
+    evidence["metrics"]["job_id"] = "13"
+    assert "another job" in one(evidence, query="metrics.accuracy", gt=0)["why"]
+    evidence["metrics"]["job_id"] = "12"
+    evidence["problems"].append({"source": "metrics", "path": "/m", "problem": "changed", "detail": "d"})
+    assert one(evidence, query="metrics.accuracy", gt=0)["why"] == "/m: changed: d"
 
 
 def test_the_source_names_query_and_file(evidence):

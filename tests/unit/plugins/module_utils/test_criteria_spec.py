@@ -93,6 +93,7 @@ MALFORMED = [
     (each(gt=1, count=0), "key each.count"),
     (each(gt=1, count=True), "key each.count"),
     (each(gt=1, count=1.5), "key each.count"),
+    (each(gt=1, count="length(gpu.groups)"), "key each.count"),
     (each(gt=1, over="["), "key each.over"),
     (each(gt=1, query="`1`"), "key each.query"),
     (each(gt="1"), "key each.gt"),

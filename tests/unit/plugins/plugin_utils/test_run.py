@@ -72,7 +72,9 @@ def test_a_workload_whose_criteria_all_do_not_apply_is_undetermined(folder, work
     assert _run.finish(folder)["verdict"] == "undetermined"
 
 
-@pytest.mark.parametrize(("found", "expected"), [("pass", "pass"), ("recorded", "pass"), ("undetermined", "undetermined"), ("fail", "fail")])
+@pytest.mark.parametrize(
+    ("found", "expected"), [("pass", "pass"), ("recorded", "pass"), ("undetermined", "undetermined"), ("fail", "fail")]
+)
 def test_findings_decide_too(folder, workload, found, expected):
     _run.record(folder, "workload", workload)
     _run.record(folder, "findings", [finding(found)])
@@ -96,7 +98,12 @@ def test_a_damaged_record_is_undetermined(folder, workload, content):
 
 @pytest.mark.parametrize(
     ("kind", "document"),
-    [("findings", [{"id": "x"}]), ("workload", {"id": "MLOPS-9.9", "criteria": []}), ("workload", {"id": "MLOPS-1.1", "criteria": [{}]}), ("other", {})],
+    [
+        ("findings", [{"id": "x"}]),
+        ("workload", {"id": "MLOPS-9.9", "criteria": []}),
+        ("workload", {"id": "MLOPS-1.1", "criteria": [{}]}),
+        ("other", {}),
+    ],
 )
 def test_what_does_not_fit_is_refused(folder, kind, document):
     with pytest.raises(RunError):
@@ -159,8 +166,15 @@ def test_unknown_scope_is_said_to_be_unknown(folder, workload):
 
 def test_the_screen_names_what_failed_with_value_bound_and_remedy(folder, workload, example):
     odd = {
-        **example("judged"), "id": "S0-13", "verdict": "fail", "severity": "gate", "value": 0.5, "bound": "> 0.95",
-        "unit": None, "why": "0.5 is not > 0.95", "remedy": "look at the loss",
+        **example("judged"),
+        "id": "S0-13",
+        "verdict": "fail",
+        "severity": "gate",
+        "value": 0.5,
+        "bound": "> 0.95",
+        "unit": None,
+        "why": "0.5 is not > 0.95",
+        "remedy": "look at the loss",
     }
     workload["criteria"].append(odd)
     _run.record(folder, "workload", workload)

@@ -112,6 +112,8 @@ def test_excluded_nodes_do_not_count(info, example):
     assert found["scheduler.gres"]["verdict"] == "fail"
 
 
-@pytest.mark.parametrize("facts", [{}, {"problems": ["scontrol: timed out"]}, {"controllers": [{"host": "login", "up": None}]}])
+@pytest.mark.parametrize(
+    "facts", [{}, {"problems": ["scontrol: timed out"]}, {"controllers": [{"host": "login", "up": None}]}]
+)
 def test_facts_that_are_not_there_are_undetermined(facts, example):
     assert [finding["verdict"] for finding in findings(facts, [example("manifest")], {}, "cuda")] == ["undetermined"]
