@@ -48,7 +48,7 @@ def artifact(session: nox.Session) -> None:
 def integration(session: nox.Session) -> None:
     """On the real local cluster, which it brings up."""
     session.run("tests/cluster/cluster", "up", external=True)
-    session.run("pytest", "tests/integration", "-m", "not slow", *session.posargs)
+    session.run("pytest", "tests/integration", "tests/workloads", "-m", "not slow", *session.posargs)
 
 
 @nox.session

@@ -17,6 +17,10 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = os.environ.get("HPC_VALIDATION_CLUSTER", "local")
+CACHE = Path(
+    os.environ.get("HPC_VALIDATION_CACHE")
+    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "hpc_validation")
+)
 ANSI = {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0"}
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
 
 import pytest
 
-from tests.integration.conftest import ROOT, cluster, jobs, wait_for
+from tests.integration.conftest import CACHE, CLUSTER, ROOT, cluster, jobs, wait_for
 
 RESOURCES = {"nodes": 1, "ntasks_per_node": 1, "cpus_per_task": 1, "gres": "gpu:1", "mem": "500M", "time": "00:05:00"}
 
@@ -188,6 +189,71 @@ def test_an_interrupted_play_leaves_no_job_and_an_honest_verdict(canary, tmp_pat
     verdict = json.loads((folder / "verdict.json").read_text())
     assert verdict["verdict"] == "undetermined"
     assert "did not finish" in verdict["why"]
+
+
+def test_cleanup_cancels_what_an_interrupted_play_was_told_to_leave(play, canary, tmp_path):
+    variables = {
+        **canary("sleep"),
+        "hpc_validation_results": str(tmp_path / "results"),
+        "hpc_validation_on_interrupt": "leave",
+    }
+    command = [
+        "ansible-playbook",
+        "playbooks/validate_category1.yml",
+        "-i",
+        "inventories/local",
+        "-e",
+        json.dumps(variables),
+    ]
+    with (tmp_path / "screen").open("w") as screen:
+        played = subprocess.Popen(command, cwd=ROOT, stdout=screen, stderr=screen, start_new_session=True)
+        wait_for(lambda: "RUNNING for" in (tmp_path / "screen").read_text(), 60)
+        os.killpg(played.pid, signal.SIGINT)
+        assert played.wait(timeout=30) != 0
+    (left,) = jobs()
+    assert left in (tmp_path / "screen").read_text()
+    cleaned = play(ROOT / "playbooks/cleanup.yml")
+    assert cleaned.code == 0, cleaned.screen
+    wait_for(lambda: jobs() == [], 20)
+
+
+def test_the_rendered_script_can_be_submitted_by_hand(play, canary):
+    assert play(variables=canary()).code == 0
+    script = "/mnt/beegfs/scripts/canary/canary.sbatch"
+    job = cluster("login", "sbatch", "--parsable", script, user="admin").strip()
+    wait_for(lambda: jobs() == [], 60)
+    metrics = json.loads(cluster("login", "cat", f"/mnt/beegfs/models/canary/job-{job}/metrics.json"))
+    assert metrics["job_id"] == job
+    assert f"hpc-validation-end job={job} attempt=0 exit=0" in cluster(
+        "login", "cat", f"/mnt/beegfs/jobs/canary-{job}.out"
+    )
+
+
+def test_a_share_with_a_hostile_name_is_only_a_name(play, canary):
+    share = "/mnt/beegfs/it's; touch pwned $(id) &"
+    cluster("login", "mkdir", "-p", share, user="admin")
+    cluster("login", "ln", "-sfn", "/mnt/beegfs/venvs", f"{share}/venvs", user="admin")
+    played = play(variables={**canary(), "hpc_validation_share": share})
+    assert played.code == 0, played.screen
+    assert played.verdict["workloads"][0]["job"]["stdout"].startswith(f"{share}/jobs/canary-")
+    assert cluster("login", "find", "/mnt/beegfs", "/home/admin", "-maxdepth", "4", "-name", "pwned") == ""
+
+
+def test_a_dataset_from_the_controller_is_copied_checked_and_named(play, canary, tmp_path):
+    variables = canary(data=["mnist"])
+    assert play(variables=variables).code == 0
+    raw = CACHE / "clusters" / CLUSTER / "share/datasets/mnist/MNIST/raw"
+    shutil.copytree(raw, tmp_path / "mnist")
+    given = {"hpc_validation_datasets": {"mnist": {"source": "path", "path": str(tmp_path / "mnist")}}}
+    played = play(variables={**variables, **given})
+    assert played.code == 0, played.screen
+    assert "given by the site" in played.verdict["workloads"][0]["data"]["mnist"]
+    images = tmp_path / "mnist/train-images-idx3-ubyte"
+    images.write_bytes(images.read_bytes()[:-1])
+    refused = play(variables={**variables, **given})
+    assert refused.code != 0
+    assert "train-images-idx3-ubyte" in refused.verdict["why"]
+    assert play(variables=variables).code == 0  # the stand-in again, for whoever comes next
 
 
 def test_an_unreachable_login_node_still_ends_in_a_report(play, canary):

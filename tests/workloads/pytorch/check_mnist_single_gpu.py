@@ -5,7 +5,7 @@
 """The MNIST workload, with real PyTorch on the CPU; unittest, so that it runs in the cluster's own environment.
 
 PYTHONPATH=files:files/workloads/mnist_single_gpu:files/datasets/mnist \
-    PYTHON -m unittest discover -s tests/workloads -p 'check_*.py'
+    PYTHON -m unittest discover -s tests/workloads/pytorch -p 'check_*.py'
 """
 
 from __future__ import annotations
