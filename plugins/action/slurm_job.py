@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for Slurm jobs from the controller: progress, two clocks, interruption. What touches Slurm is in the modules."""
+"""Waiting for Slurm jobs from the controller: progress, two clocks, interruption. The modules touch Slurm."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from typing import Any
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_arguments import (
     DEFAULT_QUEUE_TIMEOUT,
     SPEC,
-    BadArguments,
+    BadArgumentsError,
     job_specs,
 )
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_markers import KINDS
@@ -44,7 +43,7 @@ class ActionModule(ActionBase):
         """Run the task."""
         if self._task.async_val:
             raise AnsibleActionFail(
-                "slurm_job cannot run with async: it waits itself, and prints progress. For many jobs at once give jobs; "
+                "slurm_job cannot run with async: it waits itself and prints progress. For many jobs give jobs; "
                 "to go on meanwhile give wait: false, and later job_id with wait: true."
             )
         result = super().run(tmp, task_vars)
@@ -52,7 +51,7 @@ class ActionModule(ActionBase):
         _, args = self.validate_argument_spec(argument_spec=SPEC)
         try:
             specs = job_specs(args)
-        except BadArguments as error:
+        except BadArgumentsError as error:
             raise AnsibleActionFail(str(error)) from error
         self._args = args
         self._token = uuid.uuid4().hex

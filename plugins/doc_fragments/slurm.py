@@ -12,7 +12,7 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 options: {}
 requirements:
-  - Slurm 22.05 or later, with its client commands (C(sbatch), C(squeue), C(scancel), C(scontrol); C(sacct) is used where it
-    answers) on the host that the task runs on, usually a login node
+  - Slurm 22.05 or later, with its client commands (C(sbatch), C(squeue), C(scancel), C(scontrol); C(sacct) is used
+    where it answers) on the host that the task runs on, usually a login node
   - Python 3.9 or later on that host
 """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The journal on the share: what was submitted, written before sbatch, so that no job is lost and none is submitted twice.
+"""The journal on the share: what was submitted, written before sbatch. No job is lost, none is submitted twice.
 
 One file per content hash, <journal>/<hash>.json. A lock next to it lets one task at a time submit that content.
 """
@@ -32,6 +32,7 @@ class Journal:
 
     def prepare(self) -> None:
         """Make the directory if its parent is there; raise SlurmError where it cannot be written."""
+        parent = os.path.dirname(self.directory)
         try:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(self.directory, 0o700)
@@ -40,7 +41,7 @@ class Journal:
         except OSError as error:
             raise SlurmError(
                 f"The journal {self.directory} cannot be written ({error}), so nothing was submitted. "
-                f"Look at: ls -ld {self.directory} {os.path.dirname(self.directory)}; df {os.path.dirname(self.directory)}"
+                f"Look at: ls -ld {self.directory} {parent}; df {parent}"
             ) from error
 
     def path(self, content_hash: str) -> str:
@@ -89,7 +90,7 @@ class Journal:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Iterator[None]:
-        """Hold the lock of one content. The kernel releases it when its holder dies. SlurmError after that many seconds."""
+        """Hold the lock of one content; the kernel releases it when its holder dies. SlurmError after the seconds."""
         path = os.path.join(self.directory, content_hash + ".lock")
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -104,8 +105,8 @@ class Journal:
                 except BlockingIOError:
                     if clock() > end:
                         raise SlurmError(
-                            f"Another task has been submitting the same job for {seconds:.0f} s: see who holds the lock "
-                            f"with: fuser -v {path}"
+                            f"Another task has been submitting the same job for {seconds:.0f} s. "
+                            f"See who holds the lock: fuser -v {path}"
                         ) from None
                     sleep(0.2)
                 except OSError as error:

@@ -38,32 +38,32 @@ SPEC: dict[str, dict[str, Any]] = {
 DEFAULT_QUEUE_TIMEOUT = 600.0
 
 
-class BadArguments(ValueError):
+class BadArgumentsError(ValueError):
     """The options contradict each other."""
 
 
 def job_specs(params: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return one dictionary per job: each entry of jobs over the task's own options. Raise BadArguments."""
+    """Return one dictionary per job: each entry of jobs over the task's own options. Raise BadArgumentsError."""
     common = {key: params.get(key) for key in PER_JOB}
     entries = params.get("jobs")
     if entries is None:
         entries = [{}] if any(common[key] is not None for key in ("path", "script", "job_id")) else []
     elif not entries:
-        raise BadArguments("jobs is an empty list: there is nothing to submit or to wait for.")
+        raise BadArgumentsError("jobs is an empty list: there is nothing to submit or to wait for.")
     specs = [{**common, **{key: value for key, value in entry.items() if value is not None}} for entry in entries]
     for number, spec in enumerate(specs, start=1):
         given = [key for key in ("path", "script", "job_id") if spec.get(key) is not None]
         if len(given) != 1:
-            raise BadArguments(
+            raise BadArgumentsError(
                 f"Job {number} of {len(specs)} must have exactly one of path, script and job_id; it has "
                 f"{', '.join(given) or 'none'}."
             )
         job_id = spec.get("job_id")
         if job_id is not None and not (job_id.isascii() and job_id.isdigit()):
-            raise BadArguments(f"job_id {job_id!r} is not a number.")
+            raise BadArgumentsError(f"job_id {job_id!r} is not a number.")
         for key in ("queue_timeout", "run_timeout"):
             if spec.get(key) is not None and spec[key] <= 0:
-                raise BadArguments(f"{key} must be more than 0 seconds, not {spec[key]}.")
+                raise BadArgumentsError(f"{key} must be more than 0 seconds, not {spec[key]}.")
     return specs
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -131,10 +132,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     except OSError:
         process.kill()
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired, ValueError):
         process.communicate(timeout=2)
-    except (subprocess.TimeoutExpired, ValueError):
-        pass
 
 
 def not_found(program: str, path: str) -> str:

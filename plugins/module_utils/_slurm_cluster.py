@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a cluster says of itself: version, controllers, partitions, nodes. What did not answer is a problem, never a value."""
+"""What a cluster says of itself: version, controllers, partitions, nodes. Silence is a problem, never a value."""
 
 from __future__ import annotations
 

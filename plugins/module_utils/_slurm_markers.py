@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The marker files that a job writes on the share. To look at them costs Slurm nothing; they are hints, never the truth."""
+"""The marker files that a job writes on the share. Looking at them costs Slurm nothing; they are only hints."""
 
 from __future__ import annotations
 

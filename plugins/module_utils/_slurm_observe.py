@@ -180,7 +180,7 @@ def _ask(request: Request, world: World, result: dict[str, object]) -> None:
 
 
 def _blocked(world: World, job_ids: list[str]) -> dict[str, str]:
-    """Return why each of these pending jobs can never start; jobs that can, or of which nothing is known, are left out."""
+    """Return why each of these pending jobs can never start; jobs that can, or may, are left out."""
     needs = {job_id: parse_needs(world.run(job_argv(job_id)).text) for job_id in job_ids}
     asked = {job_id: need for job_id, need in needs.items() if need is not None}
     nodes = parse_nodes(world.run(NODE_ARGV).text) if asked else []

@@ -56,8 +56,7 @@ def ask(
 ) -> Answer:
     """Return what is known of the wanted jobs; jobs is empty where the controller did not answer."""
     rows, failure = _rows(run(_slurm_squeue.argv(user=user)))
-    if rows is None:
-        assert failure is not None
+    if failure is not None:
         return failure
     strangers = [one.job_id for one in wanted if one.job_id not in rows and not one.comment]
     if strangers:
@@ -65,8 +64,7 @@ def ask(
         result = run(_slurm_squeue.argv(job_ids=strangers))
         if "Invalid job id" not in result.err:
             more, failure = _rows(result)
-            if more is None:
-                assert failure is not None
+            if failure is not None:
                 return failure
             rows.update({key: row for key, row in more.items() if key in strangers})
     answer = Answer("up")
@@ -93,13 +91,13 @@ def _allocated_gpus(run: Runner, job_id: str) -> int | None:
     return gres_counts(gres).get("gpu")
 
 
-def _rows(result: Result) -> tuple[dict[str, _slurm_squeue.Row] | None, Answer | None]:
+def _rows(result: Result) -> tuple[dict[str, _slurm_squeue.Row], Answer | None]:
     if result.rc != 0:
-        return None, Answer("missing" if is_missing(result) else "unreachable", error_text(result))
+        return {}, Answer("missing" if is_missing(result) else "unreachable", error_text(result))
     try:
         return _slurm_squeue.parse(result.out), None
     except _slurm_squeue.UnreadableError as error:
-        return None, Answer("unreachable", str(error))
+        return {}, Answer("unreachable", str(error))
 
 
 def _is_same(one: Wanted, row: dict[str, object]) -> bool:
@@ -123,7 +121,7 @@ def _ask_accounting(
     now: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> None:
-    """Fill in steps of ended jobs, and jobs that slurmctld no longer knows. It lags a second or two behind slurmctld."""
+    """Fill in steps of ended jobs, and jobs that slurmctld forgot. Accounting lags a second or two behind it."""
     forgotten = {one.job_id: one for one in wanted if one.job_id not in answer.jobs}
     ended = {job_id for job_id, job in answer.jobs.items() if steps and has_ended(job)}
     asked = sorted([*forgotten, *ended], key=int)

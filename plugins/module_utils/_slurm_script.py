@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is to be submitted: the script's checks, sbatch's options, the content hash that makes a submission idempotent."""
+"""What is to be submitted: the script's checks, sbatch's options, the content hash that tells a job again."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def prepare(spec: Mapping[str, object], user: str) -> Submission:
         "user": user,
     }
     content_hash = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    submission = Submission(
+    return Submission(
         argv=(
             "sbatch",
             "--parsable",
@@ -97,7 +97,6 @@ def prepare(spec: Mapping[str, object], user: str) -> Submission:
         name=_job_name(script, options, str(path) if path is not None else None),
         content_hash=content_hash,
     )
-    return submission
 
 
 def _read(path: str) -> bytes:
@@ -112,7 +111,8 @@ def _read(path: str) -> bytes:
             return stream.read(SCRIPT_BYTES + 1)
     except FileNotFoundError:
         raise SlurmError(
-            f"The script {path} does not exist on {host}: deploy it first, or look at: ls -l {shlex.quote(os.path.dirname(path))}"
+            f"The script {path} does not exist on {host}: deploy it first, "
+            f"or look at: ls -l {shlex.quote(os.path.dirname(path))}"
         ) from None
     except OSError as error:
         raise SlurmError(

@@ -187,7 +187,7 @@ def _after_failure(context: Context, submission: Submission, result: Result, sta
 
 
 def _find_after_ambiguity(context: Context, submission: Submission, text: str, started: float) -> str:
-    """Look for the job before anything else: it may be there although sbatch failed. It is never submitted again here."""
+    """Look for the job: it may be there although sbatch failed. It is never submitted again here."""
     failed = context.now()
     problem = "slurmctld has no such job so far, but may still take it"
     for after in _LOOKS_AFTER_AMBIGUITY:
@@ -201,8 +201,9 @@ def _find_after_ambiguity(context: Context, submission: Submission, text: str, s
             return str(found["job_id"])
     raise SlurmError(
         f"It is not known whether the job {submission.name!r} was submitted: sbatch said: {text}; {problem}. "
-        f"Look for its comment: squeue --me --states=all --Format=JobID,State,Name:40,Comment:40 | grep {submission.comment}. "
-        "The journal remembers it: the next run attaches to it if it is there, and does not submit a second one beside it.",
+        "Look for its comment: squeue --me --states=all --Format=JobID,State,Name:40,Comment:40 | "
+        f"grep {submission.comment}. The journal remembers it: the next run attaches to it if it is there, and does "
+        "not submit a second one beside it.",
         state="UNKNOWN",
         comment=submission.comment,
         name=submission.name,

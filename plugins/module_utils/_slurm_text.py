@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading what Slurm's commands print: cleaning, durations, node lists, key=value lines. Pure; never raises on bad text."""
+"""Reading what Slurm's commands print: cleaning, durations, node lists, key=value lines. Pure; never raises."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def number(text: str) -> int | None:
 
 
 def duration(text: str) -> int | None:
-    """Return seconds of Slurm's [days-]hours:minutes:seconds (or minutes:seconds); None for UNLIMITED, N/A and garbage."""
+    """Return seconds of Slurm's [days-]hours:minutes:seconds or minutes:seconds; None for UNLIMITED and garbage."""
     match = re.fullmatch(r"(?:(\d{1,6})-)?(?:(\d{1,6}):)?(\d{1,6}):(\d{2})", text.strip(), re.ASCII)
     if not match:
         return None

@@ -11,9 +11,8 @@ version_added: 0.1.0
 author:
   - mlops.hpc_validation authors (@mlops)
 description:
-  - Reads, and changes nothing. Uses the text forms of C(scontrol), C(sinfo) and C(sacct), which are alike from Slurm 22.05
-    on.
-  - What did not answer is listed under RV(problems). A value that could not be established is null or absent, never made up.
+  - Reads, and changes nothing. Uses the text forms of C(scontrol), C(sinfo) and C(sacct), alike from Slurm 22.05 on.
+  - What did not answer is listed under RV(problems). A value that could not be established is null or absent.
 options: {}
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes

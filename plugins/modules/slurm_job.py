@@ -21,17 +21,17 @@ description:
   - A state that cannot be established is V(UNKNOWN). It is a failure like every other end than V(COMPLETED).
 notes:
   - Waiting is done by an action plugin on the controller that calls M(mlops.hpc_validation.slurm_job_info). With an
-    O(end_marker), Slurm is asked rarely while the job runs; without one it is asked every 1 to 30 seconds, the less often
-    the longer the job runs.
-  - C(async) is refused. To wait for many jobs at once, give O(jobs); to go on without waiting, give O(wait=false) and wait
-    later with O(job_id).
-  - Variables that change what Slurm's commands do (C(SBATCH_*), C(SQUEUE_*), C(SACCT_*), C(SLURM_*) with C(SLURM_JWT) among
-    them) are taken out of their environment; C(SLURM_CONF) is kept.
-  - Only one login node should submit for one user and share at a time, since the journal's locks are those of the file
-    system, which BeeGFS keeps to one client by default.
+    O(end_marker), Slurm is asked rarely while the job runs; without one it is asked every 1 to 30 seconds, the less
+    often the longer the job runs.
+  - C(async) is refused. To wait for many jobs at once, give O(jobs); to go on without waiting, give O(wait=false) and
+    wait later with O(job_id).
+  - Variables that change what Slurm's commands do (C(SBATCH_*), C(SQUEUE_*), C(SACCT_*), C(SLURM_*) with C(SLURM_JWT)
+    among them) are taken out of their environment; C(SLURM_CONF) is kept.
+  - Only one login node should submit for one user and share at a time: the journal's locks are the file system's, which
+    BeeGFS keeps to one client by default.
 options:
   path:
-    description: Absolute path of a batch script on the cluster. Exactly one of O(path), O(script) and O(job_id) for each job.
+    description: Absolute path of a batch script on the cluster. Each job has one of O(path), O(script), O(job_id).
     type: path
   script:
     description: Text of a batch script, handed to C(sbatch) on its standard input.
@@ -60,7 +60,7 @@ options:
     description: JSON file with the job's latest epoch, step, loss and time left; C(%j) is the job id.
     type: str
   queue_timeout:
-    description: Seconds that the job may wait in the queue, 600 by default. Then it is cancelled and reported as not started.
+    description: Seconds that the job may wait in the queue, 600 by default. Then it is cancelled, as not started.
     type: float
   run_timeout:
     description: Seconds that the job may run; then it is cancelled. By default only Slurm's own time limit holds.
@@ -105,8 +105,8 @@ options:
         type: float
   journal:
     description:
-      - Directory in which every submission is written down before it is made. By default C(jobs/.journal) below O(share),
-        or C(~/.cache/hpc_validation/journal) without a share.
+      - Directory in which every submission is written down before it is made. By default C(jobs/.journal) below
+        O(share), or C(~/.cache/hpc_validation/journal) without a share.
       - With O(state=absent) and no O(job_id), every live job of this journal and user is cancelled.
     type: path
   state:
@@ -235,7 +235,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._journal import Journal
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_arguments import (
     SPEC,
-    BadArguments,
+    BadArgumentsError,
     job_specs,
     journal_directory,
 )
@@ -267,9 +267,9 @@ def main() -> None:
         if module.params["state"] == "absent":
             module.exit_json(**_absent(module, context, specs))
         if not specs:
-            raise BadArguments("Give path, script, job_id or jobs.")
+            raise BadArgumentsError("Give path, script, job_id or jobs.")
         module.exit_json(**_present(module, context, specs))
-    except (SlurmError, BadArguments) as error:
+    except (SlurmError, BadArgumentsError) as error:
         module.fail_json(msg=str(error), **getattr(error, "details", {}))
 
 
@@ -299,7 +299,9 @@ def _diff(context: Context, submission: Submission) -> dict:
 
 def _absent(module: AnsibleModule, context: Context, specs: list) -> dict:
     if any(spec.get("job_id") is None for spec in specs):
-        raise BadArguments("state=absent takes job_id (or nothing but journal, for all of the journal's live jobs).")
+        raise BadArgumentsError(
+            "state=absent takes job_id (or nothing but journal, for all of the journal's live jobs)."
+        )
     job_ids = [spec["job_id"] for spec in specs]
     comments = set() if job_ids else journal_comments(context, context.token, change=not module.check_mode)
     if module.check_mode:
@@ -311,7 +313,8 @@ def _absent(module: AnsibleModule, context: Context, specs: list) -> dict:
     if left:
         ids = " ".join(str(job["job_id"]) for job in left)
         raise SlurmError(
-            f"These jobs are still there half a minute after scancel: {ids}. Look at: squeue --jobs={ids.replace(' ', ',')}",
+            f"These jobs are still there half a minute after scancel: {ids}. "
+            f"Look at: squeue --jobs={ids.replace(' ', ',')}",
             jobs=[*gone, *left],
             cancelled=[job["job_id"] for job in gone],
         )

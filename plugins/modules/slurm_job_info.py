@@ -17,8 +17,8 @@ description:
     nothing. It is what M(mlops.hpc_validation.slurm_job) waits with.
   - A job that neither slurmctld nor accounting knows has the state V(UNKNOWN). Nothing is ever guessed from absence.
 notes:
-  - Variables that change what Slurm's commands do (C(SQUEUE_*), C(SACCT_*), C(SLURM_*) with C(SLURM_JWT) among them) are
-    taken out of their environment; C(SLURM_CONF) is kept.
+  - Variables that change what Slurm's commands do (C(SQUEUE_*), C(SACCT_*), C(SLURM_*) with C(SLURM_JWT) among them)
+    are taken out of their environment; C(SLURM_CONF) is kept.
 options:
   job_ids:
     description: Ids of jobs to look at, of whatever user.
@@ -71,7 +71,7 @@ options:
     type: float
     default: 0
   settle:
-    description: Seconds between an end marker and the question to Slurm, at most 5; other jobs' ends are gathered meanwhile.
+    description: Seconds between an end marker and the question to Slurm, at most 5. Other ends are gathered meanwhile.
     type: float
     default: 0.6
   steps:

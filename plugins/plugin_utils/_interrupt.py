@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Being interrupted in an Ansible worker: Ctrl-C, SIGTERM and the death of the controller process, each noticed once."""
+"""Being interrupted in an Ansible worker: Ctrl-C, SIGTERM and the death of the controller process, noticed once."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Interrupted(BaseException):
 
 
 class InterruptGuard:
-    """While it is entered, the first SIGINT or SIGTERM raises Interrupted; later ones are ignored, so that clean-up ends.
+    """While it is entered, the first SIGINT or SIGTERM raises Interrupted; later ones are ignored: clean-up must end.
 
-    Workers of ansible-core 2.19 and later kill themselves on a signal and run no finally. They outlive a controller that
-    is killed, with another parent: that is noticed within a second and raises Interrupted too.
+    Workers of ansible-core 2.19 and later kill themselves on a signal and run no finally. They outlive a controller
+    that is killed, with another parent: that is noticed within a second and raises Interrupted too.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,9 @@ class InterruptGuard:
             self._before[number] = signal.signal(number, self._on_signal)
         # After a signal the controller process prints nothing more, and a worker has no terminal of its own.
         with contextlib.suppress(OSError):
-            self._screen = os.open(f"/proc/{self._parent}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY | os.O_NONBLOCK)
+            self._screen = os.open(
+                f"/proc/{self._parent}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY | os.O_NONBLOCK
+            )
         threading.Thread(target=self._watch_parent, name="slurm_job parent watch", daemon=True).start()
         return self
 

@@ -37,7 +37,9 @@ row end
 """
 )
 MARKERS = {"begin_marker": f"{FOLDER}/%j.begin.json", "end_marker": f"{FOLDER}/%j.end.json"}
-QUERIES = re.compile(r"(REQUEST_(?:JOB_INFO\w*|JOB_USER_INFO|JOB_STATE|NODE_INFO\w*|PARTITION_INFO|FED_INFO))\s.*count:(\d+)")
+QUERIES = re.compile(
+    r"(REQUEST_(?:JOB_INFO\w*|JOB_USER_INFO|JOB_STATE|NODE_INFO\w*|PARTITION_INFO|FED_INFO))\s.*count:(\d+)"
+)
 
 
 def node(*argv: str, host: str = "login", user: str = "root") -> str:
@@ -76,7 +78,9 @@ class Controller:
         state = f"{cache}/clusters/{CLUSTER}"
         steps: list[dict[str, Any]] = []
         for number, args in enumerate(tasks):
-            keywords = {key: args[key] for key in ("environment", "check_mode", "diff", "async", "timeout") if key in args}
+            keywords = {
+                key: args[key] for key in ("environment", "check_mode", "diff", "async", "timeout") if key in args
+            }
             given = {key: value for key, value in args.items() if key not in keywords}
             module = {"chdir": FOLDER, "share": "/mnt/beegfs", **common, **given}
             if given.get("state") == "absent" or "job_id" in given:
@@ -85,7 +89,11 @@ class Controller:
             steps += [
                 {"mlops.hpc_validation.slurm_job": module, "register": "result", "ignore_errors": True, **keywords},
                 {
-                    "ansible.builtin.copy": {"content": content, "dest": str(self.folder / f"{number}.json"), "mode": "0600"},
+                    "ansible.builtin.copy": {
+                        "content": content,
+                        "dest": str(self.folder / f"{number}.json"),
+                        "mode": "0600",
+                    },
                     "delegate_to": "localhost",
                     "check_mode": False,
                 },
@@ -111,7 +119,9 @@ class Controller:
         stream = open(self.folder / "screen", "w")  # noqa: SIM115
         env = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
         command = self.command(*tasks, **common)
-        return subprocess.Popen(command, cwd=ROOT, env=env, stdout=stream, stderr=stream, stdin=subprocess.DEVNULL, text=True)
+        return subprocess.Popen(
+            command, cwd=ROOT, env=env, stdout=stream, stderr=stream, stdin=subprocess.DEVNULL, text=True
+        )
 
     def finish(self, process: subprocess.Popen[str], count: int, seconds: float = 180) -> list[dict[str, Any]]:
         """Wait for the play and return its tasks' results."""
@@ -171,10 +181,10 @@ def query_count() -> int:
 
 def test_a_job_is_submitted_waited_for_and_reported(controller: Controller) -> None:
     node("sdiag", "--reset")
-    result = controller.job(script=MARKED, options={"gres": "gpu:1", "job-name": "it's a; \"name\" $(x)"}, **MARKERS)
+    result = controller.job(script=MARKED, options={"gres": "gpu:1", "job-name": 'it\'s a; "name" $(x)'}, **MARKERS)
     job = result["job"]
     assert (job["state"], job["exit_code"], job["gpus"], job["source"]) == ("COMPLETED", 0, 1, "squeue")
-    assert job["name"] == "it's a; \"name\" $(x)"
+    assert job["name"] == 'it\'s a; "name" $(x)'
     assert job["steps"]
     assert job["nodes"]
     assert job["comment"].startswith("hpc_validation:")
@@ -289,7 +299,9 @@ def test_a_job_that_can_never_start_is_given_up_at_once(controller: Controller, 
 
 
 def test_an_impossible_dependency_is_given_up_at_once(controller: Controller) -> None:
-    failed, result = controller.run({"script": SCRIPT + "exit 1\n"}, {"script": SCRIPT, "options": {"dependency": "afterok:1"}})
+    failed, result = controller.run(
+        {"script": SCRIPT + "exit 1\n"}, {"script": SCRIPT, "options": {"dependency": "afterok:1"}}
+    )
     assert failed["job"]["state"] == "FAILED"
     dependency = {"dependency": f"afterok:{failed['job']['job_id']}"}
     result = controller.job(script=SCRIPT + "true\n", options=dependency, queue_timeout=120)
@@ -468,12 +480,13 @@ def test_a_restart_of_slurmctld_is_survived(controller: Controller) -> None:
     until(lambda: "RUNNING" in live().values(), 30, "the job runs")
     service("stop", "slurmctld")
     try:
-        time.sleep(8)  # the outage itself is what is tested
+        screen = controller.folder / "screen"
+        until(lambda: "Slurm does not answer" in screen.read_text(), 60, "the outage is told")
     finally:
         service("start", "slurmctld")
     (result,) = controller.finish(process, 1)
     assert result["job"]["state"] == "COMPLETED", controller.screen
-    assert "Slurm does not answer" in controller.screen
+    assert "answers again" in controller.screen or "COMPLETED" in controller.screen
 
 
 def test_a_slurmctld_that_stays_away_leaves_the_state_unknown(controller: Controller) -> None:
@@ -500,7 +513,7 @@ def test_without_slurmdbd_jobs_are_waited_for_all_the_same(controller: Controlle
 
 
 def test_a_requeued_job_is_waited_for(controller: Controller) -> None:
-    script = SCRIPT + "#SBATCH --requeue\n[ \"${SLURM_RESTART_COUNT:-0}\" -gt 0 ] || sleep 300\n"
+    script = SCRIPT + '#SBATCH --requeue\n[ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] || sleep 300\n'
     process = controller.start({"script": script})
     (job_id,) = until(lambda: [key for key, state in live().items() if state == "RUNNING"], 30, "the job runs")
     node("scontrol", "requeue", job_id)

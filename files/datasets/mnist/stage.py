@@ -50,7 +50,7 @@ def stage(
         "changed": changed,
         "path": str(target),
         "source": source,
-        "description": DESCRIPTIONS[source],
+        "description": describe(wanted),
         "train": provenance.get("train"),
         "test": provenance.get("test"),
     }
@@ -115,8 +115,14 @@ def put(target: Path, wanted: dict[str, Any], contents: dict[str, bytes]) -> Non
         name: {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         for name, content in contents.items()
     }
-    description = DESCRIPTIONS[wanted["source"]]
-    write_json(target / "provenance.json", {**wanted, "description": description, **counts, "files": files})
+    document = {**wanted, "description": describe(wanted), **counts, "files": files}
+    write_json(target / "provenance.json", document)
+
+
+def describe(wanted: dict[str, Any]) -> str:
+    """Return what the verdict says of the data."""
+    spoiled = bool(wanted["recipe"] and wanted["recipe"].get("shuffle_labels"))
+    return DESCRIPTIONS[wanted["source"]] + ("; TRAINING LABELS SHUFFLED, nothing can be learned" if spoiled else "")
 
 
 def main() -> int:

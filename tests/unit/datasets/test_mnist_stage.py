@@ -107,6 +107,12 @@ def test_an_incomplete_folder_is_told(tmp_path: Path) -> None:
         run(tmp_path / "target", source)
 
 
+def test_shuffled_labels_are_told() -> None:
+    wanted = {"source": "stand-in", "recipe": {"shuffle_labels": True}}
+    assert "SHUFFLED" in stage.describe(wanted)
+    assert "SHUFFLED" not in stage.describe({**wanted, "recipe": {"shuffle_labels": False}})
+
+
 def test_check_writes_nothing(tmp_path: Path) -> None:
     source, target = fill(tmp_path / "source"), tmp_path / "target"
     assert run(target, source, check=True)["changed"] is True

@@ -81,7 +81,11 @@ class FakeSlurm:
         if "--test-only" in argv:
             return Result(0, b"", "sbatch: Job 1 to start at 2026-11-21T03:49:22 using 1 processors on nodes compute01")
         if self.down:
-            return Result(1, b"", "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)")
+            return Result(
+                1,
+                b"",
+                "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)",
+            )
         if self.sbatch_submits:
             comment = next(word.partition("=")[2] for word in argv if word.startswith("--comment="))
             self.jobs[str(self.next_id)] = {"Comment": comment, "SubmitTime": int(self.time)}

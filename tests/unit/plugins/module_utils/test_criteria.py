@@ -74,6 +74,9 @@ def evidence():
             "zero": 0,
             "loss": [3.0, 2.2, 1.4, 1.5, 1.0],
             "rising": [1.0, 2.0, 3.0],
+            "flat": [1.0, 1.0, 1.0],
+            "halved": [2.0, 1.0],
+            "below_zero": [0.0, -1.0],
             "nan_loss": [1.0, {"non_finite": "NaN"}],
             "null_loss": [1.0, None],
             "empty": [],
@@ -205,6 +208,10 @@ CASES = [
     ({"query": "metrics.loss", "decreasing": {"min_drop": 0.5}}, "pass"),
     ({"query": "metrics.loss", "decreasing": {"min_drop": 0.9}}, "fail"),
     ({"query": "metrics.rising", "decreasing": {}}, "fail"),
+    ({"query": "metrics.flat", "decreasing": True}, "fail"),
+    ({"query": "metrics.halved", "decreasing": {"min_drop": 0.5}}, "pass"),
+    ({"query": "metrics.below_zero", "decreasing": True}, "pass"),
+    ({"query": "metrics.below_zero", "decreasing": {"min_drop": 0.1}}, "undetermined"),
     ({"query": "metrics.nan_loss", "decreasing": True}, "undetermined"),
     ({"query": "metrics.null_loss", "decreasing": True}, "undetermined"),
     ({"query": "metrics.loss[:1]", "decreasing": True}, "undetermined"),
@@ -374,6 +381,21 @@ def test_nothing_collected_leaves_everything_undetermined(evidence):
     for criterion in ({"query": "job.run_seconds", "lt": 180}, {"artifact": "gone.pt", "exists": True}):
         judged = one(evidence, **criterion)
         assert (judged["verdict"], judged["why"]) == ("undetermined", "not collected: unreachable")
+
+
+@pytest.mark.parametrize("broken", [{"path": "/out/model.pt"}, {"size": True}, {"size": "100"}, "model.pt", None])
+def test_an_artifact_without_a_size_decides_nothing(evidence, broken):
+    evidence["artifacts"]["model.pt"] = broken
+    assert one(evidence, artifact="model.pt", exists=True)["verdict"] == "undetermined"
+
+
+def test_a_reference_that_is_no_number_is_not_taken(evidence):
+    read = _criteria_spec.read(
+        [{"id": "X", "title": "t", "query": "metrics.accuracy", "within": {"from": "r", "absolute": 9}}], workload="W"
+    )
+    for value in (True, float("nan"), None, "1"):
+        judged = _criteria.judge(evidence, read, references={"r": value}, today=TODAY)
+        assert judged[1]["verdict"] == "undetermined"
 
 
 # The job itself

@@ -53,7 +53,9 @@ def test_recorded_needs(release: str) -> None:
 
 
 def test_a_name_cannot_change_what_a_job_needs() -> None:
-    line = "JobId=1 JobName=x UserId=z Partition=evil NumNodes=9 UserId=admin(1) Partition=gpu NumNodes=1 ReqNodeList=n1"
+    line = (
+        "JobId=1 JobName=x UserId=z Partition=evil NumNodes=9 UserId=admin(1) Partition=gpu NumNodes=1 ReqNodeList=n1"
+    )
     assert _slurm_nodes.parse_needs(line) == Needs(("gpu",), 1, ("n1",), (), {})
     assert _slurm_nodes.parse_needs("slurm_load_jobs error: Invalid job id specified") is None
 

@@ -13,7 +13,12 @@ import jsonschema
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_markers as markers
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import Result
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_observe import Request, Watched, World, observe
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_observe import (
+    Request,
+    Watched,
+    World,
+    observe,
+)
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_query import Wanted, ask
 from slurm_fake import FakeSlurm, sacct_row
 
@@ -214,7 +219,7 @@ def test_the_tail_of_a_failed_job(slurm: FakeSlurm, tmp_path: Path) -> None:
 def test_blocked_nodes_are_found(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.jobs = {"1": {"Comment": OURS, "Reason": "Resources"}}
     slurm.texts = {
-        "job": "JobId=1 JobName=x UserId=a(1) Partition=gpu ReqNodeList=(null) ExcNodeList=(null) NumNodes=1-1 TresPerNode=gres/gpu:1",
+        "job": "JobId=1 JobName=x UserId=a(1) Partition=gpu ReqNodeList=(null) NumNodes=1-1 TresPerNode=gres/gpu:1",
         "node": "NodeName=n1 Gres=gpu:2 State=IDLE+DRAIN Partitions=gpu Reason=fan [root@2026]",
     }
     result = observe(Request([watched(tmp_path)], "admin", nodes=["1"]), Hands(slurm).world)

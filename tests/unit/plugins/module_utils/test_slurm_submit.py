@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Submitting, attaching and cancelling against a Slurm in memory: never twice, and honest where the outcome is unknown."""
+"""Submitting, attaching and cancelling against a Slurm in memory: never twice, honest where the outcome is unknown."""
 
 from __future__ import annotations
 
@@ -83,12 +83,14 @@ def test_the_journal_is_written_before_sbatch(context: Context, slurm: FakeSlurm
 
 def test_a_journal_that_cannot_be_written_submits_nothing(slurm: FakeSlurm, tmp_path: Path, one: list) -> None:
     context = Context(slurm, Journal(str(tmp_path / "no" / "journal")), "admin", "t", slurm.now, slurm.sleep)
-    with pytest.raises(SlurmError, match="journal .* cannot be written"):
+    with pytest.raises(SlurmError, match=r"journal .* cannot be written"):
         submit_all(context, one)
     assert slurm.count("sbatch") == 0
 
 
-def test_a_timed_out_sbatch_that_submitted_is_found_by_its_comment(context: Context, slurm: FakeSlurm, one: list) -> None:
+def test_a_timed_out_sbatch_that_submitted_is_found_by_its_comment(
+    context: Context, slurm: FakeSlurm, one: list
+) -> None:
     slurm.sbatch = TIMED_OUT
     (done,) = submit_all(context, one)
     assert (done.job_id, done.attached) == ("1", False)
@@ -111,7 +113,9 @@ def test_a_timed_out_sbatch_that_is_not_found_is_unknown_and_not_repeated(
 
 def test_the_next_run_attaches_to_what_an_interrupted_one_left(context: Context, slurm: FakeSlurm, one: list) -> None:
     context.journal.prepare()
-    context.journal.write({"hash": one[0].content_hash, "state": "submitting", "written": slurm.time - 5, "user": "admin"})
+    context.journal.write(
+        {"hash": one[0].content_hash, "state": "submitting", "written": slurm.time - 5, "user": "admin"}
+    )
     original, looks = slurm._squeue, []
 
     def late(argv: list[str]) -> Result:
@@ -145,7 +149,9 @@ def test_a_controller_that_is_down_may_be_tried_again(context: Context, slurm: F
 def test_what_was_submitted_before_a_failure_is_told(context: Context, slurm: FakeSlurm, one: list) -> None:
     second = prepare({"script": SCRIPT, "options": {"partition": "nope"}}, "admin")
     original = slurm._sbatch
-    slurm._sbatch = lambda argv: Result(1, b"", "Invalid partition name") if "--partition=nope" in argv else original(argv)
+    slurm._sbatch = lambda argv: (
+        Result(1, b"", "Invalid partition name") if "--partition=nope" in argv else original(argv)
+    )
     with pytest.raises(SlurmError) as error:
         submit_all(context, [*one, second])
     assert [each["job_id"] for each in error.value.details["submitted"]] == ["1"]
@@ -240,7 +246,9 @@ def test_check_mode_submits_nothing(context: Context, slurm: FakeSlurm, one: lis
     assert not os.path.exists(context.journal.directory)
 
 
-def test_sbatch_that_is_not_there_says_where_it_looked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, one: list) -> None:
+def test_sbatch_that_is_not_there_says_where_it_looked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, one: list
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     context = Context(run, Journal(str(tmp_path / "journal")), "admin")
     with pytest.raises(SlurmError, match=f"not found on .*PATH={tmp_path}") as error:
@@ -258,7 +266,7 @@ def test_a_command_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert "did not answer within" in result.err
 
 
-def test_a_torn_journal_entry_is_no_entry(context: Context, slurm: FakeSlurm, one: list) -> None:
+def test_a_torn_journal_entry_is_no_entry(context: Context, one: list) -> None:
     context.journal.prepare()
     Path(context.journal.path(one[0].content_hash)).write_text('{"hash": ')
     (done,) = submit_all(context, one)

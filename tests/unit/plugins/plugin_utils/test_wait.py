@@ -58,7 +58,9 @@ def answer(*jobs: dict[str, Any], markers: dict[str, Any] | None = None, **value
 class Life:
     """A wait whose world is a function of time: at(seconds) → (state, kinds of markers there)."""
 
-    def __init__(self, at: Any, patterns: dict[str, str] | None = None, limits: Limits | None = None, **waiting: Any) -> None:
+    def __init__(
+        self, at: Any, patterns: dict[str, str] | None = None, limits: Limits | None = None, **waiting: Any
+    ) -> None:
         one = Waiting("1", "train", "c", ours=True, patterns=MARKERS if patterns is None else patterns, **waiting)
         self.one = one
         self.at = at
@@ -93,7 +95,9 @@ def runs(start: float, seconds: float, *, marked: bool = True) -> Any:
     """A job that starts, runs that long, and ends half a second after its end marker."""
 
     def at(now: float) -> tuple[str, set[str]]:
-        kinds = {kind for kind, when in (("begin", start), ("end", start + seconds)) if now >= when} if marked else set()
+        kinds = (
+            {kind for kind, when in (("begin", start), ("end", start + seconds)) if now >= when} if marked else set()
+        )
         if now < start:
             return "PENDING", kinds
         return ("COMPLETED" if now >= start + seconds + 0.5 else "RUNNING"), kinds
@@ -275,7 +279,12 @@ def test_lines_come_on_change_and_at_the_interval() -> None:
     wait = Wait([one], Limits(progress_interval=30), 0.0)
     printed = []
     for now in range(1, 100):
-        progress = {"1": {"begin": {"attempt": 0, "host": "n1"}, "progress": {"epoch": 2, "epochs": 5, "loss": 0.125, "eta_seconds": 40}}}
+        progress = {
+            "1": {
+                "begin": {"attempt": 0, "host": "n1"},
+                "progress": {"epoch": 2, "epochs": 5, "loss": 0.125, "eta_seconds": 40},
+            }
+        }
         wait.observe(answer(markers=progress), wait.request(float(now)), float(now))
         printed += wait.take_lines()
     assert len(printed) == 4

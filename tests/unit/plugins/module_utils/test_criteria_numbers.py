@@ -1,0 +1,76 @@
+"""What counts as a number, and how values are shown."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, 2**1000 - 1, -0.0])
+def test_numbers(value):
+    assert _numbers.is_number(value)
+    assert _numbers.number(value) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        False,
+        "1",
+        "NaN",
+        [],
+        [1],
+        {},
+        {"non_finite": "NaN"},
+        float("nan"),
+        float("inf"),
+        2**1000,
+        -(2**1000),
+    ],
+)
+def test_no_numbers(value):
+    assert not _numbers.is_number(value)
+    with pytest.raises(_numbers.NotANumberError):
+        _numbers.number(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (0.1 + 0.2, "0.3"),
+        (0.99995, "0.99995"),
+        (12345678, "12345678"),
+        (10**18, "an integer of 60 bits"),
+        ("a\x1b[2J\nb", '"a\ufffd[2J b"'),
+        ([1] * 6, "[1, 1, 1, 1, 1, 1]"),
+        ([1] * 7, "[1, 1, 1, 1, 1, 1, …]"),
+        ({"a": None}, "{a: null}"),
+        ({"non_finite": "-Infinity"}, "-Infinity"),
+        (float("nan"), "nan"),
+    ],
+)
+def test_values_are_shown_on_one_printable_line(value, shown):
+    assert _numbers.show(value) == shown
+
+
+def test_a_value_for_a_report_is_bounded_and_keeps_its_kind():
+    assert _numbers.bounded([True, 1, 1.5, None, "x"]) == [True, 1, 1.5, None, "x"]
+    assert _numbers.bounded(True) is True
+    assert _numbers.bounded(list(range(25))) == [*range(20), "… 5 more"]
+    assert _numbers.bounded({str(n): n for n in range(25)})["…"] == "5 more"
+    assert _numbers.bounded("x" * 300) == "x" * 300
+    assert len(_numbers.bounded("x" * 301)) == 300
+    assert _numbers.bounded([[[[[1]]]]]) == [[[["a list of 1"]]]]
+    assert _numbers.bounded(float("-inf")) == {"non_finite": "-Infinity"}
+    assert _numbers.bounded("a\x00b") == "a\ufffdb"
+    assert isinstance(_numbers.bounded(10**18), str)
+
+
+@pytest.mark.parametrize(("left", "right"), [(True, 1), (1, "1"), (None, None), ([], []), (float("nan"), float("nan"))])
+def test_values_of_different_kinds_are_not_compared(left, right):
+    with pytest.raises(_numbers.NotComparableError):
+        _numbers.same(left, right)
