@@ -60,5 +60,5 @@ def slow(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Speed and memory as ratios taken in one run; nothing here passes or fails."""
-    for script in ("bench_metrics_assert.py", "bench_waiting.py", "bench_play.py"):
-        session.run("python", f"tests/bench/{script}", *session.posargs)
+    for name in ("bench_metrics_assert", "bench_waiting", "bench_play"):
+        session.run("python", "-m", f"tests.bench.{name}", *session.posargs)

@@ -97,7 +97,8 @@ def _runtime(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _wheels(arguments: argparse.Namespace) -> dict[str, Any]:
     project, _, version = arguments.fetch.partition("==")
-    indexes = wheels.index_urls(arguments.index_url, arguments.extra_index_url)
+    named = not arguments.wheelhouse and not arguments.check
+    indexes = wheels.index_urls(arguments.index_url, arguments.extra_index_url) if named else []
     path, changed = wheels.fetch(
         project,
         arguments.output,

@@ -21,7 +21,6 @@ from kit.errors import KitError
 from kit.files import sha256, write_atomic
 
 PINS = Path(__file__).with_name("pins.json")
-PUBLIC_INDEX = ""
 TIMEOUT = 60  # seconds without an answer
 
 
@@ -44,11 +43,11 @@ class _Links(HTMLParser):
 
 
 def index_urls(index_url: str | None, extra: Sequence[str] = ()) -> list[str]:
-    """Return the indexes to ask: the given one, else the one in pip's or uv's environment, else the public one."""
-    first = index_url or next(
-        (os.environ[name] for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL") if os.environ.get(name)),
-        PUBLIC_INDEX,
-    )
+    """Return the indexes to ask: the given one, else that of pip's or uv's environment; KitError if there is none."""
+    named = [index_url, *(os.environ.get(name) for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"))]
+    first = next((url for url in named if url), None)
+    if first is None:
+        raise KitError("no package index is known here: give --index-url or --wheelhouse, or set PIP_INDEX_URL")
     return [first, *extra]
 
 

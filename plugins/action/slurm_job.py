@@ -20,6 +20,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_argume
     BadArgumentsError,
     job_specs,
 )
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import has_ended
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_markers import KINDS
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._interrupt import Interrupted, InterruptGuard
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._job_failure import message, submitted_line
@@ -157,7 +158,10 @@ class ActionModule(ActionBase):
         given_up = [
             one
             for one in wait.jobs
-            if one.ours and one.outcome in ("never_starts", "queue_timeout", "run_timeout") and not one.cancel_asked
+            if one.ours
+            and one.outcome in ("never_starts", "queue_timeout", "run_timeout")
+            and not one.cancel_asked
+            and not has_ended(one.job)
         ]
         if not given_up:
             return set()

@@ -95,6 +95,7 @@ class _One:
 
     def judge(self) -> dict[str, Any]:
         verdict, value, why = self._verdict()
+        remedy = None if verdict in ("pass", "not_applicable") else self._remedy
         source = self._source_text()
         criterion = self._criterion
         if criterion.severity == "record" and verdict != "not_applicable":
@@ -115,7 +116,7 @@ class _One:
             "unit": criterion.unit,
             "source": _numbers.printable(source),
             "why": _numbers.printable(why),
-            "remedy": None if verdict in ("pass", "not_applicable") else self._remedy,
+            "remedy": remedy,
             "bound_from": criterion.bound_from,
             "severity": criterion.severity,
         }

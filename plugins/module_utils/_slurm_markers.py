@@ -47,8 +47,8 @@ def read_regular(path: str, limit: int, *, from_end: bool = False) -> bytes | No
             return None
 
 
-def read(path: str, job_id: str, submitted: float | None) -> Marker | None:
-    """Return the marker's known fields, or None where it is not there, unreadable, or an earlier job's of this id."""
+def read(path: str, job_id: str, submitted: float | None, attempt: int = 0) -> Marker | None:
+    """Return the marker's known fields; None where it is not there, unreadable, or of an earlier job or attempt."""
     content = read_regular(path, MARKER_BYTES)
     if content is None:
         return None
@@ -65,15 +65,18 @@ def read(path: str, job_id: str, submitted: float | None) -> Marker | None:
             marker[key] = value
     if isinstance(document.get("host"), str):
         marker["host"] = clean(document["host"], 80)
+    of = marker.get("attempt", 0)
+    if not isinstance(of, (int, float)) or of < attempt:
+        return None
     written = marker.get("time")
     if submitted is not None and isinstance(written, (int, float)) and written < submitted - _SKEW_SECONDS:
         return None
     return marker
 
 
-def read_all(paths: dict[str, str], job_id: str, submitted: float | None) -> dict[str, Marker]:
+def read_all(paths: dict[str, str], job_id: str, submitted: float | None, attempt: int = 0) -> dict[str, Marker]:
     """Return one job's markers by kind."""
-    found = {kind: read(path, job_id, submitted) for kind, path in paths.items()}
+    found = {kind: read(path, job_id, submitted, attempt) for kind, path in paths.items()}
     return {kind: marker for kind, marker in found.items() if marker is not None}
 
 

@@ -43,6 +43,7 @@ class Watched:
     wanted: Wanted
     paths: dict[str, str]
     seen: frozenset[str] = frozenset()
+    attempt: int = 0
 
     @staticmethod
     def of(spec: Mapping[str, object]) -> Watched:
@@ -59,6 +60,7 @@ class Watched:
             ),
             {kind: path for kind, path in paths.items() if path},
             frozenset(str(kind) for kind in seen) if isinstance(seen, list) else frozenset(),
+            int(str(spec.get("attempt") or 0)),
         )
 
 
@@ -101,7 +103,7 @@ def observe(request: Request, world: World) -> dict[str, object]:
             world.sleep(max(0.0, confirm - (world.clock() - start)))
     result: dict[str, object] = {
         "markers": {
-            each.wanted.job_id: read_all(each.paths, each.wanted.job_id, each.wanted.submitted)
+            each.wanted.job_id: read_all(each.paths, each.wanted.job_id, each.wanted.submitted, each.attempt)
             for each in request.jobs
             if each.paths
         },
@@ -149,7 +151,7 @@ class _News:
         signature = (status.st_mtime_ns, status.st_ino)
         if self._ignored.get(path) == signature:
             return False
-        marker: Marker | None = read(path, each.wanted.job_id, each.wanted.submitted)
+        marker: Marker | None = read(path, each.wanted.job_id, each.wanted.submitted, each.attempt)
         if marker is None:
             self._ignored[path] = signature  # left by an earlier job of this id, or not a marker
         return marker is not None

@@ -27,8 +27,8 @@ notes:
     wait later with O(job_id).
   - Variables that change what Slurm's commands do (C(SBATCH_*), C(SQUEUE_*), C(SACCT_*), C(SLURM_*) with C(SLURM_JWT)
     among them) are taken out of their environment; C(SLURM_CONF) is kept.
-  - Only one login node should submit for one user and share at a time: the journal's locks are the file system's, which
-    BeeGFS keeps to one client by default.
+  - Only one login node should submit for one user and share at a time. The journal's locks are the file system's, and
+    BeeGFS keeps them to one client by default.
 options:
   path:
     description: Absolute path of a batch script on the cluster. Each job has one of O(path), O(script), O(job_id).

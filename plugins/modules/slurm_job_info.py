@@ -41,6 +41,10 @@ options:
       submitted:
         description: When it was submitted, in epoch seconds.
         type: float
+      attempt:
+        description: How often the job has been requeued. Markers of earlier attempts are not looked at.
+        type: int
+        default: 0
       begin_marker:
         description: File that the job writes when it begins; C(%j) is the job id.
         type: str
@@ -183,6 +187,7 @@ def main() -> None:
                     "job_id": {"type": "str", "required": True},
                     "comment": {"type": "str"},
                     "submitted": {"type": "float"},
+                    "attempt": {"type": "int", "default": 0},
                     "begin_marker": {"type": "str"},
                     "end_marker": {"type": "str"},
                     "progress_marker": {"type": "str"},

@@ -11,6 +11,7 @@ from typing import Any
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 
 _WIDTH = 118
+_VALUE_WIDTH = 80
 _INDENT = "               "
 
 
@@ -51,7 +52,8 @@ def summary(workload: str, verdict: str, judged: list[dict[str, Any]]) -> str:
 
 
 def _value(value: Any) -> str:
-    return _plain(value) if isinstance(value, str) else _numbers.show(value)
+    text = _plain(value) if isinstance(value, str) else _numbers.show(value)
+    return text if len(text) <= _VALUE_WIDTH else text[: _VALUE_WIDTH - 1] + "…"
 
 
 def _plain(text: Any) -> str:

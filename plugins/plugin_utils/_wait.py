@@ -140,6 +140,7 @@ class Wait:
             "job_id": one.job_id,
             "comment": one.comment or None,
             "submitted": one.submitted,
+            "attempt": one.job["attempt"],
             "seen": [kind for kind in ("begin", "end") if kind in one.markers],
             **{f"{kind}_marker": pattern for kind, pattern in one.patterns.items()},
         }
@@ -151,6 +152,8 @@ class Wait:
         asked = self.asked_at
         if one.script_ended:
             pause = _CONFIRM_PAUSES[min(one.confirms, len(_CONFIRM_PAUSES) - 1)]
+            if any(not other.script_ended for other in self.open):
+                pause = max(pause, _CONFIRM_SPACING)
             return (self.start if asked is None else asked) + pause
         if asked is None and "begin" not in one.markers:
             return self.start + (_START_GRACE if "begin" in one.patterns else 0.0)
@@ -172,7 +175,7 @@ class Wait:
             if isinstance(limit, (int, float)) and elapsed < limit + 2:
                 due = min(due, began + limit + 2)
             return due
-        return asked + min(30.0, max(1.0, 0.02 * elapsed))
+        return asked + min(30.0, max(1.5, 0.02 * elapsed))
 
     @staticmethod
     def _is_pending(one: Waiting) -> bool:
@@ -255,7 +258,12 @@ class Wait:
         if job["attempt"] != before.get("attempt", 0) and before.get("source") != "none":
             self._requeued(one, now)
         if has_ended(job):
-            self._finish(one, "ended", "")
+            reason = describe_reason(str(job["reason"]))
+            if reason.never and job["state"] == "FAILED" and job["started"] is None:
+                fields = {"job_id": one.job_id, "partition": job["partition"]}
+                self._finish(one, "never_starts", reason.words, reason.remedy.format(**fields))
+            else:
+                self._finish(one, "ended", "")
             return
         one.confirms += one.script_ended
         completing = "COMPLETING" in job["flags"]

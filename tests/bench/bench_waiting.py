@@ -40,7 +40,7 @@ site_configuration = {
     "systems": [{
         "name": "local", "hostnames": [".*"],
         "partitions": [
-            {"name": "gpu", "scheduler": "slurm", "launcher": "local", "environs": ["none"], "max_jobs": 100},
+            {"name": "gpu", "scheduler": "%s", "launcher": "local", "environs": ["none"], "max_jobs": 100},
         ],
     }],
     "environments": [{"name": "none"}],
@@ -159,13 +159,14 @@ def install_reframe() -> None:
         subprocess.run([*pip, f"ReFrame-HPC=={REFRAME}"], check=True)
 
 
-def reframe(count: int, seconds: int) -> float:
-    """Wait with ReFrame and its Slurm scheduler (sacct)."""
+def reframe(count: int, seconds: int, scheduler: str) -> float:
+    """Wait with ReFrame: its scheduler slurm asks slurmdbd by sacct, squeue asks slurmctld."""
     folder = STATE / "share/jobs/bench-waiting"
-    (folder / "config.py").write_text(REFRAME_CONFIG)
+    (folder / "config.py").write_text(REFRAME_CONFIG % scheduler)
     (folder / "sleep.py").write_text(REFRAME_TEST % (count, seconds))
     path = f"/mnt/beegfs/venvs/reframe-{REFRAME}"
-    command = f"cd {FOLDER} && PYTHONPATH={path} python3 {path}/bin/reframe -C config.py -c sleep.py -r --prefix={FOLDER}/reframe"
+    run = f"python3 {path}/bin/reframe -C config.py -c sleep.py -r --prefix={FOLDER}/reframe"
+    command = f"cd {FOLDER} && PYTHONPATH={path} {run}"
     begun = time.monotonic()
     node("bash", "-c", command, user="admin")
     return time.monotonic() - begun
@@ -187,7 +188,8 @@ def main() -> None:
     }
     if not args.skip_reframe:
         install_reframe()
-        tools[f"ReFrame {REFRAME}"] = reframe
+        tools[f"ReFrame {REFRAME}, squeue"] = lambda count, seconds: reframe(count, seconds, "squeue")
+        tools[f"ReFrame {REFRAME}, sacct"] = lambda count, seconds: reframe(count, seconds, "slurm")
     print("| jobs | each | tool | wall | beyond the ideal | query RPCs |\n|---|---|---|---|---|---|")
     for seconds in args.seconds:
         for count in args.jobs:

@@ -27,7 +27,6 @@ NETWORK_PROGRAMS = (
 CA_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 INDEX_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX")
-DEBIAN = ""
 # podman's own defaults, which it sets in every container.
 PODMAN_NOFILE = 1048576
 NPROC_CEILING = 20000
@@ -199,7 +198,10 @@ def apt_settings() -> str:
 
 
 def debian_mirror() -> str:
-    """The Debian mirror this machine itself uses, else Debian's own."""
+    """The Debian mirror that HPC_VALIDATION_DEBIAN_MIRROR names, else the one this machine itself uses."""
+    named = os.environ.get("HPC_VALIDATION_DEBIAN_MIRROR")
+    if named:
+        return named.rstrip("/")
     sources = [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]
     for source in sources:
         try:
@@ -213,4 +215,6 @@ def debian_mirror() -> str:
                 address = match.group().rstrip("/")
                 if address.endswith("/debian"):
                     return address
-    return DEBIAN
+    raise ClusterError(
+        "this machine's apt sources name no Debian mirror: set HPC_VALIDATION_DEBIAN_MIRROR=http://HOST/debian"
+    )

@@ -164,6 +164,9 @@ def test_the_index_comes_from_the_option_then_the_environment(monkeypatch: pytes
     monkeypatch.setenv("PIP_INDEX_URL", "https://pip.example/simple")
     assert wheels.index_urls(None, ["https://more.example"]) == ["https://pip.example/simple", "https://more.example"]
     assert wheels.index_urls("https://given.example") == ["https://given.example"]
+    monkeypatch.delenv("PIP_INDEX_URL")
+    with pytest.raises(KitError, match="no package index is known"):
+        wheels.index_urls(None)
 
 
 def test_what_the_kit_pins_is_whole() -> None:

@@ -528,3 +528,37 @@ def test_judging_leaves_the_evidence_alone_and_is_repeatable(evidence):
     first = one(evidence, each={**EACH, "gt": 70})
     assert one(evidence, each={**EACH, "gt": 70}) == first
     assert evidence == before
+
+
+@pytest.mark.parametrize(
+    ("criterion", "bound"),
+    [
+        ({"query": "m.v", "gt": 0.95}, "> 0.95"),
+        ({"query": "m.v", "ge": 1}, ">= 1"),
+        ({"query": "m.v", "lt": 1}, "< 1"),
+        ({"query": "m.v", "le": 1}, "<= 1"),
+        ({"query": "m.v", "eq": "cuda"}, '= "cuda"'),
+        ({"query": "m.v", "between": [1, 2]}, "1 to 2"),
+        ({"query": "m.v", "within": {"reference": 100, "tolerance": 0.05}}, "100 ± 5 %"),
+        ({"query": "m.v", "within": {"from": "speed", "absolute": 5}}, "reference speed ± 5"),
+        ({"query": "m.v", "ratio_ge": {"bound": 1.7, "to": "m.v"}}, ">= 1.7 x baseline's m.v"),
+        ({"query": "m.v", "ratio_le": {"bound": 1.1, "to": "m.w", "of": "own"}}, "<= 1.1 x own m.w"),
+        ({"query": "m.v", "decreasing": True}, "decreasing"),
+        ({"query": "m.v", "decreasing": {"min_drop": 0.2}}, "decreasing by at least 20 %"),
+        ({"query": "m.v", "finite": True}, "all numbers finite"),
+        ({"query": "m.v", "present": True}, "present"),
+        ({"log": ["stdout"], "absent": "oom"}, "no oom"),
+        ({"log": ["stdout"], "present": "oom"}, "has oom"),
+        ({"artifact": "a", "exists": True}, "exists and is not empty"),
+        ({"artifact": "a", "exists": {"min_bytes": 9}}, "exists, at least 9 bytes"),
+        ({"each": {**EACH, "gt": 70}}, "each of job.gpus: > 70"),
+    ],
+)
+def test_a_bound_reads_like_one(evidence, criterion, bound):
+    assert one(evidence, **criterion)["bound"] == bound
+
+
+def test_what_is_recorded_and_well_has_no_remedy(evidence):
+    well = one(evidence, query="metrics.accuracy", gt=0, severity="record", remedy="do")
+    ill = one(evidence, query="metrics.accuracy", gt=1, severity="record", remedy="do")
+    assert (well["verdict"], well["remedy"], ill["verdict"], ill["remedy"]) == ("recorded", None, "recorded", "do")

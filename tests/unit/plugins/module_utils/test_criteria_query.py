@@ -64,6 +64,7 @@ def find(expression):
         ("ends_with(m.text, 'ab')", False),
         ("m.a > `0`", True),
         ("m.a == `1`", True),
+        ("[m.a > `1`, m.a >= `1`, m.a < `1`, m.a <= `1`]", [False, True, False, True]),
         ("m.a != `1`", False),
         ("m.[a, b]", [1, 2.5]),
         ("m.{x: a, y: b}", {"x": 1, "y": 2.5}),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,14 +183,15 @@ def test_an_end_marker_does_not_ask_before_its_time(slurm: FakeSlurm, tmp_path: 
 
 @pytest.mark.parametrize(
     "values",
-    [{"time": 10.0}, {"job_id": "2"}],
-    ids=["of an earlier job of this id", "of another job"],
+    [{"time": 10.0}, {"job_id": "2"}, {"attempt": 0}],
+    ids=["of an earlier job of this id", "of another job", "of an earlier attempt"],
 )
 def test_foreign_markers_are_ignored(slurm: FakeSlurm, tmp_path: Path, values: dict[str, object]) -> None:
-    document = {"job_id": "1", "attempt": 0, "time": 1005.0, **values}
+    document = {"job_id": "1", "attempt": 1, "time": 1005.0, **values}
     (tmp_path / "1.end.json").write_text(json.dumps(document))
     hands = Hands(slurm)
-    result = observe(Request([watched(tmp_path)], "admin", hold=5, query=False), hands.world)
+    requeued = replace(watched(tmp_path), attempt=1)
+    result = observe(Request([requeued], "admin", hold=5, query=False), hands.world)
     assert hands.elapsed == pytest.approx(5, abs=0.1)
     assert result["markers"]["1"] == {}
     assert result["asked"] is False
