@@ -18,13 +18,17 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._interrupt im
 ROOT = Path(__file__).resolve().parents[4]
 
 
+def interrupted_by(number: int) -> None:
+    os.kill(os.getpid(), number)
+    time.sleep(5)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_raises_and_later_ones_do_not(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with InterruptGuard() as guard:
         with pytest.raises(Interrupted, match=number.name):
-            os.kill(os.getpid(), number)
-            time.sleep(5)
+            interrupted_by(number)
         os.kill(os.getpid(), number)
         time.sleep(0.05)
         assert guard.cause == number.name
