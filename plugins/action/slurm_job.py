@@ -170,7 +170,9 @@ class ActionModule(ActionBase):
         result = self._module(_JOB, {"state": "absent", "jobs": [{"job_id": one.job_id} for one in given_up]})
         specs = [{"job_id": one.job_id, "comment": one.comment} for one in given_up]
         looked = self._module(_INFO, {"jobs": specs, "tail": self._args["tail"], "steps": wait.accounting})
-        after = {str(job["job_id"]): job for job in [*result.get("jobs", []), *looked.get("jobs", [])]}
+        # A job that is still COMPLETING is no better known than by what the cancelling itself has seen.
+        ended = [job for job in looked.get("jobs", []) if has_ended(job)]
+        after = {str(job["job_id"]): job for job in [*result.get("jobs", []), *ended]}
         for one in given_up:
             if after.get(one.job_id, {}).get("state", "UNKNOWN") != "UNKNOWN":
                 one.take_cancelled(after[one.job_id])

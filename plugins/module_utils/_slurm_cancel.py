@@ -19,6 +19,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_state 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_submit import Context
 
 _PAUSES = (0.3, 0.5, 1.0, 1.0, 2.0, 2.0, 3.0, 5.0, 5.0, 10.0)
+_PATIENT_LOOKS = 6
 _LOCK_SECONDS = 30.0
 
 
@@ -52,15 +53,17 @@ def cancel(context: Context, job_ids: Iterable[str], comments: set[str]) -> tupl
         if result.rc != 0:
             raise SlurmError(f"scancel refused to cancel {', '.join(targets)}: {error_text(result)}")
     left, gone = dict(targets), {}
-    for pause in _PAUSES:
+    for look, pause in enumerate(_PAUSES):
         if not left:
             break
         context.sleep(pause)
         answer = _look(context, [Wanted(key, str(job["comment"])) for key, job in left.items()])
         for key in list(left):
             job = answer.jobs[key]
-            if job["state"] not in LIVE or job["flags"] == ["COMPLETING"]:
-                gone[key] = {**job, "state": "CANCELLED"} if job["flags"] == ["COMPLETING"] else job
+            # One that goes on COMPLETING is cancelled too: its nodes are still cleaning up.
+            completing = job["flags"] == ["COMPLETING"] and look >= _PATIENT_LOOKS
+            if job["state"] not in LIVE or completing:
+                gone[key] = {**job, "state": "CANCELLED"} if completing else job
                 del left[key]
     _remember(context, [str(job["comment"]) for job in gone.values()])
     return list(gone.values()), list(left.values())
