@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import SlurmError
 
 Entry = dict[str, object]
@@ -55,19 +56,9 @@ class Journal:
     def write(self, entry: Entry) -> None:
         """Write one entry so that a crash leaves the old or the new one, whole. Raise SlurmError where it cannot."""
         path = self.path(str(entry["hash"]))
-        temporary = f"{path}.{os.getpid()}.tmp"
         try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                json.dump(entry, stream, indent=1, sort_keys=True)
-                stream.write("\n")
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, path)
-            _sync_directory(self.directory)
+            write_atomic(path, (json.dumps(entry, indent=1, sort_keys=True) + "\n").encode("utf-8"), mode=0o600)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
             raise SlurmError(
                 f"The journal entry {path} could not be written: {error}. Look at: df {self.directory}"
             ) from error
@@ -148,13 +139,3 @@ def _load(path: str) -> Entry | None:
     if not isinstance(document, dict) or not isinstance(document.get("hash"), str):
         return None
     return document if os.path.basename(path) == document["hash"] + ".json" else None
-
-
-def _sync_directory(directory: str) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass  # some network file systems do not offer it for directories; the rename is done all the same
-    finally:
-        os.close(descriptor)

@@ -78,9 +78,9 @@ import base64
 import json
 import os
 import stat
-import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
 
 LIST = ".share_tree.json"
 
@@ -108,22 +108,6 @@ def deployed_before(dest: str) -> list[str]:
 def inside(name: str) -> bool:
     """Whether a relative path stays where it starts."""
     return not os.path.isabs(name) and ".." not in name.split("/") and name not in ("", ".")
-
-
-def write_file(path: str, content: bytes) -> None:
-    """Whole or not at all. A script keeps no execute bit: jobs name their interpreter. Raises OSError."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=".share_tree.", dir=os.path.dirname(path))
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def shown(content: bytes) -> str:
@@ -163,7 +147,7 @@ def main() -> None:
             for name in folders:
                 os.makedirs(os.path.join(dest, name), mode=0o755, exist_ok=True)
             for name in written:
-                write_file(os.path.join(dest, name), wanted[name])
+                write_atomic(os.path.join(dest, name), wanted[name])
             for name in removed:
                 os.unlink(os.path.join(dest, name))
     except OSError as exc:

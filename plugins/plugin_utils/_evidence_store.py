@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
-import tempfile
 from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence, _evidence_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria import EVERYTHING
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
 
@@ -69,17 +68,5 @@ def load(path: str) -> dict[str, Any]:
 
 def save(document: dict[str, Any], path: str) -> None:
     """Write the document to `path` as a whole or not at all; raise OSError."""
-    folder = os.path.dirname(path)
-    os.makedirs(folder, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=folder)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump(_evidence_json.clean(document), stream, indent=1, sort_keys=True, allow_nan=False)
-            stream.write("\n")
-            stream.flush()
-            os.fchmod(stream.fileno(), 0o644)
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    text = json.dumps(_evidence_json.clean(document), indent=1, sort_keys=True, allow_nan=False)
+    write_atomic(path, (text + "\n").encode("utf-8"))

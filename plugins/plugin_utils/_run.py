@@ -22,9 +22,10 @@ import time
 import typing as t
 from pathlib import Path
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria import overall
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _schema
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json, write_atomic, write_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json, write_json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._junit import junit_xml
 
 Json = dict[str, t.Any]
@@ -114,7 +115,7 @@ def _require_run(folder: Path) -> None:
 
 def _write(folder: Path, verdict: Json) -> None:
     write_json(folder / "verdict.json", verdict)
-    write_atomic(folder / "junit.xml", junit_xml(verdict))
+    write_atomic(str(folder / "junit.xml"), junit_xml(verdict))
 
 
 def _assemble(folder: Path, finished: float | None) -> Json:
