@@ -168,7 +168,7 @@ def _workload(folder: Path, manifest: Json, finished: float | None) -> Json:
         for criterion in recorded["criteria"]:
             _schema.require("judged", criterion, str(path))
     except FileNotFoundError:
-        why = NOT_FINISHED if finished is None else "not_run: an earlier step failed, see the findings"
+        why = NOT_FINISHED if finished is None else "not_run: the run ended before it was judged, see the findings"
         return {**blank, "verdict": "undetermined", "why": why}
     except (OSError, ValueError, TypeError, KeyError, _schema.SchemaError) as exc:
         return {**blank, "verdict": "undetermined", "why": f"{path} cannot be read back: {exc!r}"}

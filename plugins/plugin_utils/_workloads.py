@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import typing as t
 from pathlib import Path
 
@@ -103,6 +104,11 @@ def check_criteria(
 
     Raises WorkloadError naming workload, criterion and key, also when an override is of a workload that does not exist.
     """
+    if importlib.util.find_spec("jmespath") is None:
+        raise WorkloadError(
+            "the Python package jmespath is missing on the controller; install it into the Python that runs "
+            "ansible-playbook (ansible --version names it): python3 -m pip install jmespath"
+        )
     known = [workload["id"] for workload in workloads]
     for name, changes in overrides.items():
         if name not in known:

@@ -286,6 +286,14 @@ def test_an_inventory_without_a_login_node_is_refused(tmp_path):
     assert "hpc_login" in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("limit", ["compute01", "hpc_compute"])
+@pytest.mark.parametrize("playbook", ["validate_category1", "cleanup"])
+def test_a_limit_without_the_login_node_is_no_success(play, playbook, limit):
+    played = play(ROOT / f"playbooks/{playbook}.yml", "--limit", limit)
+    assert played.code != 0, played.screen
+    assert "hpc_login" in played.screen
+
+
 def test_tags_select_a_workload(play, canary):
     variables = canary()
     del variables["hpc_validation_only"]
