@@ -48,7 +48,7 @@ def index_urls(index_url: str | None, extra: Sequence[str] = ()) -> list[str]:
     first = next((url for url in named if url), None)
     if first is None:
         raise KitError("no package index is known here: give --index-url or --wheelhouse, or set PIP_INDEX_URL")
-    return [first, *extra]
+    return [first, *(extra or os.environ.get("PIP_EXTRA_INDEX_URL", "").split())]
 
 
 def _open(url: str) -> Any:

@@ -9,6 +9,7 @@ import base64
 import typing as t
 from pathlib import Path
 
+from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
 MAX_BYTES = 8 * 1024 * 1024
@@ -58,12 +59,15 @@ class ActionModule(ActionBase):
                 return {**result, "failed": True, "msg": f"{source} cannot be deployed: {exc}"}
         for name, text in args["extra"].items():
             files[name] = base64.b64encode(str(text).encode("utf-8")).decode("ascii")
-        result.update(
-            self._execute_module(
+        try:
+            answer = self._execute_module(
                 module_name="mlops.hpc_validation.share_tree",
                 module_args={"dest": args["dest"], "files": files, "folders": args["folders"]},
                 task_vars=task_vars,
             )
-        )
+        except AnsibleConnectionFailure as exc:
+            # A failure, not `unreachable`: the share does not hold what was to be deployed, and a rescue must know.
+            answer = {"failed": True, "msg": f"{args['dest']} was not deployed: the connection failed: {exc}"}
+        result.update(answer)
         result.pop("invocation", None)
         return result

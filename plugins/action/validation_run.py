@@ -25,6 +25,7 @@ ARGUMENTS = {
     "run_tags": {"type": "list", "elements": "str", "default": ["all"]},
     "overrides": {"type": "dict", "default": {}},
     "references": {"type": "dict", "default": {}},
+    "settings": {"type": "list", "elements": "str", "default": []},
     "folder": {"type": "path"},
     "kind": {"type": "str", "choices": ["workload", "findings", "cluster"]},
     "document": {"type": "raw"},
@@ -53,10 +54,11 @@ class ActionModule(ActionBase):
         return result
 
     def _started(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
+        collection = Path(__file__).resolve().parents[2]
+        _workloads.check_settings(args["settings"], _workloads.public_settings(collection))
         known = _workloads.find_workloads(args["folders"])
         workloads = _workloads.select(known, args["categories"], args["only"], args["run_tags"])
         _workloads.check_criteria(workloads, known, args["overrides"], args["references"])
-        collection = Path(__file__).resolve().parents[2]
         versions = {
             "collection": _workloads.collection_version(collection),
             "ansible": ansible_version,
@@ -75,12 +77,13 @@ class ActionModule(ActionBase):
         verdict = _run.finish(folder)
         lines = _summary.summary(verdict, folder)
         colour = {"pass": "green", "fail": "red", "undetermined": "yellow"}[verdict["verdict"]]
+        odd = [finding for finding in verdict["findings"] if finding["verdict"] in ("fail", "undetermined")]
         if self._task.check_mode:
             lines.insert(0, "CHECK MODE: nothing was submitted and nothing judged; what follows is no verdict")
         Display().display("\n" + "\n".join(lines) + "\n", color=colour)
         return {
             "changed": False,
-            "failed": verdict["verdict"] != "pass" and not self._task.check_mode,
+            "failed": bool(odd) if self._task.check_mode else verdict["verdict"] != "pass",
             "msg": f"{verdict['verdict']}: {verdict['why']}",
             "verdict": verdict["verdict"],
             "folder": str(folder),

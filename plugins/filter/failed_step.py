@@ -55,6 +55,12 @@ def failed_step(result: t.Any, task: t.Any, host: str, workload: str | None = No
     """The finding; `why` is the task's message, or for a command that failed what it wrote to stderr."""
     told = result if isinstance(result, dict) else {}
     why = str(told.get("msg") or "it failed and said nothing").strip()
+    command = told.get("cmd")
+    if command:
+        why = f"{command[0] if isinstance(command, list) else command}: {why}"
+    exception = str(told.get("exception") or "").strip().splitlines()
+    if exception and "Error executing command" in why:
+        why = f"{why} {exception[-1]}"
     stderr = str(told.get("stderr") or "").strip()
     if stderr and stderr not in why:
         why = f"{why}: {stderr[-1000:]}"

@@ -28,6 +28,9 @@ options:
     description: The value of C(hpc_validation_accelerator).
     type: str
     required: true
+  workload_slurm:
+    description: The value of C(hpc_validation_workload_slurm).
+    type: dict
 author:
   - the mlops.hpc_validation authors
 """

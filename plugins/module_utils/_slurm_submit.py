@@ -64,7 +64,7 @@ _REFUSALS = (
 
 @dataclass(frozen=True)
 class Submitted:
-    """A job that is now known to Slurm: submitted by this call, or attached to."""
+    """A job that is now known to Slurm: submitted by this task (perhaps by an earlier try of it), or attached to."""
 
     job_id: str
     attached: bool
@@ -148,9 +148,13 @@ def _submit_one(context: Context, submission: Submission, answer: Answer, looked
             found = _settle(context, submission, earlier)
         if found is not None:
             job_id = str(found["job_id"])
+            submitter = _submitter(earlier, job_id)
+            attached = not context.token or submitter != context.token
             if earlier is None or earlier.get("job_id") != job_id:
-                journal.write(_entry(context, submission, "submitted", job_id=job_id, token="", attached=True))
-            return Submitted(job_id, True, submission)
+                journal.write(
+                    _entry(context, submission, "submitted", job_id=job_id, token=submitter, attached=attached)
+                )
+            return Submitted(job_id, attached, submission)
         started = context.now()
         journal.write(_entry(context, submission, "submitting"))
         if journal.is_revoked(context.token):
@@ -162,6 +166,18 @@ def _submit_one(context: Context, submission: Submission, answer: Answer, looked
             job_id_or_none = _after_failure(context, submission, result, started)
         journal.write(_entry(context, submission, "submitted", job_id=job_id_or_none))
         return Submitted(job_id_or_none, False, submission)
+
+
+def _submitter(earlier: Entry | None, job_id: str) -> str:
+    """Return the token of the task that submitted this live job; empty where the journal does not tell.
+
+    It may be the asking task itself, whose connection broke after sbatch. And a task that attaches must not take the
+    token away from a submitter that got no further than "submitting": it could not find its own job any more.
+    """
+    if earlier is None or (earlier.get("state") != "submitting" and earlier.get("job_id") != job_id):
+        return ""
+    token = earlier.get("token")
+    return token if isinstance(token, str) else ""
 
 
 def parse_job_id(result: Result) -> str | None:

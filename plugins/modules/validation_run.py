@@ -72,6 +72,11 @@ options:
     description: The inventory's C(hpc_validation_references).
     type: dict
     default: {}
+  settings:
+    description: Names of all C(hpc_validation_) variables that are set; one that is no setting is refused.
+    type: list
+    elements: str
+    default: []
   folder:
     description: The run's folder, as RV(folder) of O(state=started).
     type: path

@@ -18,20 +18,33 @@ UNUSABLE_FLAGS = {"drain", "fail", "maintenance", "not_responding", "invalid_reg
 finding = partial(_findings.finding, source="slurm_cluster_info")
 
 
-def findings(info: Json, workloads: list[Json], slurm: Json, accelerator: str) -> list[Json]:
-    """The findings for `info` (slurm_cluster_info), the selected manifests and `hpc_validation_slurm`."""
+def findings(
+    info: Json, workloads: list[Json], slurm: Json, accelerator: str, workload_slurm: dict[str, Json] | None = None
+) -> list[Json]:
+    """The findings for `info` (slurm_cluster_info) and the selected manifests.
+
+    `slurm` is the site's hpc_validation_slurm, `workload_slurm` what is merged over it by workload id.
+    """
     found = [_answers(info)]
     if found[0]["verdict"] != "pass":
         return found  # what it did not say cannot be judged
-    name = slurm.get("partition")
+    for workload in workloads:
+        settings = {**slurm, **((workload_slurm or {}).get(workload["id"]) or {})}
+        found += [entry for entry in _for_workload(info, workload, settings, accelerator) if entry not in found]
+    return found
+
+
+def _for_workload(info: Json, workload: Json, slurm: Json, accelerator: str) -> list[Json]:
+    wanted = [name.strip() for name in (slurm.get("partition") or "").split(",") if name.strip()]
     partitions = info.get("partitions") or []
-    chosen = [p for p in partitions if (p["name"] == name if name else p.get("default"))]
-    found.append(_partition(name, chosen, partitions))
-    if not chosen:
-        return found
-    nodes = _in_scope(info, chosen[0]["name"], slurm)
-    found += [_left_out(node) for node in nodes if not usable(node)]
-    return found + [_eligible(workload, nodes, chosen[0]["name"], accelerator) for workload in workloads]
+    chosen = [p for p in partitions if (p["name"] in wanted if wanted else p.get("default"))]
+    judged = [_partition(wanted, chosen, partitions)]
+    if judged[0]["verdict"] == "fail":
+        return judged
+    names = [partition["name"] for partition in chosen]
+    nodes = _in_scope(info, names, slurm)
+    judged += [_left_out(node) for node in nodes if not usable(node)]
+    return [*judged, _eligible(workload, nodes, ",".join(names), accelerator)]
 
 
 def usable(node: Json) -> bool:
@@ -45,14 +58,14 @@ def _in_words(node: Json) -> str:
     return f"{node['name']} is {words}" + (f" ({node['reason']})" if node.get("reason") else "")
 
 
-def _in_scope(info: Json, partition: str, slurm: Json) -> list[Json]:
+def _in_scope(info: Json, partitions: list[str], slurm: Json) -> list[Json]:
     def listed(key: str) -> list[str]:
         """Plain comma-separated names; a bracket expression is Slurm's to expand and narrows nothing here."""
         names = slurm.get(key) or ""
         return [] if "[" in names else [name.strip() for name in names.split(",") if name.strip()]
 
     exclude, nodelist = listed("exclude"), listed("nodelist")
-    nodes = [node for node in info.get("nodes") or [] if partition in (node.get("partitions") or [])]
+    nodes = [node for node in info.get("nodes") or [] if set(partitions) & set(node.get("partitions") or [])]
     return [n for n in nodes if n["name"] not in exclude and (not nodelist or n["name"] in nodelist)]
 
 
@@ -71,32 +84,32 @@ def _answers(info: Json) -> Json:
     )
 
 
-def _partition(name: str | None, chosen: list[Json], partitions: list[Json]) -> Json:
+def _partition(wanted: list[str], chosen: list[Json], partitions: list[Json]) -> Json:
     title = "The partition exists and is up"
-    wanted = f"partition {name}" if name else "a default partition"
-    if not chosen:
+    missing = [name for name in wanted if name not in [partition["name"] for partition in chosen]]
+    bound = f"partition {','.join(wanted)}" if wanted else "a default partition"
+    if missing or not chosen:
         known = ", ".join(partition["name"] for partition in partitions) or "none"
+        absent = f"partition {','.join(missing)}" if missing else bound
         return finding(
             "scheduler.partition",
             title,
             "fail",
             value=None,
-            bound=wanted,
-            why=f"{wanted} does not exist; known are {known}",
+            bound=bound,
+            why=f"{absent} does not exist; known are {known}",
             remedy="Set hpc_validation_slurm.partition to one of them (sinfo)",
         )
-    state = chosen[0].get("state")
-    up = str(state).lower() == "up"
+    down = [partition for partition in chosen if str(partition.get("state")).lower() != "up"]
+    names = ",".join(partition["name"] for partition in down)
     return finding(
         "scheduler.partition",
         title,
-        "pass" if up else "undetermined",
-        value=state,
+        "undetermined" if len(down) == len(chosen) else "pass",
+        value=[partition.get("state") for partition in chosen],
         bound="up",
-        why=f"partition {chosen[0]['name']} is {state}",
-        remedy=None
-        if up
-        else f"scontrol update PartitionName={chosen[0]['name']} State=UP, or choose another partition",
+        why=", ".join(f"partition {partition['name']} is {partition.get('state')}" for partition in chosen),
+        remedy=f"scontrol update PartitionName={names} State=UP, or choose another partition" if down else None,
     )
 
 

@@ -37,7 +37,7 @@ def summary(verdict: Json, folder: Path) -> list[str]:
 def _judged(kind: str, judged: list[Json]) -> list[str]:
     counts = Counter(entry["verdict"] for entry in judged)
     lines = [f"  {len(judged)} {kind}: " + ", ".join(f"{count} {word}" for word, count in counts.most_common())]
-    odd = [entry for entry in judged if entry["verdict"] in ("fail", "undetermined", "waived")]
+    odd = [e for e in judged if e["verdict"] in ("fail", "undetermined", "waived") or e["bound_from"] == "override"]
     return lines + ["  " + line for line in _judge_table.render("", "", odd).splitlines()[1:]]
 
 

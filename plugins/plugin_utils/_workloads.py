@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
+import re
 import typing as t
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_p
 
 MANIFEST = "workload.yml"
 MAX_BYTES = 256 * 1024
+LOOKS_LIKE_ID = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*-[0-9]+(\.[0-9]+)*")
 
 
 class WorkloadError(Exception):
@@ -78,6 +81,9 @@ def select(
     unknown = [name for name in only if name not in known]
     if unknown:
         raise WorkloadError(f"hpc_validation_only names {', '.join(unknown)}; known are {', '.join(known) or 'none'}")
+    unknown = [tag for tag in run_tags if LOOKS_LIKE_ID.fullmatch(tag) and tag not in known]
+    if unknown:
+        raise WorkloadError(f"--tags names {', '.join(unknown)}; known are {', '.join(known) or 'none'}")
     tagged = [name for name in known if name in run_tags]
     if "all" not in run_tags and not tagged:
         raise WorkloadError(f"--tags {','.join(run_tags)} selects no workload; known are {', '.join(known) or 'none'}")
@@ -131,6 +137,21 @@ def check_criteria(
             raise WorkloadError(
                 f"the criteria of {workload['id']} or hpc_validation_overrides are malformed: {exc}"
             ) from exc
+
+
+def check_settings(names: list[str], known: list[str]) -> None:
+    """Raises WorkloadError when a setting does not exist: it would be ignored silently."""
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else "see ansible-doc -t role mlops.hpc_validation.hpc_validation"
+            raise WorkloadError(f"there is no setting {name} ({hint})")
+
+
+def public_settings(collection: Path) -> list[str]:
+    """The names of all public settings of the collection at `collection`."""
+    defaults = collection / "roles" / "hpc_validation" / "defaults" / "main.yml"
+    return sorted(yaml.safe_load(defaults.read_text(encoding="utf-8")))
 
 
 def collection_version(root: Path) -> str | None:

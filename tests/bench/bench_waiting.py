@@ -25,7 +25,10 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = os.environ.get("HPC_VALIDATION_CLUSTER", "local")
-CACHE = Path(os.environ.get("HPC_VALIDATION_CACHE") or Path.home() / ".cache/hpc_validation")
+CACHE = Path(
+    os.environ.get("HPC_VALIDATION_CACHE")
+    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "hpc_validation")
+)
 STATE = CACHE / "clusters" / CLUSTER
 FOLDER = "/mnt/beegfs/jobs/bench-waiting"
 REFRAME = "4.10.0"

@@ -79,6 +79,7 @@ def test_overrides_are_judged_and_shown(play, canary):
         ({"hpc_validation_overrides": {"TEST-1": {"T-9": {"gt": 1}}}}, "T-9"),
         ({"hpc_validation_overrides": {"TEST-1": {"T-2": {"lt": 1}}}}, "T-2"),
         ({"hpc_validation_only": ["TEST-2"]}, "TEST-2"),
+        ({"hpc_validation_overides": {}}, "did you mean hpc_validation_overrides"),
         ({"hpc_validation_share": "/mnt/nowhere"}, "/mnt/nowhere"),
         ({"hpc_validation_share": "/etc"}, "/etc"),
         ({"hpc_validation_share": 'a"b'}, "hpc_validation_share"),
@@ -191,6 +192,38 @@ def test_an_interrupted_play_leaves_no_job_and_an_honest_verdict(canary, tmp_pat
     assert "did not finish" in verdict["why"]
 
 
+def test_a_changed_payload_is_another_job_though_the_first_still_runs(play, canary, tmp_path):
+    variables = canary("sleep")
+    extra = json.dumps({**variables, "hpc_validation_results": str(tmp_path / "first")})
+    command = ["ansible-playbook", "playbooks/validate_category1.yml", "-i", "inventories/local", "-e", extra]
+    with (tmp_path / "screen").open("w") as screen:
+        first = subprocess.Popen(command, cwd=ROOT, stdout=screen, stderr=screen, start_new_session=True)
+        try:
+            wait_for(lambda: "RUNNING for" in (tmp_path / "screen").read_text(), 60)
+            script = tmp_path / "workloads/canary/canary.py"
+            script.write_text("import sys\n\nsys.exit(9)\n")
+            second = play(variables=variables)
+        finally:
+            os.killpg(first.pid, signal.SIGINT)
+            first.wait(timeout=30)
+    assert second.code != 0, second.screen
+    assert second.criterion("JOB")["verdict"] == "fail"
+    assert "9" in second.criterion("JOB")["why"]
+    wait_for(lambda: jobs() == [], 20)
+
+
+def test_what_an_older_job_of_the_same_id_left_is_no_evidence(play, canary):
+    first = play(variables=canary())
+    job = int(first.verdict["workloads"][0]["job"]["job_id"])
+    old, new = f"/mnt/beegfs/models/canary/job-{job}", f"/mnt/beegfs/models/canary/job-{job + 1}"
+    cluster("login", "cp", "-r", old, new, user="admin")
+    cluster("login", "sed", "-i", f's/"{job}"/"{job + 1}"/', f"{new}/metrics.json", user="admin")
+    played = play(variables=canary("no-metrics"))
+    assert played.verdict["workloads"][0]["job"]["job_id"] == str(job + 1)
+    assert played.code != 0
+    assert played.criterion("T-2")["verdict"] == "undetermined"
+
+
 def test_cleanup_cancels_what_an_interrupted_play_was_told_to_leave(play, canary, tmp_path):
     variables = {
         **canary("sleep"),
@@ -270,6 +303,13 @@ def test_check_mode_submits_nothing_and_says_what_it_would_do(play, canary):
     assert "nothing was submitted" in played.screen
     assert played.verdict["verdict"] == "undetermined"
     assert cluster("login", "sacct", "-n", "-X", "-o", "JobID", "-S", "now-1days") == before
+
+
+def test_check_mode_fails_where_the_run_could_not_start(play, canary):
+    slurm = {"hpc_validation_slurm": {"partition": "gpux"}}
+    played = play(ROOT / "playbooks/validate_category1.yml", "--check", variables={**canary(), **slurm})
+    assert played.code != 0
+    assert "partition gpux does not exist" in played.screen
 
 
 def test_an_inventory_without_a_login_node_is_refused(tmp_path):

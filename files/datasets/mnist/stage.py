@@ -51,6 +51,7 @@ def stage(
         "path": str(target),
         "source": source,
         "description": describe(wanted),
+        "sha256": hashlib.sha256(json.dumps(provenance.get("files"), sort_keys=True).encode()).hexdigest(),
         "train": provenance.get("train"),
         "test": provenance.get("test"),
     }

@@ -33,6 +33,7 @@ def render(example) -> t.Callable[..., str]:
         for path in ("roles/hpc_validation/defaults/main.yml", "roles/workload/vars/main.yml"):
             variables.update(trusted(yaml.safe_load((ROOT / path).read_text())))
         variables["__workload"] = {**example("manifest"), **(manifest or {})}
+        variables["__workload_payload"] = "0" * 64
         variables["__stage_runtimes"] = {"pytorch": {"python": "/mnt/beegfs/venvs/pytorch-1/bin/python"}}
         variables.update(settings)
         template = (ROOT / "roles/workload/templates/job.sbatch.j2").read_text()

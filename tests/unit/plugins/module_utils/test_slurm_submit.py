@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,17 @@ def one() -> list:
     return [prepare({"script": SCRIPT}, "admin")]
 
 
+def another(context: Context, token: str) -> Context:
+    """The same world as another task sees it."""
+    return replace(context, token=token)
+
+
+def lose_before_job_id(context: Context, one: list) -> None:
+    """Leave what a task leaves that dies between sbatch and the journal: a live job, and "submitting"."""
+    submit_all(context, one)
+    context.journal.write({**entry(context), "state": "submitting", "job_id": None})
+
+
 def entry(context: Context) -> dict:
     (found,) = context.journal.entries()
     return found
@@ -51,7 +64,7 @@ def entry(context: Context) -> dict:
 
 def test_submits_once_and_attaches_afterwards(context: Context, slurm: FakeSlurm, one: list) -> None:
     (first,) = submit_all(context, one)
-    (second,) = submit_all(context, one)
+    (second,) = submit_all(another(context, "token2"), one)
     assert (first.job_id, first.attached) == ("1", False)
     assert (second.job_id, second.attached) == ("1", True)
     assert slurm.count("sbatch") == 1
@@ -128,6 +141,58 @@ def test_the_next_run_attaches_to_what_an_interrupted_one_left(context: Context,
     (done,) = submit_all(context, one)
     assert (done.job_id, done.attached) == ("77", True)
     assert slurm.count("sbatch") == 0
+
+
+@pytest.mark.parametrize("lose", [submit_all, lose_before_job_id], ids=["submitted", "submitting"])
+def test_a_retry_after_a_lost_answer_owns_its_job(
+    context: Context, slurm: FakeSlurm, one: list, lose: Callable[[Context, list], object]
+) -> None:
+    lose(context, one)
+    (retried,) = submit_all(context, one)
+    assert (retried.job_id, retried.attached) == ("1", False)
+    assert slurm.count("sbatch") == 1
+    assert (entry(context)["state"], entry(context)["job_id"], entry(context)["token"]) == ("submitted", "1", "token1")
+    gone, _ = cancel(context, [], journal_comments(context, "token1"))
+    assert [job["job_id"] for job in gone] == ["1"]
+
+
+@pytest.mark.parametrize("lose", [submit_all, lose_before_job_id], ids=["submitted", "submitting"])
+@pytest.mark.parametrize("token", ["token2", ""])
+def test_another_task_attaches_and_leaves_the_job_to_its_submitter(
+    context: Context, slurm: FakeSlurm, one: list, lose: Callable[[Context, list], object], token: str
+) -> None:
+    lose(context, one)
+    (other,) = submit_all(another(context, token), one)
+    assert (other.job_id, other.attached) == ("1", True)
+    assert (entry(context)["job_id"], entry(context)["token"]) == ("1", "token1")
+    (retried,) = submit_all(context, one)
+    assert (retried.job_id, retried.attached) == ("1", False)
+    assert slurm.count("sbatch") == 1
+
+
+@pytest.mark.parametrize("lose", [submit_all, lose_before_job_id], ids=["submitted", "submitting"])
+def test_an_empty_token_owns_nothing(
+    context: Context, slurm: FakeSlurm, one: list, lose: Callable[[Context, list], object]
+) -> None:
+    nobody = another(context, "")
+    lose(nobody, one)
+    (again,) = submit_all(nobody, one)
+    assert (again.job_id, again.attached) == ("1", True)
+    assert slurm.count("sbatch") == 1
+
+
+@pytest.mark.parametrize("state", ["submitted", "refused"])
+def test_a_live_job_that_the_entry_does_not_name_is_not_owned(
+    context: Context, slurm: FakeSlurm, one: list, state: str
+) -> None:
+    submit_all(context, one)
+    slurm.jobs["1"]["State"] = "COMPLETED"
+    slurm.jobs["9"] = {"Comment": one[0].comment, "SubmitTime": 990}
+    context.journal.write({**entry(context), "state": state, "job_id": "1" if state == "submitted" else None})
+    (done,) = submit_all(context, one)
+    assert (done.job_id, done.attached) == ("9", True)
+    assert entry(context)["token"] == ""
+    assert cancel(context, [], journal_comments(context, "token1")) == ([], [])
 
 
 def test_a_refusal_says_what_to_do(context: Context, slurm: FakeSlurm, one: list) -> None:

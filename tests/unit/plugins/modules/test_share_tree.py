@@ -5,8 +5,9 @@ import json
 import os
 
 import pytest
+from ansible.errors import AnsibleConnectionFailure
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.mlops.hpc_validation.plugins.action.share_tree import read_tree
+from ansible_collections.mlops.hpc_validation.plugins.action.share_tree import ActionModule, read_tree
 from ansible_collections.mlops.hpc_validation.plugins.modules import share_tree
 
 
@@ -106,3 +107,19 @@ def test_the_controllers_folder_is_read_without_links_and_caches(tmp_path):
     (tmp_path / "link").symlink_to("/etc/passwd")
     with pytest.raises(ValueError, match="not a regular file"):
         read_tree(tmp_path)
+
+
+def test_a_lost_connection_is_a_failure_that_a_rescue_sees(monkeypatch):
+    action = object.__new__(ActionModule)
+    monkeypatch.setattr("ansible.plugins.action.ActionBase.run", lambda *_arguments: {})
+    arguments = {"src": None, "dest": "/mnt/share/kit", "extra": {}, "folders": []}
+    monkeypatch.setattr(action, "validate_argument_spec", lambda **_: (None, arguments), raising=False)
+
+    def lost(**_arguments):
+        raise AnsibleConnectionFailure("Connection reset")
+
+    monkeypatch.setattr(action, "_execute_module", lost, raising=False)
+    answer = action.run(task_vars={})
+    assert answer["failed"]
+    assert "unreachable" not in answer
+    assert "/mnt/share/kit was not deployed" in answer["msg"]

@@ -117,3 +117,19 @@ def test_excluded_nodes_do_not_count(info, example):
 )
 def test_facts_that_are_not_there_are_undetermined(facts, example):
     assert [finding["verdict"] for finding in findings(facts, [example("manifest")], {}, "cuda")] == ["undetermined"]
+
+
+def test_a_workloads_own_partition_is_the_one_that_is_judged(info, example):
+    info["partitions"].append({"name": "cpu", "state": "up", "default": False, "nodes": []})
+    manifest = example("manifest")
+    found = findings(info, [manifest], {"partition": "cpu"}, "cuda", {manifest["id"]: {"partition": "gpu"}})
+    assert {finding["verdict"] for finding in found} == {"pass"}
+    found = findings(info, [manifest], {}, "cuda", {manifest["id"]: {"partition": "gpux"}})
+    assert "partition gpux does not exist" in found[-1]["why"]
+
+
+def test_of_several_partitions_each_must_exist_and_one_be_up(info, example):
+    info["partitions"].append({"name": "old", "state": "DOWN", "default": False, "nodes": []})
+    assert judge(info, example("manifest"), {"partition": "gpu,old"})["scheduler.partition"]["verdict"] == "pass"
+    assert judge(info, example("manifest"), {"partition": "old"})["scheduler.partition"]["verdict"] == "undetermined"
+    assert judge(info, example("manifest"), {"partition": "gpu,new"})["scheduler.partition"]["verdict"] == "fail"

@@ -105,6 +105,7 @@ def test_selection(categories, only, tags, expected):
         ([3], [], ["all"], "no workload is selected"),
         ([1], ["MLOPS-9.9"], ["all"], "MLOPS-9.9"),
         ([1], [], ["mnist"], "--tags mnist"),
+        ([1], [], ["MLOPS-1.1", "MLOPS-1.7"], "MLOPS-1.7"),
         ([1], ["MLOPS-1.1"], ["MLOPS-1.2"], "no workload is selected"),
     ],
 )
@@ -125,3 +126,10 @@ def test_a_selection_of_nothing_is_refused(categories, only, tags, expected):
 def test_overrides_of_nothing_are_refused(overrides, expected, example):
     with pytest.raises(WorkloadError, match=expected):
         _workloads.check_criteria([example("manifest")], [example("manifest")], overrides, {})
+
+
+def test_a_misspelt_setting_is_refused_with_what_was_meant(root):
+    known = _workloads.public_settings(root)
+    _workloads.check_settings(["hpc_validation_overrides"], known)
+    with pytest.raises(WorkloadError, match=r"hpc_validation_overides \(did you mean hpc_validation_overrides"):
+        _workloads.check_settings(["hpc_validation_overides"], known)

@@ -1,0 +1,52 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: tree_digest
+version_added: 0.1.0
+short_description: One SHA-256 for a folder on the controller
+description:
+  - Over the names and contents of the files that M(mlops.hpc_validation.share_tree) would deploy from it.
+options:
+  _input:
+    description: The folder.
+    type: path
+    required: true
+author:
+  - the mlops.hpc_validation authors
+"""
+
+EXAMPLES = r"""
+- name: Show what a workload's folder holds
+  ansible.builtin.debug:
+    msg: "{{ 'files/workloads/mnist_single_gpu' | mlops.hpc_validation.tree_digest }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The digest in hexadecimal.
+  type: str
+"""
+
+import hashlib
+import json
+import typing as t
+from pathlib import Path
+
+from ansible_collections.mlops.hpc_validation.plugins.action.share_tree import read_tree
+
+
+def tree_digest(folder: str) -> str:
+    """SHA-256 over names and contents; raises OSError or ValueError where the folder cannot be deployed."""
+    root = Path(str(folder))
+    if not root.is_dir():
+        raise ValueError(f"{root} is not a folder")
+    return hashlib.sha256(json.dumps(read_tree(root), sort_keys=True).encode()).hexdigest()
+
+
+class FilterModule:
+    def filters(self) -> dict[str, t.Any]:
+        return {"tree_digest": tree_digest}
