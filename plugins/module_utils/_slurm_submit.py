@@ -155,6 +155,10 @@ def _submit_one(context: Context, submission: Submission, answer: Answer, looked
                     _entry(context, submission, "submitted", job_id=job_id, token=submitter, attached=attached)
                 )
             return Submitted(job_id, attached, submission)
+        if earlier is not None and earlier.get("state") == "submitted" and context.token:
+            own = earlier.get("job_id")
+            if isinstance(own, str) and earlier.get("token") == context.token:
+                return Submitted(own, False, submission)  # the answer to this very task was lost, and the job has ended
         started = context.now()
         journal.write(_entry(context, submission, "submitting"))
         if journal.is_revoked(context.token):

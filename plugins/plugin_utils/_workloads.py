@@ -43,6 +43,9 @@ def load_manifest(path: Path) -> dict[str, t.Any]:
         _schema.require("manifest", manifest, str(path))
     except _schema.SchemaError as exc:
         raise WorkloadError(str(exc)) from exc
+    for key, value in manifest.items():
+        if key != "criteria" and any(ord(letter) < 32 for text in _texts(value) for letter in text):
+            raise WorkloadError(f"{path}: {key}: holds a line break or another control character")
     if manifest["name"] != path.parent.name:
         raise WorkloadError(f"{path}: name: {manifest['name']!r} must be the folder's name, {path.parent.name!r}")
     program, script = [*manifest["command"], ""][:2]
@@ -52,6 +55,14 @@ def load_manifest(path: Path) -> dict[str, t.Any]:
         manifest.setdefault(key, [])
     manifest["output"].setdefault("artifacts", [])
     return {**manifest, "folder": str(path.parent.resolve())}
+
+
+def _texts(value: t.Any) -> t.Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
 
 
 def find_workloads(folders: t.Iterable[str]) -> list[dict[str, t.Any]]:

@@ -76,7 +76,7 @@ def test_submits_once_and_attaches_afterwards(context: Context, slurm: FakeSlurm
 def test_what_has_ended_is_submitted_again(context: Context, slurm: FakeSlurm, one: list) -> None:
     submit_all(context, one)
     slurm.jobs["1"]["State"] = "COMPLETED"
-    (again,) = submit_all(context, one)
+    (again,) = submit_all(another(context, "token2"), one)
     assert (again.job_id, again.attached) == ("2", False)
 
 
@@ -154,6 +154,22 @@ def test_a_retry_after_a_lost_answer_owns_its_job(
     assert (entry(context)["state"], entry(context)["job_id"], entry(context)["token"]) == ("submitted", "1", "token1")
     gone, _ = cancel(context, [], journal_comments(context, "token1"))
     assert [job["job_id"] for job in gone] == ["1"]
+
+
+@pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "purged"])
+def test_a_retry_after_a_lost_answer_finds_its_job_though_it_has_ended(
+    context: Context, slurm: FakeSlurm, one: list, state: str
+) -> None:
+    submit_all(context, one)
+    if state == "purged":
+        del slurm.jobs["1"]
+    else:
+        slurm.jobs["1"]["State"] = state
+    (retried,) = submit_all(context, one)
+    assert (retried.job_id, retried.attached) == ("1", False)
+    assert slurm.count("sbatch") == 1
+    (later,) = submit_all(another(context, "token2"), one)
+    assert later.job_id == "2"
 
 
 @pytest.mark.parametrize("lose", [submit_all, lose_before_job_id], ids=["submitted", "submitting"])

@@ -44,6 +44,8 @@ def test_a_manifest_is_loaded_with_its_folder(folder):
         ({"output": {"directory": "../../etc/%j", "metrics": "metrics.json"}}, "output.directory"),
         ({"output": {"directory": "models/%j", "metrics": "/etc/passwd"}}, "output.metrics"),
         ({"title": "two\nlines"}, "title"),
+        ({"title": "a line break at the end\n"}, "title"),
+        ({"command": ["python", "mnist_single_gpu.py", "--x\n"]}, "command"),
     ],
 )
 def test_a_bad_manifest_names_file_and_key(folder, changes, expected):
