@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
@@ -222,6 +223,31 @@ def test_what_an_older_job_of_the_same_id_left_is_no_evidence(play, canary):
     assert played.verdict["workloads"][0]["job"]["job_id"] == str(job + 1)
     assert played.code != 0
     assert played.criterion("T-2")["verdict"] == "undetermined"
+
+
+def test_metrics_deleted_between_the_job_and_the_judging_are_missed(play, canary):
+    """Proof 3 of the first issue. The job's end marker is the moment; the judge looks a second or more later."""
+    share = CACHE / "clusters" / CLUSTER / "share"
+    ended = set((share / "jobs/.markers").glob("*.end.json"))
+    done = threading.Event()
+
+    def delete() -> None:
+        while not done.wait(0.02):
+            for marker in set((share / "jobs/.markers").glob("*.end.json")) - ended:
+                job = marker.name.removesuffix(".end.json")
+                (share / f"models/canary/job-{job}/metrics.json").unlink(missing_ok=True)
+
+    watcher = threading.Thread(target=delete)
+    watcher.start()
+    try:
+        played = play(variables=canary())
+    finally:
+        done.set()
+        watcher.join()
+    assert played.code != 0
+    assert played.criterion("JOB")["verdict"] == "pass"
+    assert played.criterion("T-2")["verdict"] == "undetermined"
+    assert "metrics.json" in played.criterion("T-2")["why"]
 
 
 def test_cleanup_cancels_what_an_interrupted_play_was_told_to_leave(play, canary, tmp_path):
