@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 import typing as t
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -68,6 +70,24 @@ def wait_for(condition: t.Callable[[], t.Any], seconds: float) -> None:
     while not condition():
         assert time.monotonic() < end, f"the condition did not come about within {seconds} s"
         time.sleep(0.2)
+
+
+@contextmanager
+def running_play(variables: dict[str, t.Any], folder: Path) -> t.Iterator[subprocess.Popen[bytes]]:
+    """A play whose job runs; its screen is in `folder`/screen. It is interrupted at the end, if nobody did before."""
+    command = ["ansible-playbook", "playbooks/validate_category1.yml", "-i", "inventories/local"]
+    screen = folder / "screen"
+    with screen.open("w") as stream:
+        played = subprocess.Popen(
+            [*command, "-e", json.dumps(variables)], cwd=ROOT, stdout=stream, stderr=stream, start_new_session=True
+        )
+        try:
+            wait_for(lambda: "RUNNING for" in screen.read_text(), 60)
+            yield played
+        finally:
+            if played.poll() is None:
+                os.killpg(played.pid, signal.SIGINT)
+                played.wait(timeout=30)
 
 
 @pytest.fixture

@@ -8,11 +8,10 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 
 import pytest
 
-from tests.integration.conftest import CACHE, CLUSTER, ROOT, cluster, jobs, wait_for
+from tests.integration.conftest import CACHE, CLUSTER, ROOT, cluster, jobs, running_play, wait_for
 
 RESOURCES = {"nodes": 1, "ntasks_per_node": 1, "cpus_per_task": 1, "gres": "gpu:1", "mem": "500M", "time": "00:05:00"}
 
@@ -166,27 +165,11 @@ def test_a_full_share_is_named(play, canary):
 @pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_play_leaves_no_job_and_an_honest_verdict(canary, tmp_path, way):
     """Proof 4 of the first issue: within 10 seconds the job is gone."""
-    variables = {**canary("sleep"), "hpc_validation_results": str(tmp_path / "results")}
-    command = [
-        "ansible-playbook",
-        "playbooks/validate_category1.yml",
-        "-i",
-        "inventories/local",
-        "-e",
-        json.dumps(variables),
-    ]
-    with (tmp_path / "screen").open("w") as screen:
-        played = subprocess.Popen(command, cwd=ROOT, stdout=screen, stderr=screen, start_new_session=True)
-        try:
-            wait_for(lambda: "RUNNING for" in (tmp_path / "screen").read_text(), 60)
-            assert len(jobs()) == 1
-            os.killpg(played.pid, way)
-            interrupted = time.monotonic()
-            wait_for(lambda: jobs() == [], 10)
-            assert time.monotonic() - interrupted < 10
-            assert played.wait(timeout=30) != 0
-        finally:
-            played.kill()
+    with running_play({**canary("sleep"), "hpc_validation_results": str(tmp_path / "results")}, tmp_path) as played:
+        assert len(jobs()) == 1
+        os.killpg(played.pid, way)
+        wait_for(lambda: jobs() == [], 10)
+        assert played.wait(timeout=30) != 0
     (folder,) = (tmp_path / "results").iterdir()
     verdict = json.loads((folder / "verdict.json").read_text())
     assert verdict["verdict"] == "undetermined"
@@ -195,18 +178,10 @@ def test_an_interrupted_play_leaves_no_job_and_an_honest_verdict(canary, tmp_pat
 
 def test_a_changed_payload_is_another_job_though_the_first_still_runs(play, canary, tmp_path):
     variables = canary("sleep")
-    extra = json.dumps({**variables, "hpc_validation_results": str(tmp_path / "first")})
-    command = ["ansible-playbook", "playbooks/validate_category1.yml", "-i", "inventories/local", "-e", extra]
-    with (tmp_path / "screen").open("w") as screen:
-        first = subprocess.Popen(command, cwd=ROOT, stdout=screen, stderr=screen, start_new_session=True)
-        try:
-            wait_for(lambda: "RUNNING for" in (tmp_path / "screen").read_text(), 60)
-            script = tmp_path / "workloads/canary/canary.py"
-            script.write_text("import sys\n\nsys.exit(9)\n")
-            second = play(variables=variables)
-        finally:
-            os.killpg(first.pid, signal.SIGINT)
-            first.wait(timeout=30)
+    with running_play({**variables, "hpc_validation_results": str(tmp_path / "first")}, tmp_path):
+        script = tmp_path / "workloads/canary/canary.py"
+        script.write_text("import sys\n\nsys.exit(9)\n")
+        second = play(variables=variables)
     assert second.code != 0, second.screen
     assert second.criterion("JOB")["verdict"] == "fail"
     assert "9" in second.criterion("JOB")["why"]
@@ -256,17 +231,7 @@ def test_cleanup_cancels_what_an_interrupted_play_was_told_to_leave(play, canary
         "hpc_validation_results": str(tmp_path / "results"),
         "hpc_validation_on_interrupt": "leave",
     }
-    command = [
-        "ansible-playbook",
-        "playbooks/validate_category1.yml",
-        "-i",
-        "inventories/local",
-        "-e",
-        json.dumps(variables),
-    ]
-    with (tmp_path / "screen").open("w") as screen:
-        played = subprocess.Popen(command, cwd=ROOT, stdout=screen, stderr=screen, start_new_session=True)
-        wait_for(lambda: "RUNNING for" in (tmp_path / "screen").read_text(), 60)
+    with running_play(variables, tmp_path) as played:
         os.killpg(played.pid, signal.SIGINT)
         assert played.wait(timeout=30) != 0
     (left,) = jobs()

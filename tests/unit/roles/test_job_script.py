@@ -105,93 +105,67 @@ def test_shellcheck_and_bash_accept_it(render, settings, tmp_path):
     assert checked.returncode == 0, checked.stdout
 
 
-def test_hostile_paths_and_arguments_stay_words(render, tmp_path):
-    """The script is run with a stand-in for the interpreter that only writes down its arguments."""
+ENVIRONMENT = {"SLURM_JOB_ID": "7", "PATH": "/usr/bin:/bin"}
+
+
+@pytest.fixture
+def job(render, tmp_path) -> t.Callable[..., list[str]]:
+    """(command, body, share) → argv of a job script whose interpreter is a stand-in.
+
+    It notes its arguments, a line each call, in `noted` and goes on with `body`; the kit is called by the same name.
+    """
+
+    def make(command: list[str], body: str = "exit 0", share: Path = tmp_path / "share") -> list[str]:
+        (share / "jobs/.markers").mkdir(parents=True)
+        python = tmp_path / "py thon"
+        python.write_text(f'#!/usr/bin/env bash\n(IFS="|"; echo "$*") >> "{tmp_path}/noted"\n{body}\n')
+        python.chmod(0o755)
+        script = tmp_path / "job.sbatch"
+        settings = {"hpc_validation_share": str(share), "hpc_validation_python": str(python)}
+        runtimes = {"pytorch": {"python": str(python)}}
+        script.write_text(render(manifest={"command": command}, __stage_runtimes=runtimes, **settings))
+        return ["bash", str(script)]
+
+    return make
+
+
+def test_hostile_paths_and_arguments_stay_words(job, tmp_path):
     share = tmp_path / "a b;c'd"
-    for folder in ("jobs/.markers", "scripts"):
-        (share / folder).mkdir(parents=True)
-    noted = tmp_path / "noted"
-    python = tmp_path / "py thon"
-    python.write_text(f'#!/usr/bin/env bash\nprintf "%s\\n" "$@" >> "{noted}"\n')
-    python.chmod(0o755)
-    script = tmp_path / "job.sbatch"
-    script.write_text(
-        render(
-            manifest={"command": ["python", "train.py", "--name", "x'; touch pwned; '", "$(touch pwned)"]},
-            hpc_validation_share=str(share),
-            hpc_validation_python=str(python),
-            __stage_runtimes={"pytorch": {"python": str(python)}},
-        )
-    )
-    ended = subprocess.run(
-        ["bash", str(script)],
-        cwd=tmp_path,
-        env={"SLURM_JOB_ID": "7", "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    argv = job(["python", "train.py", "--name", "x'; touch pwned; '", "$(touch pwned)"], share=share)
+    ended = subprocess.run(argv, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode == 0, ended.stderr
-    words = noted.read_text().splitlines()
-    assert "x'; touch pwned; '" in words
-    assert "$(touch pwned)" in words
-    assert f"{share}/models/mnist/job-7/gpu.jsonl" in words
-    assert words[-4:] == ["-m", "kit", "end", "--exit-code", "0"][-4:]
+    calls = (tmp_path / "noted").read_text().splitlines()
+    assert "train.py|--name|x'; touch pwned; '|$(touch pwned)" in calls
+    assert f"-m|kit|sample|--output|{share}/models/mnist/job-7/gpu.jsonl|--interval|1" in calls
+    assert calls[-1] == "-m|kit|end|--exit-code|0"
     assert not (tmp_path / "pwned").exists()
 
 
-def test_every_way_out_writes_the_end_marker_with_the_right_code(render, tmp_path):
-    share = tmp_path / "share"
-    (share / "jobs/.markers").mkdir(parents=True)
-    noted = tmp_path / "noted"
-    python = tmp_path / "python"
-    python.write_text(f'#!/usr/bin/env bash\necho "$@" >> "{noted}"\n[ "$1" = train.py ] && exit 3\nexit 0\n')
-    python.chmod(0o755)
-    script = tmp_path / "job.sbatch"
-    script.write_text(
-        render(
-            manifest={"command": ["python", "train.py"]},
-            hpc_validation_share=str(share),
-            hpc_validation_python=str(python),
-            __stage_runtimes={"pytorch": {"python": str(python)}},
-        )
-    )
-    ended = subprocess.run(
-        ["bash", str(script)],
-        env={"SLURM_JOB_ID": "7", "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
-    assert ended.returncode == 3
-    assert noted.read_text().splitlines()[-1] == "-m kit end --exit-code 3"
+def test_every_way_out_writes_the_end_marker_with_the_right_code(job, tmp_path):
+    argv = job(["python", "train.py"], '[ "$1" = train.py ] && exit 3\nexit 0')
+    assert subprocess.run(argv, env=ENVIRONMENT, capture_output=True, check=False, timeout=60).returncode == 3
+    assert (tmp_path / "noted").read_text().splitlines()[-1] == "-m|kit|end|--exit-code|3"
 
 
-def test_a_cancelled_job_stops_its_child_and_still_writes_the_end_marker(render, tmp_path):
-    share = tmp_path / "share"
-    (share / "jobs/.markers").mkdir(parents=True)
-    noted, began = tmp_path / "noted", tmp_path / "began"
-    python = tmp_path / "python"
-    python.write_text(
-        f'#!/usr/bin/env bash\necho "$@" >> "{noted}"\n'
-        f'if [ "$1" = train.py ]; then echo $$ > "{began}"; exec sleep 300; fi\n'
-    )
-    python.chmod(0o755)
-    script = tmp_path / "job.sbatch"
-    script.write_text(
-        render(
-            manifest={"command": ["python", "train.py"]},
-            hpc_validation_share=str(share),
-            hpc_validation_python=str(python),
-            __stage_runtimes={"pytorch": {"python": str(python)}},
-        )
-    )
-    job = subprocess.Popen(["bash", str(script)], env={"SLURM_JOB_ID": "7", "PATH": "/usr/bin:/bin"})
+def test_what_an_older_job_of_the_same_id_left_is_moved_aside(job, tmp_path):
+    argv = job(["python", "train.py"])
+    old = tmp_path / "share/models/mnist/job-7"
+    old.mkdir(parents=True)
+    (old / "metrics.json").write_text("{}")
+    assert subprocess.run(argv, env=ENVIRONMENT, capture_output=True, check=False, timeout=60).returncode == 0
+    assert not (old / "metrics.json").exists()
+    (kept,) = old.parent.glob("job-7.replaced-*")
+    assert (kept / "metrics.json").read_text() == "{}"
+
+
+def test_a_cancelled_job_stops_its_child_and_still_writes_the_end_marker(job, tmp_path):
+    began = tmp_path / "began"
+    argv = job(["python", "train.py"], f'if [ "$1" = train.py ]; then echo $$ > "{began}"; exec sleep 300; fi')
+    running = subprocess.Popen(argv, env=ENVIRONMENT)
     wait_for(lambda: began.exists() and began.read_text().strip())
-    job.terminate()
-    assert job.wait(timeout=30) == 143
-    assert noted.read_text().splitlines()[-1] == "-m kit end --exit-code 143"
+    running.terminate()
+    assert running.wait(timeout=30) == 143
+    assert (tmp_path / "noted").read_text().splitlines()[-1] == "-m|kit|end|--exit-code|143"
     child = int(began.read_text())
     wait_for(lambda: not Path(f"/proc/{child}").exists())
 
