@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import nox
@@ -46,9 +47,12 @@ def artifact(session: nox.Session) -> None:
 
 @nox.session
 def integration(session: nox.Session) -> None:
-    """On the real local cluster, which it brings up."""
-    session.run("tests/cluster/cluster", "up", external=True)
-    session.run("pytest", "tests/integration", "tests/workloads", "-m", "not slow", *session.posargs)
+    """On real local clusters, which it brings up: two, since plays mostly wait (tests/conftest.py)."""
+    name = os.environ.get("HPC_VALIDATION_CLUSTER", "local")
+    for cluster in (name, f"{name}-1"):
+        session.run("tests/cluster/cluster", "up", "--name", cluster, external=True)
+    parallel = ["--numprocesses", "2", "--dist", "loadfile"]
+    session.run("pytest", "tests/integration", "tests/workloads", "-m", "not slow", *parallel, *session.posargs)
 
 
 @nox.session

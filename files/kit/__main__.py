@@ -8,13 +8,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from kit import installers, markers, provenance, runtime, sampler, wheels
+from kit import coherence, host, installers, markers, probe, provenance, reports, runtime, sampler, share, wheels
 from kit.errors import KitError
 from kit.files import write_json
 from kit.job import current_job
@@ -60,10 +61,30 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--interval", type=float, default=1.0, help="seconds between samples (default 1)")
     command.add_argument("--parent", type=int, help="process id whose end ends the sampling (default: the parent)")
 
+    command = commands.add_parser("host", help="tell what this host has beside GPUs and the share")
+    command.add_argument("--output", type=Path, help="JSON file (default: standard output)")
+    command.add_argument("--image", help="container image to look for the GPUs in")
+    command.add_argument("--reach", action="append", default=[], metavar="URL", help="try this URL; may be repeated")
+    command.add_argument("--index", action="store_true", help="try the package index of the environment")
+
+    command = commands.add_parser("devices", help="tell which GPUs this process may use")
+    command.add_argument("--output", type=Path, required=True)
+
+    command = commands.add_parser("reports", help="gather what the jobs of a preflight wrote")
+    command.add_argument("--folder", type=Path, required=True, help="holds one folder a job")
+    command.add_argument("--markers", type=Path, required=True, help="folder of markers")
+    command.add_argument("--remove", action="store_true", help="remove the folder when all has been read")
+    command.add_argument("jobs", nargs="*", metavar="JOB")
+
+    probe.add_arguments(commands.add_parser("probe", help="tell what the GPUs are and how they are: facts as JSON"))
+
     command = commands.add_parser("provenance", help="write what the job runs on")
     command.add_argument("--output", type=Path, required=True)
     command.add_argument("--python", help="the runtime's interpreter")
     command.add_argument("--data", type=Path, help="folder of the dataset")
+
+    share.add_arguments(commands.add_parser("share", help="look at the share from this node: facts as JSON"))
+    coherence.add_arguments(commands.add_parser("coherence", help="do two nodes see the same share? under srun"))
     return parser
 
 
@@ -116,8 +137,35 @@ def _sample(arguments: argparse.Namespace) -> None:
     sampler.run(arguments.output, arguments.interval, current_job(), arguments.parent)
 
 
+def _host(arguments: argparse.Namespace) -> dict[str, Any] | None:
+    found = host.facts(current_job(), image=arguments.image, reach=arguments.reach, index=arguments.index)
+    if arguments.output is None:
+        return found
+    write_json(arguments.output, found)
+    return None
+
+
+def _devices(arguments: argparse.Namespace) -> None:
+    write_json(arguments.output, {**current_job().stamp, **host.devices()})
+
+
+def _reports(arguments: argparse.Namespace) -> dict[str, Any]:
+    gathered = reports.gather(arguments.folder, arguments.markers, arguments.jobs)
+    if arguments.remove:
+        shutil.rmtree(arguments.folder, ignore_errors=True)  # a file left behind is no reason to lose what was read
+    return gathered
+
+
 def _provenance(arguments: argparse.Namespace) -> None:
     write_json(arguments.output, provenance.collect(current_job(), arguments.python, arguments.data))
+
+
+def _share(arguments: argparse.Namespace) -> dict[str, Any]:
+    return share.run(arguments)
+
+
+def _coherence(arguments: argparse.Namespace) -> dict[str, Any] | None:
+    return coherence.run(arguments, dict(os.environ))
 
 
 COMMANDS = {
@@ -126,7 +174,13 @@ COMMANDS = {
     "runtime": _runtime,
     "wheels": _wheels,
     "sample": _sample,
+    "host": _host,
+    "devices": _devices,
+    "reports": _reports,
+    "probe": probe.run,
     "provenance": _provenance,
+    "share": _share,
+    "coherence": _coherence,
 }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -24,6 +25,11 @@ class Job:
     def stamp(self) -> dict[str, str | int]:
         """What every judged file carries."""
         return {"job_id": self.job_id, "attempt": self.attempt}
+
+
+def node_name(environment: Mapping[str, str] = os.environ) -> str:
+    """Return this node's name: as Slurm calls it inside a job, which need not be the host's own."""
+    return environment.get("SLURMD_NODENAME") or socket.gethostname()
 
 
 def current_job(environment: Mapping[str, str] = os.environ) -> Job:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any, Callable
 
 WHEELS = Path(__file__).with_name("wheels")
 DEVICE = "/dev/nvidia{minor}"
+UNSUPPORTED = ("FunctionNotFound", "NotSupported", "ArgumentVersionMismatch")  # card, driver or nvidia-ml-py lacks it
 
 # nvmlClocksEventReason… bits, by nvidia-smi's names
 THROTTLE_REASONS = {
@@ -32,6 +33,9 @@ THROTTLE_REASONS = {
     0x80: "hw_power_brake_slowdown",
     0x100: "display_clocks_setting",
 }
+
+THROTTLE_CALLS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")  # new, old
+TEMPERATURE_CALLS = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")
 
 
 class NvmlUnavailableError(Exception):
@@ -72,13 +76,28 @@ def load() -> Any:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        raise NvmlUnavailableError(reason_of(error)) from error
+        raise NvmlUnavailableError(_sentence(error)) from error
     return pynvml
 
 
+def throttle_names(bits: int) -> list[str]:
+    """Return the names of the set reasons; unknown ones in hexadecimal."""
+    names = [name for bit, name in THROTTLE_REASONS.items() if bits & bit]
+    unknown = bits & ~sum(THROTTLE_REASONS)
+    return [*names, hex(unknown)] if unknown else names
+
+
 def reason_of(error: Exception) -> str:
-    """Name an NVML error by its class, such as ``NotSupported`` or ``GpuIsLost``."""
-    return type(error).__name__.replace("NVMLError_", "") or str(error)
+    """Name an NVML error by its class, such as ``NotSupported`` or ``GpuIsLost``; by its text where it has none."""
+    name = type(error).__name__.replace("NVMLError_", "")
+    return str(error) or name if name == "NVMLError" else name
+
+
+def _sentence(error: Exception) -> str:
+    """Return the error's name, and its text where that says more."""
+    name, text = reason_of(error), str(error)
+    says_more = text.replace(" ", "").lower() not in ("", name.lower())
+    return f"{name}: {text}" if says_more else name
 
 
 def ask(pynvml: Any, call: Callable[..., Any], *arguments: Any) -> tuple[Any, str | None]:
@@ -87,27 +106,51 @@ def ask(pynvml: Any, call: Callable[..., Any], *arguments: Any) -> tuple[Any, st
         value = call(*arguments)
     except pynvml.NVMLError as error:
         return None, reason_of(error)
-    return (value.decode() if isinstance(value, bytes) else value), None
+    except UnicodeDecodeError:  # pynvml decodes every text
+        return None, "NotUtf8"
+    return (value.decode(errors="backslashreplace") if isinstance(value, bytes) else value), None
+
+
+def ask_first(pynvml: Any, calls: Sequence[tuple[str, tuple[Any, ...]]]) -> tuple[Any, str | None]:
+    """Ask the calls in turn until one is there and supported; (None, reason) when none is.
+
+    A call is named, not given: nvidia-ml-py may be too old to have it.
+    """
+    reason = "FunctionNotFound"
+    for name, arguments in calls:
+        call = getattr(pynvml, name, None)
+        value, why = (None, "FunctionNotFound") if call is None else ask(pynvml, call, *arguments)
+        if why is None:
+            return value, None
+        if why not in UNSUPPORTED:
+            return None, why
+        reason = reason if why == "FunctionNotFound" else why
+    return None, reason
+
+
+def count_gpus(pynvml: Any) -> int:
+    """Return how many GPUs NVML shows this process."""
+    count, reason = ask(pynvml, pynvml.nvmlDeviceGetCount)
+    if reason:
+        raise NvmlUnavailableError(f"the GPUs cannot be counted: {reason}")
+    return int(count)
 
 
 def list_gpus(pynvml: Any) -> list[Gpu]:
     """Return every GPU that NVML shows this process."""
-    count, reason = ask(pynvml, pynvml.nvmlDeviceGetCount)
-    if reason:
-        raise NvmlUnavailableError(f"the GPUs cannot be counted: {reason}")
-    return [_describe(pynvml, index) for index in range(count)]
+    return [describe(pynvml, index) for index in range(count_gpus(pynvml))]
 
 
-def _describe(pynvml: Any, index: int) -> Gpu:
+def describe(pynvml: Any, index: int) -> Gpu:
+    """Return what the GPU of that index is."""
     handle, reason = ask(pynvml, pynvml.nvmlDeviceGetHandleByIndex, index)
     if reason:
         return Gpu(index, error=reason)
     uuid, reason = ask(pynvml, pynvml.nvmlDeviceGetUUID, handle)
-    address, _ = ask(pynvml, pynvml.nvmlDeviceGetPciInfo, handle)
+    pci, _ = ask(pynvml, lambda: pynvml.nvmlDeviceGetPciInfo(handle).busId)
     name, _ = ask(pynvml, pynvml.nvmlDeviceGetName, handle)
     minor, _ = ask(pynvml, pynvml.nvmlDeviceGetMinorNumber, handle)
-    pci = address.busId if address else None
-    return Gpu(index, handle, uuid, pci.decode() if isinstance(pci, bytes) else pci, name, minor, reason)
+    return Gpu(index, handle, uuid, pci, name, minor, reason)
 
 
 def select(gpus: list[Gpu], environment: Mapping[str, str], may_open: Callable[[int], bool]) -> tuple[list[Gpu], str]:
@@ -135,7 +178,7 @@ def _is_named(gpu: Gpu, names: list[str]) -> bool:
     )
 
 
-def _may_open(minor: int) -> bool:
+def may_open(minor: int) -> bool:
     """Tell whether the devices cgroup lets this process open a GPU; absent hardware is no refusal."""
     try:
         os.close(os.open(DEVICE.format(minor=minor), os.O_RDWR | os.O_CLOEXEC))
@@ -153,7 +196,7 @@ def usable_gpus(pynvml: Any = None) -> Usable:
         gpus = list_gpus(pynvml)
     except NvmlUnavailableError as error:
         return Usable(reason=str(error))
-    chosen, selected_by = select(gpus, os.environ, _may_open)
+    chosen, selected_by = select(gpus, os.environ, may_open)
     return Usable(chosen, len(gpus), selected_by)
 
 

@@ -9,47 +9,47 @@ job script is gone, however that died: a sampler left behind would hold its node
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable
 
-from kit import nvml
+from kit import jetson, nvml
+from kit.bounded import die_with_parent
 from kit.files import json_line
+from kit.gpm import Gpm
 from kit.job import Job
-
-PR_SET_PDEATHSIG = 1
 
 
 def follow_parent(parent: int) -> Callable[[], bool]:
     """Ask the kernel for SIGTERM when the parent dies; return a test whether it still lives, for where that fails."""
-    with suppress(OSError, AttributeError):  # not Linux: the test below remains
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    die_with_parent(signal.SIGTERM)
     return lambda: os.getppid() == parent
 
 
-def read_gpu(pynvml: Any, gpu: nvml.Gpu) -> dict[str, Any]:
-    """Return one GPU's readings; what NVML does not give is None, with the reason under ``unsupported``."""
+def read_gpu(pynvml: Any, gpu: nvml.Gpu, gpm: Gpm | None = None) -> dict[str, Any]:
+    """Return one GPU's readings; what NVML does not give is None, with the reason under ``unsupported``.
+
+    SM occupancy and tensor activity, from ``gpm``, are of the time since the row before: the first row has none.
+    """
     if gpu.handle is None:
         return {"uuid": gpu.uuid, "pci": gpu.pci, "error": gpu.error}
-    handle, unsupported = gpu.handle, {}
+    unsupported: dict[str, str] = {}
 
-    def read(name: str, call: Callable[..., Any], *arguments: Any) -> Any:
-        value, reason = nvml.ask(pynvml, call, handle, *arguments)
+    def read(key: str, *names: str, arguments: tuple[Any, ...] = ()) -> Any:
+        value, reason = nvml.ask_first(pynvml, [(name, (gpu.handle, *arguments)) for name in names])
         if reason:
-            unsupported[name] = reason
+            unsupported[key] = reason
         return value
 
-    load = read("util", pynvml.nvmlDeviceGetUtilizationRates)
-    memory = read("memory_used", pynvml.nvmlDeviceGetMemoryInfo)
-    power = read("power_w", pynvml.nvmlDeviceGetPowerUsage)  # milliwatts
-    bits = read("throttle_reasons", pynvml.nvmlDeviceGetCurrentClocksThrottleReasons)
+    load = read("util", "nvmlDeviceGetUtilizationRates")
+    memory = read("memory_used", "nvmlDeviceGetMemoryInfo")
+    power = read("power_w", "nvmlDeviceGetPowerUsage")  # milliwatts
+    bits = read("throttle_reasons", *nvml.THROTTLE_CALLS)
     row = {
         "uuid": gpu.uuid,
         "pci": gpu.pci,
@@ -58,11 +58,15 @@ def read_gpu(pynvml: Any, gpu: nvml.Gpu) -> dict[str, Any]:
         "memory_used": memory.used if memory else None,
         "memory_total": memory.total if memory else None,
         "power_w": None if power is None else power / 1000,
-        "temperature_c": read("temperature_c", pynvml.nvmlDeviceGetTemperature, pynvml.NVML_TEMPERATURE_GPU),
-        "sm_clock_mhz": read("sm_clock_mhz", pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_SM),
-        "mem_clock_mhz": read("mem_clock_mhz", pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_MEM),
-        "throttle_reasons": None if bits is None else throttle_names(bits),
+        "temperature_c": read("temperature_c", *nvml.TEMPERATURE_CALLS, arguments=(pynvml.NVML_TEMPERATURE_GPU,)),
+        "sm_clock_mhz": read("sm_clock_mhz", "nvmlDeviceGetClockInfo", arguments=(pynvml.NVML_CLOCK_SM,)),
+        "mem_clock_mhz": read("mem_clock_mhz", "nvmlDeviceGetClockInfo", arguments=(pynvml.NVML_CLOCK_MEM,)),
+        "throttle_reasons": None if bits is None else nvml.throttle_names(bits),
     }
+    metrics, reason = (gpm or Gpm(pynvml, gpu.handle)).read()
+    row.update(metrics)
+    if reason:
+        unsupported.update({name: reason for name, value in metrics.items() if value is None})
     if unsupported:
         row["unsupported"] = unsupported
     if "GpuIsLost" in unsupported.values():
@@ -70,44 +74,55 @@ def read_gpu(pynvml: Any, gpu: nvml.Gpu) -> dict[str, Any]:
     return row
 
 
-def throttle_names(bits: int) -> list[str]:
-    """Return the names of the set reasons; unknown ones in hexadecimal."""
-    names = [name for bit, name in nvml.THROTTLE_REASONS.items() if bits & bit]
-    unknown = bits & ~sum(nvml.THROTTLE_REASONS)
-    return [*names, hex(unknown)] if unknown else names
-
-
-def samples(pynvml: Any, usable: nvml.Usable) -> Iterator[dict[str, Any]]:
+def samples(pynvml: Any, usable: nvml.Usable, gpms: dict[int, Gpm] | None = None) -> Iterator[dict[str, Any]]:
     """Yield one row for each of the job's GPUs, or one that says why there is none."""
+    board = jetson.row()
     if not usable.gpus:
-        yield {
+        yield board or {
             "uuid": None,
             "pci": None,
             "error": usable.reason or f"none of {usable.listed} listed GPUs is this job's",
         }
     for gpu in usable.gpus:
-        yield {**read_gpu(pynvml, gpu), "selected_by": usable.selected_by}
+        gpm = gpms.get(gpu.index) if gpms else None
+        row = {**read_gpu(pynvml, gpu, gpm), "selected_by": usable.selected_by}
+        yield jetson.filled(row, board) if board else row
+
+
+def ticks(
+    pynvml: Any, usable: nvml.Usable, interval: float, alive: Callable[[], bool], stop: threading.Event
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows of one moment every ``interval`` seconds, for the last time after ``stop`` or ``not alive()``."""
+    gpms = {gpu.index: Gpm(pynvml, gpu.handle) for gpu in usable.gpus if gpu.handle is not None}
+    watchable = bool(usable.gpus) or jetson.row() is not None  # with no GPU there is one row to say so
+    tick = time.monotonic()
+    while True:
+        now = time.time()
+        yield [{"time": now, **row} for row in samples(pynvml, usable, gpms)]
+        if stop.is_set() or not alive() or not watchable:
+            return
+        tick = max(tick + interval, time.monotonic())
+        stop.wait(tick - time.monotonic())
+
+
+def open_gpus() -> tuple[Any, nvml.Usable]:
+    """Return the ``pynvml`` module and this job's GPUs; none, with the reason, where NVML is not usable."""
+    try:
+        pynvml = nvml.load()
+        return pynvml, nvml.usable_gpus(pynvml)
+    except nvml.NvmlUnavailableError as error:
+        return None, nvml.Usable(reason=str(error))
 
 
 def sample(output: Path, interval: float, job: Job, alive: Callable[[], bool], stop: threading.Event) -> None:
     """Write rows to ``output`` every ``interval`` seconds until ``stop`` is set or ``alive`` says no."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        pynvml = nvml.load()
-        usable = nvml.usable_gpus(pynvml)
-    except nvml.NvmlUnavailableError as error:
-        pynvml, usable = None, nvml.Usable(reason=str(error))
+    pynvml, usable = open_gpus()
     head = {**job.stamp, "node": socket.gethostname()}
     with open(output, "wb", buffering=0) as stream:
-        tick = time.monotonic()
-        while True:
-            now = time.time()
-            for row in samples(pynvml, usable):
-                stream.write(json_line({**head, "time": now, **row}))
-            if stop.is_set() or not alive() or not usable.gpus:
-                break  # with no GPU there is nothing to watch: the one row has said so
-            tick = max(tick + interval, time.monotonic())
-            stop.wait(tick - time.monotonic())
+        for rows in ticks(pynvml, usable, interval, alive, stop):
+            for row in rows:
+                stream.write(json_line({**head, **row}))
         os.fsync(stream.fileno())
 
 

@@ -12,7 +12,13 @@ from pathlib import Path
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as ansible_version
 from ansible.utils.display import Display
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _run, _schema, _summary, _workloads
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
+    _expectations,
+    _run,
+    _schema,
+    _summary,
+    _workloads,
+)
 
 ARGUMENTS = {
     "state": {"type": "str", "required": True, "choices": ["started", "recorded", "finished"]},
@@ -22,12 +28,16 @@ ARGUMENTS = {
     "folders": {"type": "list", "elements": "path"},
     "categories": {"type": "list", "elements": "int", "default": []},
     "only": {"type": "list", "elements": "str", "default": []},
+    "probes_only": {"type": "bool", "default": False},
     "run_tags": {"type": "list", "elements": "str", "default": ["all"]},
     "overrides": {"type": "dict", "default": {}},
     "references": {"type": "dict", "default": {}},
+    "expected_gpu": {"type": "dict", "default": {}},
+    "expected_node_gpus": {"type": "dict", "default": {}},
+    "expected_share": {"type": "dict", "default": {}},
     "settings": {"type": "list", "elements": "str", "default": []},
     "folder": {"type": "path"},
-    "kind": {"type": "str", "choices": ["workload", "findings", "cluster"]},
+    "kind": {"type": "str", "choices": ["workload", "findings", "cluster", "probed"]},
     "document": {"type": "raw"},
 }
 REQUIRED = [
@@ -49,7 +59,7 @@ class ActionModule(ActionBase):
         _spec, args = self.validate_argument_spec(argument_spec=ARGUMENTS, required_if=REQUIRED)
         try:
             result.update(getattr(self, "_" + args["state"])(args))
-        except (_run.RunError, _workloads.WorkloadError, _schema.SchemaError) as exc:
+        except (_run.RunError, _workloads.WorkloadError, _expectations.ExpectationError, _schema.SchemaError) as exc:
             result.update(failed=True, msg=str(exc))
         return result
 
@@ -57,20 +67,29 @@ class ActionModule(ActionBase):
         collection = Path(__file__).resolve().parents[2]
         _workloads.check_settings(args["settings"], _workloads.public_settings(collection))
         known = _workloads.find_workloads(args["folders"])
-        workloads = _workloads.select(known, args["categories"], args["only"], args["run_tags"])
+        workloads = (
+            [] if args["probes_only"] else _workloads.select(known, args["categories"], args["only"], args["run_tags"])
+        )
         _workloads.check_criteria(workloads, known, args["overrides"], args["references"])
+        _expectations.check(args["expected_gpu"], args["expected_node_gpus"], args["expected_share"])
         versions = {
             "collection": _workloads.collection_version(collection),
             "ansible": ansible_version,
             "python": platform.python_version(),
         }
-        plan = {"title": args["title"], "accelerator": args["accelerator"], "workloads": workloads}
+        plan = {
+            "title": args["title"],
+            "accelerator": args["accelerator"],
+            "workloads": workloads,
+            "probes_only": args["probes_only"],
+        }
         folder = _run.start(_run.results_folder(args["results"]), plan, versions)
         return {"changed": True, "folder": str(folder), "run": folder.name, "workloads": workloads}
 
     def _recorded(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
-        _run.record(Path(args["folder"]), args["kind"], args["document"])
-        return {"changed": False}
+        folder = Path(args["folder"])
+        _run.record(folder, args["kind"], args["document"])
+        return {"changed": False, "amiss": _run.amiss(folder)}
 
     def _finished(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         folder = Path(args["folder"])

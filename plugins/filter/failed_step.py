@@ -10,6 +10,7 @@ version_added: 0.1.0
 short_description: Make a finding of a failed task
 description:
   - For C(rescue). The finding (schema C(finding.json)) is V(undetermined), since nothing was measured.
+  - What to do is said as it is for the same words in a job's log.
 options:
   _input:
     description: The value of C(ansible_failed_result).
@@ -48,7 +49,9 @@ _value:
 
 import typing as t
 
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns, _remedies
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import step_failed
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_findings import guard_finding
 
 
 def failed_step(result: t.Any, task: t.Any, host: str, workload: str | None = None) -> dict[str, t.Any]:
@@ -65,7 +68,10 @@ def failed_step(result: t.Any, task: t.Any, host: str, workload: str | None = No
     if stderr and stderr not in why:
         why = f"{why}: {stderr[-1000:]}"
     where = {"host": str(host), **({"workload": str(workload)} if workload else {})}
-    return step_failed("failed", str(task.get("name") or task.get("action")), why, where)
+    if isinstance(command, list) and command[1:3] == ["-", "guard"]:
+        return guard_finding(told.get("rc"), stderr, {"host": str(host)})
+    remedy = _log_patterns.remedy_of(why) or _remedies.remedy("step.failed", where)
+    return step_failed("failed", str(task.get("name") or task.get("action")), why, where, remedy)
 
 
 class FilterModule:

@@ -59,6 +59,10 @@ options:
     type: list
     elements: str
     default: []
+  probes_only:
+    description: Select no workload; the findings of probes alone make the verdict.
+    type: bool
+    default: false
   run_tags:
     description: The run's C(ansible_run_tags); ids among them select like O(only).
     type: list
@@ -72,6 +76,18 @@ options:
     description: The inventory's C(hpc_validation_references).
     type: dict
     default: {}
+  expected_gpu:
+    description: The inventory's C(hpc_validation_gpu); unknown keys are refused.
+    type: dict
+    default: {}
+  expected_node_gpus:
+    description: The inventory's C(hpc_validation_node_gpus).
+    type: dict
+    default: {}
+  expected_share:
+    description: The inventory's C(hpc_validation_share_expect).
+    type: dict
+    default: {}
   settings:
     description: Names of all C(hpc_validation_) variables that are set; one that is no setting is refused.
     type: list
@@ -83,7 +99,7 @@ options:
   kind:
     description: What is recorded.
     type: str
-    choices: [workload, findings, cluster]
+    choices: [workload, findings, cluster, probed]
   document:
     description: The record itself.
     type: raw
@@ -122,6 +138,10 @@ workloads:
   returned: O(state=started)
   type: list
   elements: dict
+amiss:
+  description: How many findings that were recorded so far are V(fail) or V(undetermined).
+  returned: O(state=recorded)
+  type: int
 verdict:
   description: V(pass), V(fail) or V(undetermined).
   returned: O(state=finished)

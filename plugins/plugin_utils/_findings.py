@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_tests, _numbers
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _remedies
 
 Json = dict[str, t.Any]
 
@@ -37,6 +41,87 @@ def finding(
         "severity": "record" if verdict == "recorded" else "gate",
         "where": where or {},
     }
+
+
+def judged(
+    identity: str,
+    title: str,
+    test: str,
+    bound: t.Any,
+    value: t.Any,
+    *,
+    source: str,
+    unit: str | None = None,
+    where: Json | None = None,
+    missing: str | None = None,
+    detail: str | None = None,
+    symptom: str | None = None,
+    record: bool = False,
+) -> Json:
+    """Put `value` to `test`, as a criterion is judged, and return the finding.
+
+    A value of None is undetermined, because of `missing`. `detail` is added to why it came out so. What to do comes
+    from files/remedies, by `symptom` (default: the identity). With `record` the finding reports and decides nothing.
+    """
+    try:
+        if value is None:
+            raise _criteria_tests.UndeterminedError(missing or "it was not told")
+        outcome = _criteria_tests.judge_value(test, bound, value, _NO_NEEDS)
+        verdict, why = ("pass" if outcome.met is True else "fail"), outcome.why
+    except _criteria_tests.UndeterminedError as exc:
+        verdict, why = "undetermined", str(exc)
+    if detail:
+        why = f"{why}: {detail}"
+    if record:
+        verdict, why = "recorded", f"only recorded (would be {verdict}): {why}"
+    return {
+        **finding(
+            identity,
+            title,
+            verdict,
+            value=_numbers.bounded(value),
+            bound=_criteria_tests.bound_text(test, bound),
+            source=_numbers.printable(source),
+            why=_numbers.printable(why),
+            remedy=_remedies.remedy(symptom or identity, where) if verdict in ("fail", "undetermined") else None,
+            where=where,
+        ),
+        "unit": unit,
+    }
+
+
+def version_at_least(identity: str, title: str, least: str, version: t.Any, **more: t.Any) -> Json:
+    """The finding whether `version` is `least` or newer, both like 3.11 or 3.11.2; `more` as for `judged`."""
+    found = judged(identity, title, "ge", _ordered(least), _ordered(version), **more)
+    bound = f">= {least}"
+    if found["verdict"] == "undetermined":
+        return {**found, "bound": bound}
+    numbers = f"{_numbers.show(_ordered(version))} is"
+    why = found["why"].replace(numbers, f"{version} is").replace(found["bound"], bound)
+    return {**found, "value": version, "bound": bound, "why": why}
+
+
+def _ordered(version: t.Any) -> int | None:
+    """A number by which versions sort: 3.11.2 above 3.9."""
+    match = re.match(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", version) if isinstance(version, str) else None
+    return (
+        None if match is None else sum(int(part or 0) * 10000**power for part, power in zip(match.groups(), (2, 1, 0)))
+    )
+
+
+def not_applicable(identity: str, title: str, reason: str, *, source: str, where: Json | None = None) -> Json:
+    """The finding for what the inventory says does not apply; `reason` is the inventory's."""
+    return {
+        **finding(identity, title, "not_applicable", value=None, bound="-", source=source, why=reason, where=where),
+        "severity": "gate",
+    }
+
+
+def _nothing(*_: str) -> t.NoReturn:
+    raise _criteria_tests.UndeterminedError("a probe's bound names no reference")
+
+
+_NO_NEEDS = _criteria_tests.Needs(reference=_nothing, denominator=_nothing)
 
 
 def step_failed(step: str, title: str, why: str, where: Json, remedy: str | None = None) -> Json:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""junit.xml, made from the verdict and from nothing else: a suite per workload, a case per criterion."""
+"""junit.xml, made from the verdict alone: a suite per workload or check group, a case per criterion or finding."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def _text(value: object) -> str:
 
 
 def _case(parent: ElementTree.Element, class_name: str, judged: Json) -> str | None:
-    name = f"{judged['id']} {judged['title']}"
+    where = ", ".join(str(name) for name in judged.get("where", {}).values())
+    name = f"{judged['id']} {judged['title']}" + (f" ({where})" if where else "")
     case = ElementTree.SubElement(parent, "testcase", name=_text(name), classname=_text(class_name), time="0")
     element = ELEMENT.get(judged["verdict"])
     if element:
@@ -62,7 +63,10 @@ def junit_xml(verdict: Json) -> bytes:
         ]
         seconds = (workload["job"] or {}).get("run_seconds") or 0.0
         _suite(root, f"{workload['id']} {workload['title']}", cases, seconds)
-    if verdict["findings"]:
-        _suite(root, "findings", verdict["findings"], 0.0)
+    groups: dict[str, list[Json]] = {}
+    for finding in verdict["findings"]:
+        groups.setdefault(finding["id"].partition(".")[0], []).append(finding)
+    for group, findings in groups.items():
+        _suite(root, f"preflight {group}", findings, 0.0)
     ElementTree.indent(root)
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="utf-8") + b"\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _remedies
 
 FOLDER = Path(__file__).resolve().parents[2] / "files" / "log_patterns"
 
@@ -25,16 +26,26 @@ def load(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
             content = yaml.safe_load(path.read_text(encoding="utf-8"))
             sets[content["name"]] = {
                 "patterns": [
-                    {**{key: entry[key] for key in ("id", "texts", "remedy")}, "regex": _joined(entry["regex"])}
+                    {
+                        "id": entry["id"],
+                        "texts": entry["texts"],
+                        "regex": _joined(entry["regex"]),
+                        "remedy": _remedy(entry),
+                    }
                     for entry in content["patterns"]
                 ],
                 "except": [{"regex": _joined(entry["regex"])} for entry in content["except"]],
             }
-        except (OSError, yaml.YAMLError, KeyError, TypeError) as exc:
+        except (OSError, yaml.YAMLError, KeyError, TypeError, _remedies.RemedyError) as exc:
             raise PatternSetError(f"{path}: {type(exc).__name__}: {exc}") from exc
     if not sets:
         raise PatternSetError(f"{folder}: no pattern set is there; is the collection installed whole?")
     return sets
+
+
+def _remedy(entry: dict[str, Any]) -> str:
+    """A pattern's own remedy, or that of the symptom which a probe finds as well."""
+    return _remedies.remedy(entry["symptom"]) if "symptom" in entry else str(entry["remedy"])
 
 
 def _joined(regex: str | list[str]) -> str:

@@ -7,6 +7,7 @@ verdict.json         undetermined from the first moment, promoted at the end
 junit.xml            made from verdict.json
 plan.json            what was selected, on which accelerator
 cluster.json         what slurm_cluster_info returned
+probed.json          which nodes and GPUs preflight looked at, and what it found there
 workloads/<id>.json  one judged workload
 findings/<n>.json    lists of findings
 evidence/<id>.json   what the criteria were judged on
@@ -66,7 +67,7 @@ def start(results: Path, plan: Json, versions: Json, now: float | None = None) -
 
 
 def record(folder: Path, kind: str, document: t.Any) -> None:
-    """Adds what one step found: `workload` (a judged workload), `findings` (a list), `cluster` (facts).
+    """Adds what one step found: `workload` (a judged workload), `findings` (a list), `cluster` and `probed` (facts).
 
     Raises RunError naming what does not fit.
     """
@@ -83,14 +84,19 @@ def record(folder: Path, kind: str, document: t.Any) -> None:
             if document["id"] not in [workload["id"] for workload in read_json(folder / "plan.json")["workloads"]]:
                 raise RunError(f"{document['id']} is not in the plan of {folder}")
             write_json(folder / "workloads" / f"{document['id']}.json", document)
-        elif kind == "cluster":
-            write_json(folder / "cluster.json", document)
+        elif kind in ("cluster", "probed"):
+            write_json(folder / f"{kind}.json", document)
         else:
-            raise RunError(f"{kind!r} cannot be recorded; expected workload, findings or cluster")
+            raise RunError(f"{kind!r} cannot be recorded; expected workload, findings, cluster or probed")
     except _schema.SchemaError as exc:
         raise RunError(str(exc)) from exc
     except (OSError, ValueError) as exc:
         raise RunError(f"{kind} cannot be recorded in {folder}: {exc}") from exc
+
+
+def amiss(folder: Path) -> int:
+    """How many of the findings recorded so far are a failure or undetermined; one that cannot be read is."""
+    return sum(finding["verdict"] in ("fail", "undetermined") for finding in _recorded_findings(folder))
 
 
 def finish(folder: Path, now: float | None = None) -> Json:
@@ -122,17 +128,16 @@ def _assemble(folder: Path, finished: float | None) -> Json:
     plan = read_json(folder / "plan.json")
     workloads = [_workload(folder, manifest, finished) for manifest in plan["workloads"]]
     findings = _recorded_findings(folder)
-    cluster = _cluster(folder, findings)
+    cluster = _facts(folder, "cluster", findings)
+    probed = _facts(folder, "probed", findings)
     if finished is None:
         verdict, why = "undetermined", NOT_FINISHED
     else:
         parts = [workload["verdict"] for workload in workloads] + [finding["verdict"] for finding in findings]
-        # A probe that passed proves no training: only workloads can carry a pass.
-        verdict = (
-            verdict_of(parts)
-            if any(w["verdict"] == "pass" for w in workloads)
-            else verdict_of([part for part in parts if part != "pass"])
-        )
+        # A probe that passed proves no training: where that was asked for, only workloads can carry a pass, and where
+        # the nodes were asked for, only nodes that were looked at.
+        proven = bool((probed or {}).get("nodes")) if plan.get("probes_only") else _any_passed(workloads)
+        verdict = verdict_of(parts if proven else [part for part in parts if part != "pass"])
         why = _why(verdict, workloads, findings)
     slurm = (cluster or {}).get("version")
     return {
@@ -144,7 +149,7 @@ def _assemble(folder: Path, finished: float | None) -> Json:
         "started": plan["started"],
         "finished": finished,
         "accelerator": plan["accelerator"],
-        "coverage": _coverage(folder, workloads, cluster),
+        "coverage": _coverage(folder, workloads, cluster, probed, findings),
         "versions": {**plan["versions"], "slurm": slurm if isinstance(slurm, str) else None},
         "cluster": cluster,
         "workloads": workloads,
@@ -198,20 +203,24 @@ def _recorded_findings(folder: Path) -> list[Json]:
     return findings
 
 
-def _cluster(folder: Path, findings: list[Json]) -> Json | None:
-    path = folder / "cluster.json"
+def _any_passed(workloads: list[Json]) -> bool:
+    return any(workload["verdict"] == "pass" for workload in workloads)
+
+
+def _facts(folder: Path, kind: str, findings: list[Json]) -> Json | None:
+    path = folder / f"{kind}.json"
     try:
         return t.cast(Json, read_json(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as exc:
-        findings.append(
-            _findings.step_failed("report", "The cluster's facts are read back", str(exc), {"path": str(path)})
-        )
+        findings.append(_findings.step_failed("report", "A record is read back", str(exc), {"path": str(path)}))
         return None
 
 
 def _why(verdict: str, workloads: list[Json], findings: list[Json]) -> str:
+    if verdict == "pass" and not workloads:
+        return f"nothing is amiss in {len(findings)} findings"
     if verdict == "pass":
         return f"{len(workloads)} of {len(workloads)} workloads passed"
     odd = [f"{w['id']}: {w['why']}" for w in workloads if w["verdict"] == verdict]
@@ -219,17 +228,23 @@ def _why(verdict: str, workloads: list[Json], findings: list[Json]) -> str:
     return "; ".join(odd) or "nothing was judged"
 
 
-def _coverage(folder: Path, workloads: list[Json], cluster: Json | None) -> Json:
-    nodes_run = sorted({node for w in workloads if w["job"] for node in w["job"]["nodes"]})
-    gpus_run = sorted({uuid for w in workloads for uuid in _gpus_seen(folder / "evidence" / f"{w['id']}.json")})
+def _coverage(
+    folder: Path, workloads: list[Json], cluster: Json | None, probed: Json | None, findings: list[Json]
+) -> Json:
+    if workloads:
+        nodes_run = sorted({node for w in workloads if w["job"] for node in w["job"]["nodes"]})
+        gpus_run = sorted({uuid for w in workloads for uuid in _gpus_seen(folder / "evidence" / f"{w['id']}.json")})
+    else:
+        nodes_run, gpus_run = (sorted((probed or {}).get(kind) or []) for kind in ("nodes", "gpus"))
     known = (cluster or {}).get("nodes")
     in_scope = [node for node in known if node.get("gres", {}).get("gpu")] if isinstance(known, list) else None
+    narrowed = {left["name"]: left["why"] for left in (probed or {}).get("left_out") or []}
     left_out = []
     for node in in_scope or []:
         if node["name"] not in nodes_run:
             state = node.get("state") or "unknown"
-            reason = node.get("reason")
-            why = f"{state}: {reason}" if reason else f"{state}; no selected workload was placed there"
+            reason = node.get("reason") or narrowed.get(node["name"])
+            why = f"{state}: {reason}" if reason else f"{state}; {_not_there(workloads)}"
             left_out.append({"name": node["name"], "why": why})
     return {
         "nodes": {"exercised": nodes_run, "in_scope": None if in_scope is None else len(in_scope)},
@@ -237,8 +252,21 @@ def _coverage(folder: Path, workloads: list[Json], cluster: Json | None) -> Json
             "exercised": gpus_run,
             "in_scope": None if in_scope is None else sum(node["gres"]["gpu"] for node in in_scope),
         },
-        "left_out": left_out,
+        "left_out": [*left_out, *_checks_left_out(findings)],
     }
+
+
+def _not_there(workloads: list[Json]) -> str:
+    return "no selected workload was placed there" if workloads else "no job of the preflight ended well there"
+
+
+def _checks_left_out(findings: list[Json]) -> list[Json]:
+    """The checks that the inventory says do not apply, by its reason."""
+    checks: dict[str, set[str]] = {}
+    for finding in findings:
+        if finding["verdict"] == "not_applicable":
+            checks.setdefault(finding["why"], set()).add(finding["id"])
+    return [{"name": f"checks {', '.join(sorted(names))}", "why": why} for why, names in sorted(checks.items())]
 
 
 def _gpus_seen(evidence: Path) -> list[str]:

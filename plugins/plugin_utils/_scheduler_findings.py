@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 from functools import partial
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _remedies
 
 Json = dict[str, t.Any]
 # Base states in which Slurm starts jobs, now or when the node is free again.
@@ -35,16 +35,21 @@ def findings(
 
 
 def _for_workload(info: Json, workload: Json, slurm: Json, accelerator: str) -> list[Json]:
-    wanted = [name.strip() for name in (slurm.get("partition") or "").split(",") if name.strip()]
-    partitions = info.get("partitions") or []
-    chosen = [p for p in partitions if (p["name"] in wanted if wanted else p.get("default"))]
-    judged = [_partition(wanted, chosen, partitions)]
-    if judged[0]["verdict"] == "fail":
-        return judged
-    names = [partition["name"] for partition in chosen]
-    nodes = _in_scope(info, names, slurm)
-    judged += [_left_out(node) for node in nodes if not usable(node)]
-    return [*judged, _eligible(workload, nodes, ",".join(names), accelerator)]
+    judged = partition(info, slurm)
+    if judged["verdict"] == "fail":
+        return [judged]
+    names = ",".join(each["name"] for each in _chosen(info, slurm))
+    return [judged, _eligible(workload, in_scope(info, slurm), names, accelerator)]
+
+
+def _wanted(slurm: Json) -> list[str]:
+    return [name.strip() for name in (slurm.get("partition") or "").split(",") if name.strip()]
+
+
+def _chosen(info: Json, slurm: Json) -> list[Json]:
+    """The partitions that a job of these settings goes to: those named, else the default one."""
+    wanted = _wanted(slurm)
+    return [p for p in info.get("partitions") or [] if (p["name"] in wanted if wanted else p.get("default"))]
 
 
 def usable(node: Json) -> bool:
@@ -53,18 +58,22 @@ def usable(node: Json) -> bool:
     return str(node.get("state")).lower() in USABLE and not flags & UNUSABLE_FLAGS
 
 
-def _in_words(node: Json) -> str:
+def in_words(node: Json) -> str:
+    """The node's state as a person reads it."""
     words = "+".join([str(node.get("state")), *[str(flag).lower() for flag in node.get("flags") or []]])
     return f"{node['name']} is {words}" + (f" ({node['reason']})" if node.get("reason") else "")
 
 
-def _in_scope(info: Json, partitions: list[str], slurm: Json) -> list[Json]:
+def in_scope(info: Json, slurm: Json) -> list[Json]:
+    """The nodes that jobs of these settings may run on, whatever state they are in."""
+
     def listed(key: str) -> list[str]:
         """Plain comma-separated names; a bracket expression is Slurm's to expand and narrows nothing here."""
         names = slurm.get(key) or ""
         return [] if "[" in names else [name.strip() for name in names.split(",") if name.strip()]
 
     exclude, nodelist = listed("exclude"), listed("nodelist")
+    partitions = [each["name"] for each in _chosen(info, slurm)]
     nodes = [node for node in info.get("nodes") or [] if set(partitions) & set(node.get("partitions") or [])]
     return [n for n in nodes if n["name"] not in exclude and (not nodelist or n["name"] in nodelist)]
 
@@ -80,11 +89,13 @@ def _answers(info: Json) -> Json:
         value=up,
         bound="one controller is up",
         why=f"{', '.join(up) or 'no controller'} answered" + (f"; {problems}" if problems else ""),
-        remedy=None if healthy else "On the login node: scontrol ping; on the controller: systemctl status slurmctld",
+        remedy=None if healthy else _remedies.remedy("scheduler.answers"),
     )
 
 
-def _partition(wanted: list[str], chosen: list[Json], partitions: list[Json]) -> Json:
+def partition(info: Json, slurm: Json) -> Json:
+    """The finding about the partition that a job of these settings goes to."""
+    wanted, chosen, partitions = _wanted(slurm), _chosen(info, slurm), info.get("partitions") or []
     title = "The partition exists and is up"
     missing = [name for name in wanted if name not in [partition["name"] for partition in chosen]]
     bound = f"partition {','.join(wanted)}" if wanted else "a default partition"
@@ -98,10 +109,9 @@ def _partition(wanted: list[str], chosen: list[Json], partitions: list[Json]) ->
             value=None,
             bound=bound,
             why=f"{absent} does not exist; known are {known}",
-            remedy="Set hpc_validation_slurm.partition to one of them (sinfo)",
+            remedy=_remedies.remedy("scheduler.partition"),
         )
     down = [partition for partition in chosen if str(partition.get("state")).lower() != "up"]
-    names = ",".join(partition["name"] for partition in down)
     return finding(
         "scheduler.partition",
         title,
@@ -109,20 +119,7 @@ def _partition(wanted: list[str], chosen: list[Json], partitions: list[Json]) ->
         value=[partition.get("state") for partition in chosen],
         bound="up",
         why=", ".join(f"partition {partition['name']} is {partition.get('state')}" for partition in chosen),
-        remedy=f"scontrol update PartitionName={names} State=UP, or choose another partition" if down else None,
-    )
-
-
-def _left_out(node: Json) -> Json:
-    return finding(
-        "scheduler.node",
-        "The node can start jobs",
-        "recorded",
-        value=node.get("state"),
-        bound="idle, mixed or allocated",
-        why=f"{_in_words(node)}: it was left out",
-        remedy=f"scontrol show node {node['name']}",
-        where={"node": node["name"]},
+        remedy=_remedies.remedy("scheduler.partition") if down else None,
     )
 
 
@@ -145,14 +142,14 @@ def _eligible(workload: Json, nodes: list[Json], partition: str, accelerator: st
             verdict="fail",
             why=f"{len(fitting)} of {len(nodes)} nodes of partition {partition} define gpu:{gpus}; "
             f"the most a node has is gpu:{most}",
-            remedy="Compare Gres= in slurm.conf and gres.conf with the nodes' GPUs (scontrol show node; nvidia-smi -L)",
+            remedy=_remedies.remedy("scheduler.gres"),
         )
     if len(ready) < resources["nodes"]:
         return judged(
             "scheduler.nodes",
             verdict="undetermined",
             why=f"{len(ready)} of {len(fitting)} nodes can start jobs: "
-            + "; ".join(_in_words(node) for node in fitting if not usable(node)),
-            remedy="Repair and resume them: scontrol update NodeName=… State=RESUME",
+            + "; ".join(in_words(node) for node in fitting if not usable(node)),
+            remedy=_remedies.remedy("scheduler.nodes"),
         )
     return judged("scheduler.nodes", verdict="pass", why=f"{len(ready)} of {len(fitting)} nodes can start jobs")

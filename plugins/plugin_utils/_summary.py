@@ -10,8 +10,11 @@ from collections import Counter
 from pathlib import Path
 
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _judge_table
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import SILENT
 
 Json = dict[str, t.Any]
+_ODD = ("fail", "undetermined", "waived")
+_SHOWN = 20
 
 
 def summary(verdict: Json, folder: Path) -> list[str]:
@@ -27,8 +30,8 @@ def summary(verdict: Json, folder: Path) -> list[str]:
         lines += [f"  data {name}: {source}" for name, source in sorted(workload["data"].items())]
         lines += _judged("criteria", workload["criteria"]) if workload["criteria"] else [f"  {workload['why']}"]
     if verdict["findings"]:
-        lines.append("steps and preflight:")
-        lines += _judged("findings", verdict["findings"])
+        lines.append("preflight:")
+        lines += _groups(verdict["findings"])
     lines.append(f"evidence: {folder}")
     lines.append(f"next:     {_next_command(verdict, folder)}")
     return lines
@@ -37,8 +40,35 @@ def summary(verdict: Json, folder: Path) -> list[str]:
 def _judged(kind: str, judged: list[Json]) -> list[str]:
     counts = Counter(entry["verdict"] for entry in judged)
     lines = [f"  {len(judged)} {kind}: " + ", ".join(f"{count} {word}" for word, count in counts.most_common())]
-    odd = [e for e in judged if e["verdict"] in ("fail", "undetermined", "waived") or e["bound_from"] == "override"]
+    odd = [e for e in judged if e["verdict"] in _ODD or e["bound_from"] == "override"]
     return lines + ["  " + line for line in _judge_table.render("", "", odd).splitlines()[1:]]
+
+
+def _groups(findings: list[Json]) -> list[str]:
+    """One line a check group, in the order they were looked at; under it what is amiss, and where."""
+    groups: dict[str, list[Json]] = {}
+    for finding in findings:
+        groups.setdefault(finding["id"].partition(".")[0], []).append(finding)
+    lines = []
+    for group, found in groups.items():
+        verdicts = [finding["verdict"] for finding in found]
+        worst = next((word for word in ("fail", "undetermined") if word in verdicts), "pass")
+        counts = ", ".join(f"{count} {word}" for word, count in Counter(verdicts).most_common())
+        lines.append(f"  {group:<11} {worst.upper() if worst != 'pass' else worst:<13} {counts}")
+        odd = [f for f in found if f["verdict"] in _ODD]
+        silent = [f for f in odd if SILENT in f["why"]]  # a GPU that does not answer is told once
+        odd = [{**f, "title": f"{_where(f['where'])}{f['title']}"} for f in odd if f not in silent]
+        lines += ["  " + line for line in _judge_table.render("", "", odd[:_SHOWN]).splitlines()[1:]]
+        if silent:
+            lines.append(f"  {len(silent)} more checks are undetermined, since {SILENT}")
+        if len(odd) > _SHOWN:
+            lines.append(f"  … and {len(odd) - _SHOWN} more of {group}: see verdict.json")
+    return lines
+
+
+def _where(where: Json) -> str:
+    names = [where[key] for key in ("node", "host", "gpu", "target", "path") if where.get(key)]
+    return f"{', '.join(names)}: " if names else ""
 
 
 def _coverage(coverage: Json) -> str:

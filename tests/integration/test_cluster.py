@@ -19,7 +19,6 @@ RELEASES = ("22.05", "24.11", "26.05")
 NODES = ("compute01", "compute02")
 
 sys.path.insert(0, str(PROGRAM.parent))
-from hpcval_cluster import gpus, slurm_conf  # noqa: E402
 from hpcval_cluster.state import Cluster, ClusterError, cache_root, check_name, gpu_uuid  # noqa: E402
 
 OPEN_ALL = """
@@ -105,6 +104,14 @@ def recorded(name: str = NAME) -> Cluster:
     return cluster
 
 
+def wheel(folder: Path) -> bytes:
+    """Return nvidia-ml-py's source, downloaded into a folder."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
+    subprocess.run([*command, "nvidia-ml-py==13.615.71"], check=True, capture_output=True, timeout=120)
+    (found,) = folder.glob("*.whl")
+    return zipfile.ZipFile(found).read("pynvml.py")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _up() -> None:
     manage("up", "--name", NAME)
@@ -113,11 +120,7 @@ def _up() -> None:
 @pytest.fixture(scope="module")
 def pynvml(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[str]:
     """nvidia-ml-py, unmodified, on the share; removed afterwards."""
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
-    subprocess.run([*command, "nvidia-ml-py==13.615.71"], check=True, capture_output=True, timeout=120)
-    (wheel,) = folder.glob("*.whl")
-    source = zipfile.ZipFile(wheel).read("pynvml.py")
+    source = wheel(tmp_path_factory.mktemp("wheel"))
     target = recorded().share / "pynvml-under-test"
     target.mkdir(exist_ok=True)
     (target / "pynvml.py").write_bytes(source)
@@ -138,7 +141,7 @@ def seen_by(script: str, *words: str) -> dict[str, t.Any]:
 def gives_back(node: str, index: int) -> t.Callable[[], None]:
     """Remember a GPU's state; the result restores it."""
     before = manage("gpu", "--name", NAME, node, str(index)).stdout.splitlines()
-    return lambda: manage("gpu", "--name", NAME, node, str(index), *before) and None
+    return lambda: manage("gpu", "--name", NAME, node, str(index), "healthy", *before) and None
 
 
 def test_status_tells_what_is_up():
@@ -285,12 +288,6 @@ def test_the_login_node_has_no_driver(pynvml):
     assert "Driver Not Loaded" in done.stderr
 
 
-@pytest.mark.parametrize("word", ["nonsense=1", "name", "=1", "fail.rm -rf=1", "name=a\nfail=15"])
-def test_gpu_refuses_what_it_does_not_know(word):
-    with pytest.raises(ClusterError):
-        gpus.parse_changes([word])
-
-
 @pytest.mark.parametrize("name", ["", "Local", "1st", "a b", "a;b", "../a", "a" * 17])
 def test_names_that_something_could_not_bear_are_refused(name):
     with pytest.raises(ClusterError):
@@ -303,11 +300,82 @@ def test_an_exec_without_a_command_is_refused():
     assert "cluster exec HOST -- COMMAND" in done.stderr
 
 
-def test_without_cgroups_nothing_of_slurm_touches_them():
-    text = slurm_conf.slurm_conf(Cluster("x", cgroup="none"))
-    assert "proctrack/linuxproc" in text
-    assert "task/none" in text
-    assert "CgroupPlugin=disabled" in slurm_conf.cgroup_conf(Cluster("x", cgroup="none"))
+def beegfs(*words: str, host: str = "login") -> None:
+    """Choose what the stand-ins for BeeGFS answer on a host."""
+    manage("beegfs", "--name", NAME, host, *words)
+
+
+def test_beegfs_answers_as_chosen_on_one_host_only():
+    targets = ("beegfs-ctl", "--listtargets", "--nodetype=storage", "--state")
+    try:
+        beegfs("offline")
+        done = ssh(*targets)
+        assert done.returncode == 3
+        assert "201          Offline" in done.stdout
+        assert ssh(*targets, host="compute01").returncode == 0
+        beegfs("v8", "partial")
+        assert ssh("beegfs", "target", "list").returncode == 2
+        assert "not found" in ssh(*targets).stderr
+        beegfs("not-installed", "client-absent")
+        assert ssh("command -v beegfs beegfs-ctl").returncode != 0
+        assert ssh("ls", "/proc/fs").stdout == ""
+    finally:
+        beegfs("healthy")
+    assert ssh(*targets).returncode == 0
+
+
+def test_proc_shows_the_chosen_client():
+    nodes = ("cat", "/proc/fs/beegfs/*/storage_nodes")
+    assert ssh(*nodes, host="compute02").stdout.count("RDMA: 8") == 2
+    try:
+        beegfs("client-tcp-fallback", host="compute02")
+        assert "fallback route" in ssh(*nodes, host="compute02").stdout
+        assert "fallback route" not in ssh(*nodes, host="compute01").stdout
+    finally:
+        beegfs("healthy", host="compute02")
+
+
+@pytest.mark.parametrize("state", ["unmounted", "other", "read_only"])
+def test_the_share_can_be_taken_from_one_node(state):
+    marker = f"/mnt/beegfs/cluster-test-{os.getpid()}"
+    assert ssh("touch", marker).returncode == 0
+    try:
+        manage("share", "--name", NAME, "compute01", state)
+        assert ssh("ls", marker, host="compute01").returncode == (0 if state == "read_only" else 2)
+        assert ssh("touch", f"{marker}-2", host="compute01").returncode == (0 if state == "other" else 1)
+        assert ssh("ls", marker, host="compute02").returncode == 0
+    finally:
+        manage("share", "--name", NAME, "compute01", "mounted")
+        removed = ssh("rm", marker, host="compute01")
+    assert removed.returncode == 0
+    assert ssh("ls", f"{marker}-2", host="compute01").returncode == 2
+    assert ssh("ls", "/mnt/beegfs/venvs", host="compute01").returncode == 0
+    manage("share", "--name", NAME, "compute01", "mounted")
+
+
+@pytest.mark.slow
+def test_slurm_can_lose_its_gpus_and_its_confinement():
+    def advertised() -> str:
+        return ssh("sinfo", "--noheader", "--format=%G").stdout.strip()
+
+    try:
+        manage("slurm", "--name", NAME, "gres=1")
+        assert advertised() == "gpu:1"
+        manage("slurm", "--name", NAME, "gres=0", "confinement=off")
+        assert advertised() == "(null)"
+        manage("slurm", "--name", NAME, "confinement=off")
+        assert sorted(line.split()[1] for line in job("python3", "-c", OPEN_ALL).stdout.splitlines()) == ["open"] * 2
+    finally:
+        manage("slurm", "--name", NAME, "healthy")
+    assert advertised() == "gpu:2"
+    test_a_job_opens_its_own_gpu_only()
+
+
+@pytest.mark.parametrize("words", [["slurm", "gres=3"], ["slurm", "off"], ["beegfs", "login", "ofline"]])
+def test_faults_that_are_not_known_are_refused(words):
+    done = manage(words[0], "--name", NAME, *words[1:], check=False)
+    assert done.returncode == 1
+    assert "expected" in done.stderr
 
 
 def traces(name: str) -> str:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hpcval_cluster import gpus, host, images, nodes
+from hpcval_cluster import beegfs, faults, gpu_faults, host, images, nodes
 from hpcval_cluster.state import (
     COMPUTE,
     DEFAULT_RELEASE,
@@ -112,15 +112,27 @@ def _exec(arguments: argparse.Namespace) -> int:
 
 def _gpu(arguments: argparse.Namespace) -> int:
     cluster = _known(arguments.name)
-    path = f"/run/hpcval/gpu{arguments.index}.state"
-    changes = gpus.parse_changes(arguments.changes)
-    container = cluster.container(arguments.node)
-    text = host.podman("exec", container, "cat", path).stdout
-    if changes:
-        text = gpus.apply_changes(text, changes)
-        script = 'cat > "$1.new" && mv "$1.new" "$1"'
-        host.podman("exec", "--interactive", container, "sh", "-c", script, "sh", path, text_in=text)
-    print(text, end="")
+    if arguments.index == "node":
+        change = gpu_faults.parse_node(arguments.changes)
+        print(faults.change_driver(cluster, arguments.node, change), end="")
+    else:
+        change = gpu_faults.parse(arguments.changes)
+        print(faults.change_gpu(cluster, arguments.node, int(arguments.index), change), end="")
+    return 0
+
+
+def _beegfs(arguments: argparse.Namespace) -> int:
+    beegfs.apply(_known(arguments.name), arguments.host, arguments.scenarios)
+    return 0
+
+
+def _share(arguments: argparse.Namespace) -> int:
+    faults.change_share(_known(arguments.name), arguments.host, arguments.state)
+    return 0
+
+
+def _slurm(arguments: argparse.Namespace) -> int:
+    faults.change_slurm(_known(arguments.name), arguments.changes)
     return 0
 
 
@@ -159,9 +171,23 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("gpu", parents=[named], help="show or change a simulated GPU's state")
     command.add_argument("node", choices=COMPUTE)
-    command.add_argument("index", type=int, choices=range(GPUS_PER_NODE))
-    command.add_argument("changes", nargs="*", metavar="key=value")
+    command.add_argument("index", choices=(*map(str, range(GPUS_PER_NODE)), "node"), help="node: its driver")
+    command.add_argument("changes", nargs="*", metavar="WORD", help="key=value, healthy, lost, … (README.md)")
     command.set_defaults(run=_gpu)
+
+    command = commands.add_parser("beegfs", parents=[named], help="choose what the stand-ins for BeeGFS answer")
+    command.add_argument("host", choices=HOSTS)
+    command.add_argument("scenarios", nargs="+", metavar="SCENARIO", help=", ".join(beegfs.WORDS))
+    command.set_defaults(run=_beegfs)
+
+    command = commands.add_parser("share", parents=[named], help="take the share away from a node, or put it back")
+    command.add_argument("host", choices=HOSTS)
+    command.add_argument("state", choices=faults.SHARES)
+    command.set_defaults(run=_share)
+
+    command = commands.add_parser("slurm", parents=[named], help="put faults into Slurm's configuration")
+    command.add_argument("changes", nargs="+", metavar="WORD", help="healthy, confinement=on|off, gres=0|1|2")
+    command.set_defaults(run=_slurm)
 
     command = commands.add_parser("build", parents=[release], help="only build the image")
     command.set_defaults(run=_build)

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hpcval_cluster import gpus, host, images, slurm_conf
+from hpcval_cluster import beegfs, gpus, host, images, slurm_conf
 from hpcval_cluster.state import (
     ADMIN,
     ADMIN_UID,
@@ -89,6 +89,8 @@ def _write_configuration(cluster: Cluster) -> None:
     for machine in COMPUTE:
         for name, text in gpus.initial_states(cluster.name, machine).items():
             write_atomically(etc / "gpus" / machine / name, text)
+    for machine in HOSTS:
+        beegfs.apply(cluster, machine, [])
 
 
 def _write_ssh_config(cluster: Cluster) -> None:

@@ -17,8 +17,8 @@ def _release(cluster: Cluster) -> tuple[int, int]:
     return int(year), int(month)
 
 
-def slurm_conf(cluster: Cluster) -> str:
-    """slurm.conf, the same on every host. `cluster.cgroup` is v1, v2 or none."""
+def slurm_conf(cluster: Cluster, gpus: int = GPUS_PER_NODE) -> str:
+    """slurm.conf, the same on every host, with so many GPUs a node. `cluster.cgroup` is v1, v2 or none."""
     confined = cluster.cgroup != "none"
     nodes = ",".join(COMPUTE)
     settings = {
@@ -41,7 +41,7 @@ def slurm_conf(cluster: Cluster) -> str:
         "JobAcctGatherFrequency": "5",
         "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_Core_Memory",
-        "GresTypes": "gpu",
+        "GresTypes": "gpu" if gpus else "",
         # The nodes pretend to be larger than this machine, so that job scripts keep the sizes they have at a real site.
         "SlurmdParameters": "config_overrides",
         "ReturnToService": "2",
@@ -54,9 +54,10 @@ def slurm_conf(cluster: Cluster) -> str:
     }
     if cluster.accounting:
         settings["AccountingStorageHost"] = LOGIN
-        settings["AccountingStorageTRES"] = "gres/gpu"
-    lines = [f"{key}={value}" for key, value in settings.items()]
-    lines.append(f"NodeName={nodes} CPUs={CPUS} RealMemory={MEMORY_MIB} Gres=gpu:{GPUS_PER_NODE} State=UNKNOWN")
+        settings["AccountingStorageTRES"] = "gres/gpu" if gpus else ""
+    lines = [f"{key}={value}" for key, value in settings.items() if value]
+    gres = f" Gres=gpu:{gpus}" if gpus else ""
+    lines.append(f"NodeName={nodes} CPUs={CPUS} RealMemory={MEMORY_MIB}{gres} State=UNKNOWN")
     lines.append(
         f"PartitionName=gpu Nodes={nodes} Default=YES State=UP"
         " DefaultTime=00:30:00 MaxTime=2-00:00:00 DefMemPerCPU=2048"
@@ -64,19 +65,19 @@ def slurm_conf(cluster: Cluster) -> str:
     return "\n".join(lines) + "\n"
 
 
-def gres_conf() -> str:
+def gres_conf(gpus: int = GPUS_PER_NODE) -> str:
     """gres.conf: the simulated GPUs' device files."""
-    return f"NodeName={','.join(COMPUTE)} Name=gpu File=/dev/nvidia[0-{GPUS_PER_NODE - 1}]\n"
+    return f"NodeName={','.join(COMPUTE)} Name=gpu File=/dev/nvidia[0-{gpus - 1}]\n" if gpus else ""
 
 
-def cgroup_conf(cluster: Cluster) -> str:
-    """cgroup.conf for the confinement this machine allows."""
+def cgroup_conf(cluster: Cluster, devices: bool = True) -> str:
+    """cgroup.conf for the confinement this machine allows, with or without that of devices."""
     if cluster.cgroup == "none":
         # 22.05 does not know the word, and needs none: nothing it loads then touches cgroups.
         return "CgroupPlugin=disabled\n" if _release(cluster) >= (23, 11) else "CgroupAutomount=no\n"
     lines = [
         f"CgroupPlugin=cgroup/{cluster.cgroup}",
-        "ConstrainDevices=yes",
+        f"ConstrainDevices={'yes' if devices else 'no'}",
         "ConstrainRAMSpace=yes",
         # Sixteen advertised cores do not exist here, so none can be assigned.
         "ConstrainCores=no",

@@ -47,14 +47,14 @@ def check_name(name: str) -> str:
     return name
 
 
-def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
+def write_atomically(path: Path, content: str | bytes, mode: int = 0o644) -> None:
     """Write a file so that a reader sees the old or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+    with os.fdopen(descriptor, "wb") as stream:
         os.fchmod(stream.fileno(), mode)
-        stream.write(text)
+        stream.write(content.encode() if isinstance(content, str) else content)
         stream.flush()
         os.fsync(stream.fileno())
     temporary.replace(path)

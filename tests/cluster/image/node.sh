@@ -2,7 +2,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Runs inside the image made by packages.sh: the user, the certificates, the stand-in for NVIDIA's library.
+# Runs inside the image made by packages.sh: the user, the certificates, the stand-ins.
 # /hpcval-recipe is the folder that holds this file, /hpcval-nvml the stand-in's sources.
 set -eu
 
@@ -10,6 +10,12 @@ useradd --create-home --uid 1000 --shell /bin/bash admin
 install -d -o slurm -g slurm /var/spool/slurmctld /var/log/slurm
 install -d /var/spool/slurmd /run/sshd /mnt/beegfs /etc/slurm
 install -m 755 /hpcval-recipe/start-node.sh /hpcval-recipe/node-service.sh /usr/local/sbin/
+install -m 755 /hpcval-recipe/kernel_log.py /hpcval-recipe/beegfs_stand_in.py /usr/local/lib/
+ln -s ../lib/kernel_log.py /usr/local/bin/dmesg
+ln -s ../lib/kernel_log.py /usr/local/bin/journalctl
+for tool in beegfs beegfs-ctl; do
+    ln -s "/run/hpcval-beegfs/$tool" "/usr/local/bin/$tool"
+done
 
 # update-ca-certificates wants one certificate a file.
 if [ -s /hpcval-ca.crt ]; then

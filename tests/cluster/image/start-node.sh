@@ -19,6 +19,10 @@ install -m 600 -o admin -g admin $config/authorized_keys /home/admin/.ssh/author
 install -d -m 755 /run/sshd
 install -d -m 755 -o slurm -g slurm /run/slurm
 
+# What BeeGFS's tools and kernel client answer here; `cluster beegfs` writes it.
+ln -sfn "$config/beegfs/$host/bin" /run/hpcval-beegfs
+mount --bind "$config/beegfs/$host/proc_fs" /proc/fs
+
 node-service.sh start munge
 node-service.sh start sshd
 
@@ -45,11 +49,10 @@ SQL
     fi
     node-service.sh start slurmctld
 else
-    for state in "$config/gpus/$host"/*.state; do
-        [ -e "$state" ] || continue
-        install -d -m 755 /run/hpcval
+    install -d -m 755 /run/hpcval
+    for state in "$config/gpus/$host"/*; do
         install -m 644 "$state" /run/hpcval/
-        index=$(basename "$state" .state | tr -dc 0-9)
+        index=$(basename "$state" | tr -dc 0-9)
         [ -n "$index" ] || continue
         rm -f "/dev/nvidia$index"
         mknod -m 666 "/dev/nvidia$index" c 195 "$index"

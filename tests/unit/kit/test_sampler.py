@@ -84,8 +84,8 @@ def test_without_nvml_one_row_says_why_and_the_sampler_ends(tmp_path: Path, monk
 
 
 def test_unknown_throttle_reasons_are_kept() -> None:
-    assert sampler.throttle_names(0x4 | 0x4000) == ["sw_power_cap", "0x4000"]
-    assert sampler.throttle_names(0) == []
+    assert nvml.throttle_names(0x4 | 0x4000) == ["sw_power_cap", "0x4000"]
+    assert nvml.throttle_names(0) == []
 
 
 @pytest.fixture

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 import yaml
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence_log
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns, _remedies, _xids
 
 FILES = sorted(_log_patterns.FOLDER.glob("*.yml"))
 CONTENTS = {path.stem: yaml.safe_load(path.read_text()) for path in FILES}
@@ -36,6 +37,7 @@ def test_the_promised_sets_are_there():
         "cuda_warnings",
         "io_errors",
         "nccl_errors",
+        "nvidia_driver",
         "oom",
         "python_traceback",
         "slurm_errors",
@@ -53,9 +55,9 @@ def test_a_set_says_what_it_is(path):
 
 @pytest.mark.parametrize(("name", "entry"), PATTERNS, ids=[f"{name}.{entry['id']}" for name, entry in PATTERNS])
 def test_a_pattern_does_what_its_examples_say(name, entry):
-    assert set(entry) == {"id", "regex", "texts", "source", "remedy", "matches", "rejects"}
+    assert set(entry) in [{"id", "regex", "texts", "source", "matches", "rejects", do} for do in ("remedy", "symptom")]
     assert entry["source"].startswith("https://")
-    assert entry["remedy"].endswith(".")
+    assert "symptom" in entry or entry["remedy"].endswith(".")
     assert entry["matches"]
     assert entry["rejects"]
     (own,) = [pattern for pattern in SETS[name]["patterns"] if pattern["id"] == entry["id"]]
@@ -84,6 +86,27 @@ def test_an_exception_covers_its_examples(name, entry):
 def test_a_healthy_log_has_no_hit():
     found = SEARCH.scan(io.BytesIO(HARMLESS.encode()))
     assert set(found["counts"].values()) == {0}, found["hits"]
+
+
+def test_a_symptom_has_the_remedy_that_a_probe_gives_for_it():
+    (lost,) = [pattern for pattern in SETS["cuda_errors"]["patterns"] if pattern["id"] == "gpu_lost"]
+    assert lost["remedy"] == _remedies.remedy("gpu.answers")
+
+
+def test_a_symptom_without_a_remedy_is_named(tmp_path):
+    (tmp_path / "mine.yml").write_text(
+        "name: x\npatterns: [{id: a, texts: [a], regex: a, symptom: no.such}]\nexcept: []"
+    )
+    with pytest.raises(_log_patterns.PatternSetError, match=r"no\.such"):
+        _log_patterns.load(tmp_path)
+
+
+@pytest.mark.parametrize("action", ["isolate", "reboot", "reset"])
+def test_the_xids_of_a_pattern_are_those_of_the_table(action):
+    (pattern,) = [p for p in SETS["nvidia_driver"]["patterns"] if p["id"] == f"xid_{action}"]
+    table = {code for code, xid in _xids.load().items() if (xid.severity, xid.action) == ("fail", action)}
+    lines = {code: f"NVRM: Xid (PCI:0000:20:00): {code}, pid=1" for code in range(1000)}
+    assert {code for code, line in lines.items() if re.search(pattern["regex"], line)} == table
 
 
 @pytest.mark.parametrize("content", ["", "- 1", "name: x", "name: x\npatterns: [{id: a}]\nexcept: []", "{"])

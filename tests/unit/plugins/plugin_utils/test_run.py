@@ -186,3 +186,84 @@ def test_the_screen_names_what_failed_with_value_bound_and_remedy(folder, worklo
 def test_simulated_hardware_says_so(folder, workload):
     _run.record(folder, "workload", workload)
     assert "simulated" in "\n".join(_summary.summary(_run.finish(folder), folder)).splitlines()[1]
+
+
+# -- a preflight alone
+
+
+@pytest.fixture
+def probes(tmp_path):
+    """A run without workloads that has begun."""
+    plan = {"title": "Preflight", "accelerator": "simulated", "workloads": [], "probes_only": True}
+    folder = _run.start(tmp_path / "results", plan, {"collection": "0.1.0", "ansible": "2.19.14", "python": "3.11.7"})
+    _run.record(folder, "cluster", {"version": "24.11.5", "nodes": NODES})
+    return folder
+
+
+NODES = [{"name": name, "state": "idle", "gres": {"gpu": 2}} for name in ("compute01", "compute02")]
+PROBED = {"nodes": ["compute01", "compute02"], "gpus": ["GPU-1", "GPU-2"], "left_out": []}
+
+
+def about(verdict, identity="gpu.pcie_width", **where):
+    found = _findings.judged(identity, "PCIe width is the card's own", "eq", 16, 8, source="NVML", where=where)
+    return {**found, "verdict": verdict}
+
+
+def test_findings_about_nodes_that_were_looked_at_make_a_pass(probes):
+    _run.record(probes, "findings", [about("pass", node="compute01")])
+    _run.record(probes, "probed", PROBED)
+    verdict = _run.finish(probes)
+    assert (verdict["verdict"], verdict["why"]) == ("pass", "nothing is amiss in 1 findings")
+    assert verdict["coverage"]["nodes"] == {"exercised": ["compute01", "compute02"], "in_scope": 2}
+    assert verdict["coverage"]["gpus"] == {"exercised": ["GPU-1", "GPU-2"], "in_scope": 4}
+    assert on_disk(probes)[0] == verdict
+
+
+@pytest.mark.parametrize("probed", [None, {**PROBED, "nodes": []}])
+def test_without_a_node_looked_at_nothing_passes(probes, probed):
+    _run.record(probes, "findings", [about("pass", "login.munge", host="login")])
+    if probed:
+        _run.record(probes, "probed", probed)
+    assert _run.finish(probes)["verdict"] == "undetermined"
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"), [("fail", "fail"), ("undetermined", "undetermined"), ("recorded", "pass")]
+)
+def test_one_finding_decides(probes, found, expected):
+    _run.record(probes, "findings", [about("pass", node="compute01"), about(found, node="compute02")])
+    _run.record(probes, "probed", PROBED)
+    assert _run.finish(probes)["verdict"] == expected
+
+
+def test_a_damaged_record_of_what_was_looked_at_is_no_pass(probes):
+    _run.record(probes, "findings", [about("pass", node="compute01")])
+    (probes / "probed.json").write_text('{"nodes": ["compute01"')
+    assert _run.finish(probes)["verdict"] == "undetermined"
+
+
+def test_coverage_names_nodes_and_checks_that_were_left_out(probes):
+    _run.record(probes, "findings", [about("not_applicable", "gpu.xid", node=f"compute0{n}") for n in (1, 2)])
+    _run.record(
+        probes,
+        "probed",
+        {
+            "nodes": ["compute01"],
+            "gpus": [],
+            "left_out": [{"name": "compute02", "why": "not among hpc_validation_nodes"}],
+        },
+    )
+    left_out = _run.finish(probes)["coverage"]["left_out"]
+    assert [left["name"] for left in left_out] == ["compute02", "checks gpu.xid"]
+    assert "not among hpc_validation_nodes" in left_out[0]["why"]
+
+
+def test_the_screen_has_a_line_a_group_and_names_the_part_at_fault(probes):
+    _run.record(probes, "findings", [about("pass", "login.munge", host="login")])
+    _run.record(probes, "findings", [about("pass", node="compute01"), about("fail", node="compute02", gpu="GPU 1")])
+    lines = _summary.summary(_run.finish(probes), probes)
+    assert any(line.split() == ["login", "pass", "1", "pass"] for line in lines)
+    assert any(line.split() == ["gpu", "FAIL", "1", "pass,", "1", "fail"] for line in lines)
+    assert any("compute02, GPU 1: PCIe width is the card's own: 8  [= 16]" in line for line in lines)
+    suites = on_disk(probes)[1]
+    assert [suite.get("name") for suite in suites] == ["preflight login", "preflight gpu"]

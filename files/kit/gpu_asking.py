@@ -1,0 +1,204 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asks NVML about every GPU of this process in children that can be given up.
+
+A child says what it is about to ask. When it falls silent or dies, what it asked is the finding, and the next child
+goes on with the next GPU. NVML is initialised in each child: it does not survive a fork.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kit import gpu_facts, nvml
+from kit.bounded import Child, GivenUpError, Send
+from kit.reader import Reader
+
+INIT_PATIENCE = 2  # nvmlInit may take this many deadlines: without persistence mode it starts every GPU
+GAP = 0.001  # seconds within which a deadline counts as the overall limit's
+
+
+@dataclass
+class Options:
+    """What to read and for how long; all times in seconds."""
+
+    deadline: float = 5.0
+    limit: float = 60.0
+    kernel_log: str = "user"
+    since: float | None = None  # None: boot
+    sample: float = 0.0
+    interval: float = 0.2
+    health: bool = True
+    root: Path = Path("/")
+
+
+@dataclass
+class Progress:
+    """What is known so far, and what the next child is not to ask again."""
+
+    document: dict[str, Any]
+    gpus: dict[str, dict[str, Any]] = field(default_factory=dict)  # by UUID and PCI address
+    finished: set[str] = field(default_factory=set)
+    silent: dict[int, str] = field(default_factory=dict)  # GPUs that do not even say what they are, by index
+
+
+def ask(progress: Progress, options: Options, until: float) -> None:
+    """Ask until every GPU has said all or was given up, at the latest at ``until`` of the monotonic clock."""
+    while True:
+        asking, why = _ask_once(progress, options, until)
+        if why is None:
+            _close(progress, "NVML no longer lists it")
+            return
+        if "key" in asking:
+            _give_up_gpu(progress.gpus[asking["key"]], asking["facts"], why)
+            progress.finished.add(asking["key"])
+        elif "index" in asking:
+            progress.silent[asking["index"]] = why
+        late = time.monotonic() >= until - GAP
+        if late or not ("key" in asking or "index" in asking):
+            library = f"{asking['call']} {why}" if asking else why
+            why = f"not reached within {options.limit:g} s" if late and asking.get("call") != "nvmlInit" else library
+            if not progress.gpus:
+                progress.document["error"] = why
+            _close(progress, why)
+            return
+
+
+def _ask_once(progress: Progress, options: Options, until: float) -> tuple[dict[str, Any], str | None]:
+    """Listen to one child; return what it asked last, and why it was given up (None: it said all)."""
+    child = Child(lambda send: _tell(progress, options, send))
+    asking: dict[str, Any] = {"call": "nvmlInit"}
+    try:
+        while True:
+            patience = options.deadline * (INIT_PATIENCE if asking["call"] == "nvmlInit" else 1)
+            said = child.next(min(patience, max(0.0, until - time.monotonic())))
+            if said is None:
+                return asking, None
+            if "unavailable" in said:
+                return {}, str(said["unavailable"])
+            if "call" in said:
+                asking = said
+            else:
+                _take(progress, said)
+    except GivenUpError as error:
+        return asking, str(error)
+    finally:
+        child.close()
+
+
+def _take(progress: Progress, said: dict[str, Any]) -> None:
+    if "gpus" in said:
+        for identity in said.pop("gpus"):
+            _meet(progress, identity)
+    if "read" in said:
+        gpu = progress.gpus[said["read"]]
+        gpu.update(said["facts"])
+        gpu["unsupported"].update(said["unsupported"])
+    elif "finished" in said:
+        progress.finished.add(said["finished"])
+    else:
+        progress.document.update(said)
+
+
+def _meet(progress: Progress, identity: dict[str, Any]) -> None:
+    """Note a GPU that a child lists; one that no longer says what it is may be known from an earlier child."""
+    known = [gpu for gpu in progress.gpus.values() if gpu["index"] == identity["index"]]
+    if known and not (identity["uuid"] or identity["pci"]):
+        known[0]["error"] = known[0]["error"] or identity["error"]
+    else:
+        facts = {**identity, **dict.fromkeys(gpu_facts.FACTS), "unsupported": {}}
+        progress.gpus.setdefault(_key(identity), facts)
+
+
+def _key(identity: dict[str, Any]) -> str:
+    return f"{identity['uuid']} {identity['pci']}" if identity["uuid"] or identity["pci"] else f"{identity['index']}"
+
+
+def _give_up_gpu(gpu: dict[str, Any], unread: list[str], why: str) -> None:
+    gpu["error"] = gpu["error"] or why
+    gpu["unsupported"].update(dict.fromkeys(unread, why))
+
+
+def explain(gpu: dict[str, Any]) -> None:
+    """Say of the whole GPU that it is lost if any call did, and of a missing fact why the whole GPU is in trouble."""
+    if gpu["error"] is None and "GpuIsLost" in gpu["unsupported"].values():
+        gpu["error"] = "GpuIsLost"
+    if gpu["error"]:
+        missing = [name for name in gpu_facts.FACTS if gpu[name] is None]
+        gpu["unsupported"] = {**dict.fromkeys(missing, gpu["error"]), **gpu["unsupported"]}
+
+
+def _close(progress: Progress, why: str) -> None:
+    """Let the GPUs that have not said all say why."""
+    for key, gpu in progress.gpus.items():
+        if key not in progress.finished and gpu["error"] is None:
+            _give_up_gpu(gpu, [name for name in gpu_facts.FACTS if gpu[name] is None], why)
+
+
+# ---- in the child ----
+
+
+def _tell(progress: Progress, options: Options, send: Send) -> None:
+    """Ask NVML everything that is not known yet."""
+    send({"call": "nvmlInit"})
+    try:
+        pynvml = nvml.load()
+        send({"call": "the driver's version"})
+        send({"driver": {**progress.document["driver"], **_driver(pynvml)}})
+        send({"call": "nvmlDeviceGetCount"})
+        count = nvml.count_gpus(pynvml)
+    except nvml.NvmlUnavailableError as error:
+        send({"unavailable": str(error)})
+        return
+    gpus, openable = [], {}
+    for index in range(count):
+        if index in progress.silent:
+            gpus.append(nvml.Gpu(index, error=progress.silent[index]))
+            continue
+        send({"call": "what it is", "index": index})
+        gpus.append(nvml.describe(pynvml, index))
+        minor = gpus[-1].minor
+        if minor is not None:
+            openable[minor] = nvml.may_open(minor)
+    chosen, selected_by = nvml.select(gpus, os.environ, lambda minor: openable[minor])
+    send({"listed": count, "selected_by": selected_by, "gpus": [_identity(gpu) for gpu in chosen]})
+    for gpu in chosen:
+        key = _key(_identity(gpu))
+        if key not in progress.finished and gpu.handle is not None:
+            _tell_of(Reader(pynvml, gpu, options.root), key, options.health, send)
+        send({"finished": key})
+
+
+def _driver(pynvml: Any) -> dict[str, Any]:
+    number, _ = nvml.ask_first(pynvml, [("nvmlSystemGetCudaDriverVersion", ())])
+    return {
+        "version": nvml.ask_first(pynvml, [("nvmlSystemGetDriverVersion", ())])[0],
+        "cuda": None if number is None else f"{number // 1000}.{number % 1000 // 10}",
+        "nvml": nvml.ask_first(pynvml, [("nvmlSystemGetNVMLVersion", ())])[0],
+    }
+
+
+def _identity(gpu: nvml.Gpu) -> dict[str, Any]:
+    return {name: getattr(gpu, name) for name in ("index", "minor", "uuid", "pci", "name", "error")}
+
+
+def _tell_of(reader: Reader, key: str, health: bool, send: Send) -> None:
+    groups = {**gpu_facts.INVENTORY, **(gpu_facts.HEALTH if health else {})}
+    unread = [name for names in groups.values() for name in names]
+    if not health:
+        not_asked = [name for names in gpu_facts.HEALTH.values() for name in names]
+        send({"read": key, "facts": {}, "unsupported": dict.fromkeys(not_asked, "not asked")})
+    for group, names in groups.items():
+        send({"call": group.__name__, "key": key, "facts": unread})
+        reader.unsupported = {}
+        try:
+            facts = group(reader)
+        except Exception as error:  # a library whose answers have another shape must not hide the other groups
+            facts, reader.unsupported = {}, dict.fromkeys(names, f"{type(error).__name__}: {error}")
+        send({"read": key, "facts": facts, "unsupported": reader.unsupported})
+        unread = unread[len(names) :]

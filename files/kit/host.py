@@ -1,0 +1,153 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host has beside GPUs and the share: commands, munge, Python, Apptainer, a way to the outside. Facts only."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import re
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from kit.job import Job, node_name
+from kit.provenance import os_name
+from kit.wheels import index_urls
+
+SECONDS = 10.0
+COMMANDS = ("sbatch", "squeue", "scontrol", "sinfo", "scancel", "sacct", "srun")
+
+
+def ask(argv: Sequence[str], text: str | None = None, seconds: float = SECONDS) -> dict[str, Any]:
+    """Run a command and return {ok, out, error}; it is given up, not waited for, when it does not end in time."""
+    environment = {**os.environ, "LC_ALL": "C"}
+    try:
+        process = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL if text is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return {"ok": False, "out": "", "error": f"{argv[0]}: {error.strerror}"}
+    try:
+        out, err = process.communicate(text, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return {"ok": False, "out": "", "error": f"{argv[0]} did not end within {seconds:g} s"}
+    failed = process.returncode != 0
+    why = f"{argv[0]} exited with {process.returncode}: {err.strip()[-500:]}" if failed else ""
+    return {"ok": not failed, "out": out, "error": why}
+
+
+def munge() -> dict[str, Any]:
+    """Encode a credential and decode it again: {ok, error}."""
+    made = ask(["munge", "--no-input"])
+    if not made["ok"]:
+        return {"ok": False, "error": made["error"]}
+    checked = ask(["unmunge"], made["out"])
+    status = re.search(r"^STATUS:\s+(.*)$", checked["out"], re.MULTILINE)
+    if not checked["ok"] or status is None or not status[1].startswith("Success"):
+        return {"ok": False, "error": checked["error"] or f"unmunge said {checked['out'][:200]!r}"}
+    return {"ok": True, "error": None}
+
+
+def apptainer(image: str | None = None) -> dict[str, Any]:
+    """Return {version, error, image}; with an image also what `--nv` brings into it: {devices, libraries}."""
+    program = shutil.which("apptainer") or shutil.which("singularity")
+    if program is None:
+        return {"version": None, "error": "apptainer is not on PATH", "image": None}
+    said = ask([program, "--version"])
+    match = re.search(r"(\d+\.\d+(?:\.\d+)?)", said["out"])
+    version = match[1] if said["ok"] and match else None
+    error = None if version else said["error"] or f"{program} --version said {said['out'][:100]!r}"
+    return {"version": version, "error": error, "image": in_image(program, image) if image and version else None}
+
+
+# One line a GPU that opens, one a library of NVIDIA's; the image needs a shell and nothing else.
+_LOOK = (
+    'for device in /dev/nvidia[0-9]*; do (exec 3<> "$device") 2> /dev/null && echo "device $device"; done; '
+    'for library in /.singularity.d/libs/*; do echo "library $library"; done'
+)
+
+
+def in_image(program: str, image: str) -> dict[str, Any]:
+    """Return what a process in the image sees of the GPUs: {path, devices, libraries, error}."""
+    said = ask([program, "exec", "--nv", "--no-home", image, "sh", "-c", _LOOK], seconds=60)
+    lines = [line.partition(" ") for line in said["out"].splitlines()]
+    return {
+        "path": image,
+        "devices": [rest for kind, _, rest in lines if kind == "device"],
+        "libraries": [os.path.basename(rest) for kind, _, rest in lines if kind == "library" and "*" not in rest],
+        "error": said["error"] or None,
+    }
+
+
+def reachable(url: str, seconds: float = SECONDS) -> dict[str, Any]:
+    """Return {host, ok, error}: whether an HTTP server answers there, whatever it answers."""
+    parts = urllib.parse.urlsplit(url)
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])
+    try:
+        request = urllib.request.Request(bare.geturl(), method="HEAD")  # noqa: S310 - a site may name a file: index
+        with urllib.request.urlopen(request, timeout=seconds):  # noqa: S310
+            pass
+    except urllib.error.HTTPError:
+        pass  # it answered
+    except (OSError, ValueError) as error:
+        return {"host": bare.hostname, "ok": False, "error": str(getattr(error, "reason", error))}
+    return {"host": bare.hostname, "ok": True, "error": None}
+
+
+def devices(folder: Path = Path("/dev")) -> dict[str, Any]:
+    """Return {present, openable}: the GPUs' device files, and those that the devices cgroup lets this process open."""
+    present = sorted(str(path) for path in folder.glob("nvidia[0-9]*"))
+    return {"present": present, "openable": [path for path in present if _is_permitted(path)]}
+
+
+def _is_permitted(path: str) -> bool:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+    except PermissionError:
+        return False
+    except OSError:
+        return True  # a driver that fails is no refusal
+    return True
+
+
+def facts(
+    job: Job, *, image: str | None, reach: Sequence[str], index: bool, now: float | None = None
+) -> dict[str, Any]:
+    """Return this host's facts. `reach` names URLs to try; with `index` also the package index of the environment."""
+    urls = [*reach, *(index_urls(None) if index else [])]
+    with ThreadPoolExecutor(len(urls) + 2) as pool:
+        answers = [pool.submit(reachable, url) for url in urls]
+        credential, container = pool.submit(munge), pool.submit(apptainer, image)
+        return {
+            "schema": 1,
+            **job.stamp,
+            "host": node_name(),
+            "user": getpass.getuser(),
+            "time": time.time() if now is None else now,
+            "kernel": platform.release(),
+            "machine": platform.machine(),
+            "os": os_name(),
+            "python": platform.python_version(),
+            "commands": {name: shutil.which(name) for name in COMMANDS},
+            "munge": credential.result(),
+            "apptainer": container.result(),
+            "reach": [answer.result() for answer in answers],
+        }

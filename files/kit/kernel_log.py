@@ -1,0 +1,157 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Xid messages of the NVIDIA driver in the kernel log, and how far back that log reaches.
+
+There is always a kernel line: an empty answer is a log that could not be read, as journalctl's to an unprivileged user.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable
+
+from kit.bounded import GivenUpError, command_lines
+
+DMESG = {"user": ("dmesg",), "sudo": ("sudo", "-n", "dmesg")}
+JOURNAL = ("journalctl", "--no-pager", "--quiet", "--output=json", "_TRANSPORT=kernel")
+ACCESS = ("user", "journal", "sudo", "none")
+KEPT = 200
+LONGEST_TEXT = 400
+STAMPED = re.compile(r"\[ *(\d{1,12}\.\d{1,9})\] ?(.*)")
+XID = re.compile(r"NVRM: Xid \((?:PCI:)?(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2})[^)]*\): (\d{1,6})\b", re.I)
+AT_BOOT = 1.0  # seconds; the first kernel line comes at 0
+Commands = Callable[..., Iterator[bytes]]
+
+
+@dataclass
+class Kept:
+    """At most KEPT Xids: the first of every GPU and code, so that a storm hides no other, and the latest."""
+
+    firsts: dict[tuple[Any, Any], dict[str, Any]] = field(default_factory=dict)
+    latest: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    count: int = 0
+
+    def add(self, xid: dict[str, Any]) -> None:
+        """Count one Xid and keep it if there is room."""
+        self.count += 1
+        key = (xid["pci"], xid["code"])
+        if key not in self.firsts and len(self.firsts) < KEPT:
+            self.firsts[key] = xid
+        else:
+            self.latest.append(xid)
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Return what was kept, by time."""
+        room = KEPT - len(self.firsts)
+        recent = list(self.latest)[-room:] if room else []
+        return sorted([*self.firsts.values(), *recent], key=lambda xid: xid["time"])
+
+
+def xid_of(text: str, when: float) -> dict[str, Any] | None:
+    """Return the Xid of a kernel message; code and pci are None where its form is not a known one."""
+    if "NVRM: Xid" not in text:
+        return None
+    said = XID.search(text)
+    pci = f"{int(said.group(1) or '0', 16):04x}:{said.group(2).lower()}" if said else None
+    return {"time": when, "pci": pci, "code": int(said.group(3)) if said else None, "text": text[:LONGEST_TEXT]}
+
+
+def boot_time(root: Path = Path("/")) -> float | None:
+    """Return when the node was booted, in seconds since the epoch."""
+    try:
+        said = re.search(r"^btime (\d+)$", (root / "proc/stat").read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return float(said.group(1)) if said else None
+
+
+def dmesg_messages(lines: Iterable[bytes], booted: float) -> Iterator[tuple[float, str]]:
+    """Yield (seconds since the epoch, text) of dmesg's lines; a line without a stamp has the time of the one before."""
+    when = None
+    for line in lines:
+        text = line.decode(errors="backslashreplace")
+        stamped = STAMPED.match(text)
+        if stamped:
+            when = booted + float(stamped.group(1))
+            text = stamped.group(2)
+        if when is not None:
+            yield when, text
+
+
+def journal_messages(lines: Iterable[bytes], booted: float | None) -> Iterator[tuple[float, str]]:
+    """Yield (seconds since the epoch, text) of journalctl's JSON; ValueError for what is none of it.
+
+    With ``booted``, all is of this boot and the kernel's own stamp counts: journald started seconds after the kernel.
+    """
+    for line in lines:
+        if not line.strip():
+            continue
+        entry = json.loads(line)
+        message = entry.get("MESSAGE") if isinstance(entry, dict) else None
+        if isinstance(message, list):  # journald's way to say bytes that are no UTF-8
+            message = bytes(message).decode(errors="backslashreplace")
+        if not isinstance(message, str):
+            continue
+        since_boot = entry.get("_SOURCE_MONOTONIC_TIMESTAMP")
+        if booted is not None and since_boot is not None:
+            yield booted + int(since_boot) / 1e6, message
+        else:
+            yield int(entry["__REALTIME_TIMESTAMP"]) / 1e6, message
+
+
+def read(
+    access: str, since: float | None, booted: float | None, seconds: float, commands: Commands = command_lines
+) -> dict[str, Any]:
+    """Return the Xids since a time (default: boot) and whether the log reaches back to it; ``error`` says why not."""
+    asked = booted if since is None else since
+    found: dict[str, Any] = {"access": access, "source": None, "error": None, "since": asked, "complete": False}
+    kept = Kept()
+    first = None
+    if access == "none":
+        found["error"] = "not read: no access to the kernel log"
+    elif booted is None or asked is None:
+        found["error"] = "/proc/stat does not say when the node was booted"
+    else:
+        found["source"] = "journalctl" if access == "journal" else "dmesg"
+        try:
+            for when, text in _messages(access, asked, booted, seconds, commands):
+                first = when if first is None else min(first, when)
+                xid = xid_of(text, when)
+                if xid and when >= asked:
+                    kept.add(xid)
+            if first is None:
+                found["error"] = f"{found['source']} printed no kernel line"
+            else:
+                found["complete"] = _reaches_back(access, asked, booted, first, seconds, commands)
+        except GivenUpError as error:
+            found["error"] = str(error)
+        except (ValueError, TypeError, KeyError) as error:
+            found["error"] = f"{found['source']} printed what is not its form: {error}"
+    xids = kept.listed()
+    return {**found, "xids": xids, "more": kept.count - len(xids)}
+
+
+def _messages(
+    access: str, asked: float, booted: float, seconds: float, commands: Commands
+) -> Iterator[tuple[float, str]]:
+    if access != "journal":
+        return dmesg_messages(commands(DMESG[access], seconds), booted)
+    fields = "--output-fields=MESSAGE,_SOURCE_MONOTONIC_TIMESTAMP"
+    if asked >= booted:
+        return journal_messages(commands((*JOURNAL, fields, "--boot"), seconds), booted)
+    return journal_messages(commands((*JOURNAL, fields, f"--since=@{asked:.0f}"), seconds), None)
+
+
+def _reaches_back(access: str, asked: float, booted: float, first: float, seconds: float, commands: Commands) -> bool:
+    if first <= max(asked, booted + AT_BOOT) and (asked >= booted or first <= asked):
+        return True
+    if access != "journal":
+        return False
+    older = (*JOURNAL, "--lines=1", f"--until=@{asked:.0f}")
+    return any(True for _ in journal_messages(commands(older, seconds), None))

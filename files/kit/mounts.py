@@ -1,0 +1,465 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Is the share mounted and are its servers there? Asked of /proc first: touching a dead mount blocks for ever.
+
+Stands alone (standard library, nothing of the kit), so that it also runs where the share cannot be read, from stdin:
+
+    python3 - guard --path /mnt/beegfs --token scripts/token:1f3a [-- command that runs if all is well] < mounts.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import re
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any, Callable, NoReturn
+
+BEEGFS_MAGIC = 0x19830326  # f_type of statfs(2)
+TYPES = ("beegfs", "simulated", "other")
+NODE_LISTS = {"management": "mgmt_nodes", "meta": "meta_nodes", "storage": "storage_nodes"}
+STATE_LISTS = {"meta": "meta_target_state", "storage": "storage_target_state"}
+MOST_BYTES = 1 << 20  # read of a /proc file
+
+# Exit codes of guard: all that reaches the controller when the share does not.
+GOOD = 0
+NOT_MOUNTED = 80
+NO_SERVERS = 81
+OTHER_FILES = 82
+NOT_WRITABLE = 83
+NO_ANSWER = 84
+UNKNOWN = 85
+
+
+class ChildError(Exception):
+    """What a child did failed; the message says how."""
+
+
+class NoAnswerError(ChildError):
+    """A child did not answer in time and was given up."""
+
+
+def in_child(work: Callable[[], Any], seconds: float) -> Any:
+    """Return what `work` returns (JSON), called in a child that is killed and given up after `seconds`.
+
+    A process that waits for a dead file system cannot be killed, so it is not waited for either. Raise ChildError.
+    """
+    receive, send = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    process = os.fork()
+    if process == 0:
+        _child(work, receive, send)
+    os.close(send)
+    try:
+        answer = _answer(receive, time.monotonic() + seconds)
+    except BaseException:
+        _give_up(process)
+        raise
+    finally:
+        os.close(receive)
+    if answer is None:
+        _give_up(process)
+        raise NoAnswerError(f"it did not answer in {seconds:g} s")
+    status = os.waitpid(process, 0)[1]
+    try:
+        kind, value = json.loads(answer)
+    except ValueError:
+        how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {status >> 8}"
+        raise ChildError(f"it ended with {how} and no answer") from None
+    if kind != "value":
+        raise ChildError(value)
+    return value
+
+
+def _child(work: Callable[[], Any], receive: int, send: int) -> NoReturn:
+    """Answer over the pipe. Nothing else stays open, or whoever reads this program's output would wait for it."""
+    try:
+        os.close(receive)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(nothing, number)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        die_with_parent()
+        try:
+            answer = json.dumps(["value", work()])
+        except OSError as error:
+            answer = json.dumps(
+                ["error", f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")]
+            )
+        except Exception as error:
+            answer = json.dumps(["error", f"{type(error).__name__}: {error}"])
+        data = answer.encode()
+        while data:
+            data = data[os.write(send, data) :]
+    finally:
+        os._exit(0)
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when its parent ends, however that ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _answer(receive: int, deadline: float) -> bytes | None:
+    """Return all that comes before the pipe is closed, or None when that is not before `deadline`."""
+    answer = b""
+    while True:
+        ready, _, _ = select.select([receive], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            return None
+        block = os.read(receive, 1 << 16)
+        if not block:
+            return answer
+        answer += block
+
+
+def _give_up(process: int) -> None:
+    os.kill(process, signal.SIGKILL)
+    deadline = time.monotonic() + 0.2
+    while os.waitpid(process, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def read(path: str) -> str:
+    """Return the text of a /proc file. Raise OSError."""
+    with open(path, "rb") as stream:
+        return stream.read(MOST_BYTES).decode("utf-8", "replace")
+
+
+def parse_mounts(text: str) -> list[dict[str, Any]]:
+    """Return the mounts of /proc/mounts: device, mount_point, fstype, options; its octal escapes resolved."""
+    mounts = []
+    for line in text.splitlines():
+        fields = [re.sub(r"\\([0-3][0-7]{2})", lambda found: chr(int(found[1], 8)), field) for field in line.split(" ")]
+        if len(fields) >= 4 and fields[1].startswith("/"):
+            device, point, fstype, options = fields[:4]
+            mounts.append({"device": device, "mount_point": point, "fstype": fstype, "options": options.split(",")})
+    return mounts
+
+
+def mount_of(path: str, mounts: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the mount that the absolute `path` lies on: the longest prefix, and the last one mounted there."""
+    chosen = None
+    for mount in mounts:
+        point = mount["mount_point"].rstrip("/")
+        if (path == point or path.startswith(point + "/")) and (
+            chosen is None or len(point) >= len(chosen["mount_point"].rstrip("/"))
+        ):
+            chosen = mount
+    return chosen
+
+
+def resolve(path: str, mounts: list[dict[str, Any]]) -> str:
+    """Return `path` with its links followed, as far as that is possible without touching a mounted file system."""
+    points = {mount["mount_point"] for mount in mounts} - {"/"}
+    left, done = [part for part in path.split("/") if part], ""
+    for _ in range(40):  # as many links as the kernel follows
+        while left:
+            step = f"{done}/{left[0]}"
+            if step in points:
+                return "/".join([done, *left])
+            try:
+                target = os.readlink(step)
+            except OSError:
+                done, left = step, left[1:]
+                continue
+            whole = target if target.startswith("/") else f"{done}/{target}"
+            left, done = [part for part in os.path.normpath(whole).split("/") if part] + left[1:], ""
+            break
+        else:
+            break
+    return os.path.normpath("/".join([done, *left]) or "/")
+
+
+def parse_nodes(text: str) -> list[dict[str, Any]]:
+    """Return the servers of a *_nodes file with their connections; None where it does not say which there are."""
+    nodes: list[dict[str, Any]] = []
+    for line in text.splitlines():
+        head = re.match(r"(\S.*?) \[ID: ([^\]]+)\]\s*$", line)
+        if head:
+            nodes.append({"name": head[1], "id": head[2], "root": False, "connections": None})
+        elif nodes and line.strip() == "Root: <yes>":
+            nodes[-1]["root"] = True
+        elif nodes and line.strip().startswith("Connections:"):
+            found = re.findall(r"(TCP|RDMA): (\d+)(?: \(([^()\[\]]*?)( \[fallback route\])?\))?;", line)
+            nodes[-1]["connections"] = [
+                {"protocol": kind, "count": int(count), "peer": peer or None, "fallback": bool(fallback)}
+                for kind, count, peer, fallback in found
+            ]
+            if not found and "<none>" not in line:
+                nodes[-1]["connections"] = None
+    return nodes
+
+
+def parse_states(text: str) -> list[dict[str, Any]]:
+    """Return the targets of a *_target_state file as the client sees them."""
+    found = re.findall(r"^\[Target ID: (\d+)\] @ (.*): ([A-Za-z-]+) / ([A-Za-z-]+) *$", text, re.MULTILINE)
+    return [
+        {"target": int(target), "node": node, "reachability": reach.lower(), "consistency": state.lower()}
+        for target, node, reach, state in found
+    ]
+
+
+def parse_config(text: str) -> dict[str, str]:
+    """Return the 'key = value' lines of a client's config."""
+    pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def clients(fstype: str, proc: str = "/proc") -> dict[str, dict[str, Any]]:
+    """Return the kernel clients of that type by id: config, servers, targets. What is unreadable is None."""
+    folder = os.path.join(proc, "fs", fstype)
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return {}
+
+    def parsed(name: str, file: str, parse: Callable[[str], Any]) -> Any:
+        try:
+            return parse(read(os.path.join(folder, name, file)))
+        except OSError:
+            return None
+
+    return {
+        name: {
+            "id": name,
+            "config": parsed(name, "config", parse_config),
+            "fs_uuid": parsed(name, "fs_uuid", str.strip) or None,
+            "nodes": {kind: parsed(name, file, parse_nodes) for kind, file in NODE_LISTS.items()},
+            "targets": {kind: parsed(name, file, parse_states) for kind, file in STATE_LISTS.items()},
+        }
+        for name in names
+        if os.path.isdir(os.path.join(folder, name))
+    }
+
+
+def option(mount: dict[str, Any], name: str) -> str | None:
+    """Return the value of a mount option."""
+    return next((text[len(name) + 1 :] for text in mount["options"] if text.startswith(name + "=")), None)
+
+
+def client_of(mount: dict[str, Any], found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the client that serves `mount`, told by its configuration. Raise LookupError saying why there is none."""
+    config, host = option(mount, "cfgFile"), option(mount, "sysMgmtdHost")
+    fitting = [
+        client
+        for client in found.values()
+        if config in (None, (client["config"] or {}).get("cfgFile"))
+        and host in (None, (client["config"] or {}).get("sysMgmtdHost"))
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    named = f" with the configuration {config}" if config else ""
+    raise LookupError(f"/proc/fs/{mount['fstype']} holds {len(fitting)} clients{named}, of {len(found)}")
+
+
+def why_dead(client: dict[str, Any]) -> str | None:
+    """Say why touching this client's mount would block, or None.
+
+    A client drops idle connections, so that a metadata server without one is gone only if it is not said to be online,
+    or nobody can say so because the management server has no connection either.
+    """
+    nodes, targets = client["nodes"], client["targets"]
+    managed = any(node["connections"] for node in nodes["management"] or [])
+    states = {str(target["target"]): target["reachability"] for target in targets["meta"] or []}
+
+    def gone(node: dict[str, Any]) -> bool:
+        state = states.get(node["id"])
+        unconnected = node["connections"] == [] and not (managed and state == "online")
+        return state == "offline" or unconnected
+
+    servers = nodes["meta"]
+    if servers is not None and all(gone(node) for node in servers):
+        return "no metadata server has a connection or is online"
+    for node in servers or []:
+        if node["root"] and gone(node):
+            return f"the metadata server {node['name']} of the root directory has no connection or is offline"
+    if targets["storage"] and all(target["reachability"] == "offline" for target in targets["storage"]):
+        return "all storage targets are offline"
+    return None
+
+
+def statfs(path: str) -> dict[str, Any]:
+    """Return type, id, space in bytes and inodes of the file system at `path`. Raise OSError."""
+    buffer = ctypes.create_string_buffer(512)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.statfs(os.fsencode(path), buffer) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), path)
+    said = os.statvfs(path)
+    return {
+        "magic": ctypes.c_long.from_buffer(buffer).value & 0xFFFFFFFF,
+        "id": f"{said.f_fsid & 0xFFFFFFFFFFFFFFFF:016x}",
+        "total": said.f_blocks * said.f_frsize,
+        "free": said.f_bavail * said.f_frsize,
+        "inodes": said.f_files,
+        "inodes_free": said.f_favail,
+        "read_only": bool(said.f_flag & os.ST_RDONLY),
+        "directory": os.path.isdir(path),
+    }
+
+
+def is_beegfs(fstype: str) -> bool:
+    """Say whether that is a BeeGFS client's type: its module's name, which differs where several are installed."""
+    return fstype.startswith("beegfs")
+
+
+def facts(path: str, share_type: str, deadline: float, proc: str = "/proc") -> dict[str, Any]:
+    """Return what is known of the mount of `path`; `problem` says why it was not touched, or did not answer.
+
+    The share is touched (statfs) only where its servers are there, and then in a child.
+    """
+    result: dict[str, Any] = {
+        "path": path,
+        "mounted": None,
+        "mount_point": None,
+        "device": None,
+        "fstype": None,
+        "options": None,
+        "config_file": None,
+        "client": None,
+        "clients": None,
+        "statfs": None,
+        "touched": False,
+        "problem": None,
+    }
+    if not path.startswith("/"):
+        return {**result, "problem": f"{path} is not an absolute path"}
+    try:
+        mounts = in_child(lambda: parse_mounts(read(os.path.join(proc, "mounts"))), deadline)
+    except ChildError as error:
+        return {**result, "problem": f"{proc}/mounts cannot be read: {error}"}
+    mount = mount_of(resolve(os.path.normpath(path), mounts), mounts)
+    if mount is None or mount["mount_point"] == "/":
+        return {**result, "mounted": False, "problem": f"nothing is mounted at {path} or above it"}
+    result.update(mount, mounted=True, config_file=option(mount, "cfgFile"))
+    if share_type == "beegfs":
+        if not is_beegfs(mount["fstype"]):
+            return {**result, "problem": f"{mount['mount_point']} is of type {mount['fstype']}, not beegfs"}
+        try:
+            found = in_child(lambda: clients(mount["fstype"], proc), deadline)
+            result["clients"] = sorted(found)
+            result["client"] = client_of(mount, found)
+        except (ChildError, LookupError) as error:
+            return {**result, "problem": str(error)}
+        dead = why_dead(result["client"])
+        if dead:
+            return {**result, "problem": f"{dead}: it was not touched"}
+    result["touched"] = True
+    try:
+        result["statfs"] = in_child(lambda: statfs(path), deadline)
+        if result["client"]:  # being touched, it has connected again
+            result["client"] = client_of(mount, in_child(lambda: clients(mount["fstype"], proc), deadline))
+    except (ChildError, LookupError) as error:
+        result["problem"] = f"{path}: {error}"
+    return result
+
+
+class RefusalError(Exception):
+    """The guard's verdict: an exit code and why."""
+
+    def __init__(self, code: int, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+def guard(
+    path: str,
+    share_type: str,
+    token: tuple[str, str] | None = None,
+    write_to: str | None = None,
+    deadline: float = 10.0,
+    proc: str = "/proc",
+) -> None:
+    """Return if the share is the right one and can be written to. Raise RefusalError.
+
+    `token` is a file below `path` and its content; `write_to` a folder below it (default: the token's). With neither,
+    nothing is written.
+    """
+    found = facts(path, share_type, deadline, proc)
+    if found["mount_point"] is None or (share_type == "beegfs" and not is_beegfs(found["fstype"])):
+        raise RefusalError(UNKNOWN if found["mounted"] is None else NOT_MOUNTED, found["problem"])
+    if not found["touched"]:
+        raise RefusalError(NO_SERVERS, found["problem"])
+    if found["statfs"] is None:
+        raise RefusalError(NO_ANSWER if "did not answer" in found["problem"] else NOT_MOUNTED, found["problem"])
+    if share_type == "beegfs" and found["statfs"]["magic"] != BEEGFS_MAGIC:
+        raise RefusalError(
+            NOT_MOUNTED, f"statfs says type {found['statfs']['magic']:#x}, not BeeGFS's {BEEGFS_MAGIC:#x}"
+        )
+    if not found["statfs"]["directory"]:
+        raise RefusalError(NOT_MOUNTED, f"{path} is not a folder")
+    if token:
+        file = os.path.join(path, token[0])
+        content = _touch(OTHER_FILES, deadline, lambda: read(file).strip())
+        if content != token[1]:
+            raise RefusalError(
+                OTHER_FILES, f"{file} has other content: this is another file system than the login node's"
+            )
+    folder = write_to or (os.path.dirname(token[0]) if token else None)
+    if folder is not None:
+        _touch(NOT_WRITABLE, deadline, lambda: _write(os.path.join(path, folder)))
+
+
+def _touch(code: int, deadline: float, work: Callable[[], Any]) -> Any:
+    try:
+        return in_child(work, deadline)
+    except NoAnswerError as error:
+        raise RefusalError(NO_ANSWER, str(error)) from None
+    except ChildError as error:
+        raise RefusalError(code, str(error)) from None
+
+
+def _write(folder: str) -> None:
+    path = os.path.join(folder, f".guard-{socket.gethostname()}-{os.getpid()}")
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(descriptor, b"guard\n")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+        os.unlink(path)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line: guard ends with one of the codes above, facts prints JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("command", choices=("guard", "facts"))
+    parser.add_argument("--path", required=True)
+    parser.add_argument("--type", choices=TYPES, default="beegfs")
+    parser.add_argument("--token", metavar="FILE:TEXT", help="a file below the path, and what it must hold")
+    parser.add_argument("--write-to", metavar="FOLDER", help="folder below the path to write to")
+    parser.add_argument("--deadline", type=float, default=10.0, help="seconds for each touch of the share")
+    parser.add_argument("--proc", default="/proc", help=argparse.SUPPRESS)
+    split = arguments.index("--") if "--" in arguments else len(arguments)
+    chosen, command = parser.parse_args(arguments[:split]), arguments[split + 1 :]
+    if chosen.command == "facts":
+        print(json.dumps(facts(chosen.path, chosen.type, chosen.deadline, chosen.proc)))
+        return GOOD
+    file, _, text = (chosen.token or "").rpartition(":")
+    try:
+        token = (file, text) if chosen.token else None
+        guard(chosen.path, chosen.type, token, chosen.write_to, chosen.deadline, chosen.proc)
+    except RefusalError as refusal:
+        print(f"guard: {chosen.path}: {refusal}", file=sys.stderr)
+        return refusal.code
+    except Exception as error:  # whatever it is, the share was not found good
+        print(f"guard: {chosen.path}: {type(error).__name__}: {error}", file=sys.stderr)
+        return UNKNOWN
+    if command:
+        os.execvp(command[0], command)  # noqa: S606 - that no shell is in between is meant
+    return GOOD
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

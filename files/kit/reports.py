@@ -1,0 +1,59 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gather what the jobs of a preflight wrote, one folder a job, into one document for the controller."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+BYTES = 4 * 1024 * 1024
+PARTS = ("host", "gpus", "confined", "share", "coherence")
+TAIL = 4000  # characters of a job's own messages
+
+
+def read(path: Path) -> tuple[Any, str | None]:
+    """Return (document, None), or (None, why it could not be read)."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                return None, f"{path} is no regular file"
+            content = stream.read(BYTES + 1)
+        if len(content) > BYTES:
+            return None, f"{path} is larger than {BYTES} bytes"
+        return json.loads(content), None
+    except FileNotFoundError:
+        return None, f"{path} was not written"
+    except OSError as error:
+        return None, f"{path}: {error.strerror}"
+    except (ValueError, RecursionError) as error:
+        return None, f"{path} is not whole: {error}"
+
+
+def gather(folder: Path, markers: Path, jobs: list[str]) -> dict[str, Any]:
+    """Return {job id: {part: document or null, begin, end, problems: {part: why}, messages}} for `jobs`."""
+    gathered = {}
+    for job_id in jobs:
+        found: dict[str, Any] = {"problems": {}, "messages": _tail(folder / job_id / "messages.txt")}
+        paths = {part: folder / job_id / f"{part}.json" for part in PARTS}
+        paths.update({kind: markers / f"{job_id}.{kind}.json" for kind in ("begin", "end")})
+        for part, path in paths.items():
+            found[part], problem = read(path)
+            if problem:
+                found["problems"][part] = problem
+        gathered[job_id] = found
+    return gathered
+
+
+def _tail(path: Path) -> str:
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - TAIL))
+            return stream.read(TAIL).decode("utf-8", "replace")
+    except OSError:
+        return ""

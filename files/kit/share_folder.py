@@ -1,0 +1,47 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A private folder on the share that goes away again, and with it what earlier runs had to leave."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import time
+from pathlib import Path
+
+DAY = 86400.0
+
+
+def private_name() -> str:
+    """Return this process's name for its folder: whose it is can be told from it."""
+    return f".check-{socket.gethostname()}-{os.getpid()}"
+
+
+def make(folder: Path) -> None:
+    """Make the private folder. Raise OSError."""
+    os.mkdir(folder, 0o700)
+    os.chmod(folder, 0o700)  # whatever the umask or a default ACL made of it
+
+
+def remove(folder: Path) -> None:
+    """Remove the private folder and all in it. Raise OSError."""
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+def leftovers(parent: Path) -> list[str]:
+    """Remove folders that this user's runs left more than a day ago; return their names."""
+    removed = []
+    for entry in os.scandir(parent):
+        match = re.fullmatch(r"\.check-(.+)-(\d+)", entry.name)
+        if not match or not entry.is_dir(follow_symlinks=False):
+            continue
+        said = entry.stat(follow_symlinks=False)
+        alive = match[1] == socket.gethostname() and os.path.exists(f"/proc/{match[2]}")
+        if said.st_uid == os.geteuid() and time.time() - said.st_mtime > DAY and not alive:
+            shutil.rmtree(entry.path)
+            removed.append(entry.name)
+    return removed

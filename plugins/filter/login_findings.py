@@ -1,0 +1,64 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: login_findings
+version_added: 0.2.0
+short_description: Judge the login node
+description:
+  - Takes what C(python -m kit host) printed there and gives findings; anything else is V(undetermined).
+options:
+  _input:
+    description: The registered result of the command.
+    type: dict
+    required: true
+  host:
+    description: The login node.
+    type: str
+    required: true
+  air_gap:
+    description: The value of C(hpc_validation_air_gap).
+    type: bool
+    required: true
+  apptainer:
+    description: The value of C(hpc_validation_apptainer).
+    type: dict
+    required: true
+author:
+  - the mlops.hpc_validation authors
+"""
+
+EXAMPLES = r"""
+- name: Judge the login node
+  ansible.builtin.set_fact:
+    findings: "{{ told | mlops.hpc_validation.login_findings(inventory_hostname, false, {}) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The findings (schema C(finding.json)).
+  type: list
+  elements: dict
+"""
+
+import json
+import typing as t
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _host_findings
+
+
+def login_findings(told: t.Any, host: str, air_gap: bool, apptainer: dict[str, t.Any]) -> list[dict[str, t.Any]]:
+    """The findings; a command that failed told nothing."""
+    try:
+        facts = json.loads(told["stdout"])
+    except (TypeError, KeyError, ValueError):
+        facts = None
+    return _host_findings.login_findings(facts, str(host), air_gap=bool(air_gap), apptainer=dict(apptainer))
+
+
+class FilterModule:
+    def filters(self) -> dict[str, t.Any]:
+        return {"login_findings": login_findings}

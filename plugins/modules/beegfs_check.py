@@ -1,0 +1,222 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: beegfs_check
+short_description: Check the cluster's share, its mount and its servers
+version_added: 0.2.0
+author:
+  - mlops.hpc_validation authors (@mlops)
+description:
+  - Looks at the share from one host with the mount, such as the login node, and judges on the controller what it found
+    against what the inventory expects, each check as a finding with value, bound and what to do.
+  - The verdict is V(pass), V(fail) or V(undetermined). What is missing, could not be read, timed out or fits no known
+    form is V(undetermined), never a pass. The task fails unless the verdict is V(pass).
+  - C(/proc/mounts) and C(/proc/fs/beegfs) are read first. A mount whose servers are gone is reported and not touched,
+    since a process that waits for one cannot be killed. Whatever touches the share runs in a child with a deadline,
+    which is given up when it does not answer, and nothing more is done then.
+  - Works on any file system. What only BeeGFS has is C(not_applicable) where O(share_type) says that it is another.
+  - "O(checks): V(mount) is the mount, type, client configuration, connections (RDMA, TCP, fallback route), targets as
+    the client sees them, free space and inodes. V(use) writes, syncs and reads back with a checksum, renames, appends,
+    links, locks, and so on. V(speed) measures throughput and the rate of metadata operations."
+  - The checks V(use) and V(speed) happen in a folder of their own below O(folder), which is always removed. Before
+    anything is written, it is made sure that O(reserve) stays free.
+  - BeeGFS's servers are asked through C(beegfs) (8.x) or C(beegfs-ctl) (7.x). An exit code of 0 is not believed, a
+    list without targets is no healthy file system.
+requirements:
+  - On the host, Python 3.9 or newer, and the kit, which bootstrap deploys.
+  - C(fio) is used for throughput where it is on PATH; the finding names what measured.
+options:
+  path:
+    description: The share. Absolute.
+    type: str
+    required: true
+  share_type:
+    description:
+      - What the share is, as the inventory says it. V(other) makes BeeGFS's own checks C(not_applicable).
+      - V(simulated) is for a local cluster, whose kernel knows no BeeGFS; every other check is judged and says so.
+    type: str
+    default: beegfs
+    choices: [beegfs, simulated, other]
+  kit:
+    description: The folder on the host that holds the package C(kit). By default C(scripts) below O(path).
+    type: str
+  python:
+    description: Interpreter on the host that runs the kit.
+    type: str
+    default: python3
+  checks:
+    description: What is looked at. In check mode, V(mount) and the servers only.
+    type: list
+    elements: str
+    default: [mount, use, speed]
+    choices: [mount, use, speed]
+  folder:
+    description: The folder below O(path) in which the checks' own folder is made.
+    type: str
+    default: jobs
+  directories:
+    description:
+      - Folders below O(path) whose striping is looked at. A file is made there, asked, and removed at once; where the
+        mount does not answer that, the command-line tool is asked.
+    type: list
+    elements: str
+    default: []
+  size:
+    description: MiB of each measurement of throughput.
+    type: int
+    default: 32
+  reserve:
+    description: GiB that are to stay free. With less, nothing is written.
+    type: float
+    default: 1.0
+  deadline:
+    description: Seconds that each check, and each command of BeeGFS's, may take.
+    type: float
+    default: 30.0
+  tool:
+    description: What measures throughput. V(auto) is V(fio) where it is on PATH, else V(own).
+    type: str
+    default: auto
+    choices: [auto, fio, own]
+  access:
+    description:
+      - How the user may ask BeeGFS's servers. V(sudo) is C(sudo -n). V(none) makes those checks C(not_applicable).
+    type: str
+    default: user
+    choices: [user, sudo, none]
+  cli:
+    description: The command-line tool. V(auto) takes the newer one that is there.
+    type: str
+    default: auto
+    choices: [auto, beegfs, beegfs-ctl]
+  config_file:
+    description: The client's configuration that C(beegfs-ctl) reads. By default the mount's own.
+    type: str
+  user:
+    description: User, as name or number, whose quota is looked at. By default the one that asks.
+    type: str
+  expect:
+    description:
+      - What the share is expected to be like. Unknown keys are refused.
+      - "C(config_file): the client's configuration. C(fstype): a list of file system types. C(rdma): whether every
+        connection must be by RDMA. C(read_only): whether it may be mounted so. C(global_locks): whether locks must hold
+        across nodes (default V(true)); V(false) only records it. C(quota): V(false) only records quota."
+      - "Least values: C(write_mib_s) and C(read_mib_s) (default 50), C(metadata_ops_s) (100), C(free_gib) (10),
+        C(free_inodes) (100000), C(target_free_gib) (1) and C(target_free_inodes) (200000) of every target,
+        C(stripe_targets)."
+      - "C(chunk_kib): chunk size. C(coherence_seconds): within which another node must see a change (default 5).
+        C(capacity_pool): with V(normal), a target in pool low fails; by default it is recorded. C(targets): how many
+        there are, such as V({meta: 2, storage: 12})."
+      - "C(not_applicable): ids of findings that do not apply, with reasons, such as V({share.quota: no quotas here})."
+    type: dict
+    default: {}
+  node:
+    description: Name of the host in findings. By default the inventory's.
+    type: str
+  fail:
+    description: Whether the task fails unless the verdict is V(pass).
+    type: bool
+    default: true
+extends_documentation_fragment:
+  - mlops.hpc_validation.attributes
+attributes:
+  check_mode:
+    support: partial
+    details: The mount and the servers are looked at; nothing is written, so use, speed and striping are not judged.
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+  async:
+    support: none
+  action:
+    support: full
+seealso:
+  - module: mlops.hpc_validation.gpu_probe
+"""
+
+EXAMPLES = r"""
+- name: Check the share from the login node
+  mlops.hpc_validation.beegfs_check:
+    path: /mnt/beegfs
+    directories: [datasets, models]
+    expect:
+      rdma: true
+      write_mib_s: 1000
+      chunk_kib: 512
+      stripe_targets: 4
+
+- name: Look at a share that is not BeeGFS, and go on whatever is found
+  mlops.hpc_validation.beegfs_check:
+    path: /mnt/sharedfs
+    share_type: other
+    access: none
+    fail: false
+  register: share
+"""
+
+RETURN = r"""
+facts:
+  description:
+    - What was seen, not judged, as C(files/schemas/share.json) says. C(error) says why there is nothing.
+  returned: always
+  type: dict
+  contains:
+    mount:
+      description: Mount point, type, options, configuration, client, servers with connections, targets, space.
+      type: dict
+    use:
+      description: What each check of use saw, and the folder it was done in. Null where it was not asked for.
+      type: dict
+    speed:
+      description: Throughput in MiB/s, metadata operations per second, and what measured them.
+      type: dict
+    striping:
+      description: Pattern, chunk size and targets by folder.
+      type: dict
+    servers:
+      description: Targets, nodes, mirror groups and quota as the tool said them, and its problems.
+      type: dict
+findings:
+  description: The judged checks, as C(files/schemas/finding.json) says.
+  returned: always
+  type: list
+  elements: dict
+verdict:
+  description: V(pass), V(fail) or V(undetermined).
+  returned: always
+  type: str
+table:
+  description: What did not pass, for people, and how many findings there are of each verdict.
+  returned: always
+  type: str
+"""
+
+import base64
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_check, _beegfs_cli
+
+
+def main() -> None:
+    spec = {
+        key: value for key, value in _beegfs_check.argument_spec().items() if key not in _beegfs_check.CONTROLLER_ONLY
+    }
+    # The source of the kit's mounts.py comes with the call: what looks at the mount must not lie on it.
+    module = AnsibleModule(
+        argument_spec={**spec, "mounts": {"type": "str", "required": True}}, supports_check_mode=True
+    )
+    options = dict(module.params)
+    if module.check_mode:
+        options.update(checks=["mount"], directories=[])
+    facts = _beegfs_check.collect(options, base64.b64decode(options["mounts"]), _beegfs_cli.run)
+    module.exit_json(changed=False, facts=facts)
+
+
+if __name__ == "__main__":
+    main()

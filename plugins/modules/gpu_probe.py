@@ -1,0 +1,170 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: gpu_probe
+short_description: Look at a node's GPUs and judge their health
+version_added: 0.2.0
+author:
+  - mlops.hpc_validation authors (@mlops)
+description:
+  - Reads, and changes nothing. On the node the kit asks NVML; on the controller its facts are judged by what the
+    inventory expects, each check as a finding with value, bound and what to do.
+  - The verdict is V(pass), V(fail) or V(undetermined). What is missing, could not be read or is of a wrong type is
+    V(undetermined), never a pass. The task fails unless the verdict is V(pass).
+  - GPUs are told apart by UUID and PCI address, never by index. C(nvidia-smi) is not used.
+  - Run it on a compute node, or inside a Slurm allocation, where it sees the GPUs of the job.
+  - Every question to the driver has a time limit. A driver that blocks is a finding.
+requirements:
+  - On the node, Python 3.9 or newer, and the kit with the wheel C(nvidia-ml-py), both of which bootstrap deploys.
+options:
+  kit:
+    description: The folder on the node that holds the package C(kit). Absolute.
+    type: str
+    default: /mnt/beegfs/scripts
+  python:
+    description: Interpreter that runs the kit, an absolute path. By default the one that runs the module.
+    type: str
+  health:
+    description: Whether health is read and judged. V(false) reads and judges the inventory alone.
+    type: bool
+    default: true
+  sample_seconds:
+    description: For how many seconds utilisation, memory, power and clocks are sampled. V(0) samples nothing.
+    type: float
+    default: 0.0
+  interval:
+    description: Seconds between two samples, at most 1.
+    type: float
+    default: 0.2
+  kernel_log:
+    description:
+      - How the kernel log may be read, in which the driver reports its Xids.
+      - V(user) is C(dmesg) as the user, V(journal) is C(journalctl), V(sudo) is C(sudo -n dmesg).
+      - V(none) makes the checks of the kernel log C(not_applicable).
+    type: str
+    default: user
+    choices: [user, journal, sudo, none]
+  since:
+    description:
+      - From when Xids are read. V(boot), or a number of seconds back.
+      - By default C(xid_since) of O(expect), and V(boot) where that is not stated.
+    type: str
+  deadline:
+    description: Seconds that each group of questions to the driver may take.
+    type: float
+    default: 5.0
+  limit:
+    description: Seconds that everything but the sampling may take.
+    type: float
+    default: 60.0
+  expect:
+    description:
+      - What is expected of the GPUs. All keys are optional; one that is unknown is refused, one that is null is not
+        stated.
+      - C(count), C(model) (a name, or its start and C(*)), C(memory_gib) (at least), C(driver) (a version, or the least
+        one as in V(>=570)), C(ecc), C(persistence), C(mig), C(pcie_generation), C(pcie_width), C(power_limit_w) (at
+        least), C(nvlinks) (links up on each GPU), C(xid_since) (V(boot), or seconds back), C(under_load) (judges the
+        PCIe generation though the GPU looks idle), C(foreign_processes) (V(true) allows them), C(corrected_max),
+        C(pcie_replays_max).
+      - C(not_applicable) holds the ids of findings that do not apply to this card, each with the reason.
+    type: dict
+    default: {}
+  node:
+    description: Name of the node, with which the facts must agree. By default the facts' own.
+    type: str
+  simulated:
+    description: Whether the GPUs are simulated, which every finding then says.
+    type: bool
+    default: false
+  fail:
+    description: Whether the task fails where the verdict is not V(pass).
+    type: bool
+    default: true
+extends_documentation_fragment:
+  - mlops.hpc_validation.attributes
+attributes:
+  check_mode:
+    support: full
+    details: It only reads, and does the same in check mode.
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+  async:
+    support: none
+  action:
+    support: full
+seealso:
+  - module: mlops.hpc_validation.slurm_cluster_info
+"""
+
+EXAMPLES = r"""
+- name: Every GPU of the compute nodes is healthy
+  mlops.hpc_validation.gpu_probe:
+    kernel_log: journal
+    expect:
+      count: 8
+      model: NVIDIA H200
+      driver: ">=570"
+      ecc: true
+
+- name: A card that has no ECC
+  mlops.hpc_validation.gpu_probe:
+    expect:
+      not_applicable:
+        gpu.ecc_mode: GeForce has no ECC
+        gpu.ecc_uncorrected_volatile: GeForce has no ECC
+
+- name: See what is there, and how busy it is for ten seconds
+  mlops.hpc_validation.gpu_probe:
+    health: false
+    sample_seconds: 10
+    fail: false
+  register: gpus
+"""
+
+RETURN = r"""
+facts:
+  description: What was read. Its schema is C(files/schemas/gpus.json).
+  type: dict
+  returned: always
+  sample: {schema: 1, node: compute01, source: nvml, error: null, gpus: []}
+node:
+  description: The node that the findings name.
+  type: str
+  returned: always
+findings:
+  description: Every check, judged, with C(id), C(verdict), C(value), C(bound), C(why), C(remedy) and C(where).
+  type: list
+  elements: dict
+  returned: always
+verdict:
+  description: V(pass), V(fail) or V(undetermined).
+  type: str
+  returned: always
+table:
+  description: What was printed, each check that is no pass, and how many there are of each verdict.
+  type: str
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._gpu_probe import argument_spec, probe, problems
+
+
+def main() -> None:
+    """Read the facts; the action plugin judges them."""
+    module = AnsibleModule(argument_spec=argument_spec(), supports_check_mode=True)
+    wrong = problems(module.params)
+    if wrong:
+        module.fail_json(msg="; ".join(wrong))
+    module.exit_json(changed=False, facts=probe(module.params))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether the controller can judge: Ansible's version, the packages the judge needs, the collection's own files."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import typing as t
+from functools import partial
+from pathlib import Path
+
+from ansible.release import __version__ as ansible_version
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings
+
+Json = dict[str, t.Any]
+COLLECTION = Path(__file__).resolve().parents[2]
+LEAST_ANSIBLE = "2.19"
+PACKAGES = ("jmespath", "jsonschema", "PyYAML")
+judged = partial(_findings.judged, where={"host": "localhost"})
+
+
+def findings(root: Path = COLLECTION, version: str = ansible_version) -> list[Json]:
+    """The findings about this controller."""
+    return [_ansible(version), _packages(), _collection(root)]
+
+
+def _ansible(version: str) -> Json:
+    title, missing = f"ansible-core is {LEAST_ANSIBLE} or newer", f"the version is {version!r}"
+    source, where = "ansible.release", {"host": "localhost"}
+    return _findings.version_at_least(
+        "controller.ansible", title, LEAST_ANSIBLE, version, source=source, missing=missing, where=where
+    )
+
+
+def _packages() -> Json:
+    missing = []
+    for name in PACKAGES:
+        try:
+            importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(name)
+    return judged(
+        "controller.packages",
+        "The Python packages that judging needs are there",
+        "eq",
+        0,
+        len(missing),
+        source="importlib.metadata",
+        unit="missing",
+        detail=", ".join(missing) or ", ".join(PACKAGES),
+    )
+
+
+def _collection(root: Path) -> Json:
+    """An installed collection carries a list of its files with their checksums; a checkout does not."""
+    listed = root / "FILES.json"
+    title = "The collection's files are as they were published"
+    if not listed.is_file():
+        return _findings.finding(
+            "controller.collection",
+            title,
+            "recorded",
+            value=None,
+            bound="= 0",
+            source=str(root),
+            why="a checkout, which has no list of published files",
+            where={"host": "localhost"},
+        )
+    files: list[Json] = []
+    changed: list[str] | None = None
+    missing = None
+    try:
+        files = [entry for entry in json.loads(listed.read_text(encoding="utf-8"))["files"] if entry["ftype"] == "file"]
+        changed = [entry["name"] for entry in files if not _is_whole(root / entry["name"], entry["chksum_sha256"])]
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        missing = f"{listed} cannot be read: {exc}"
+    return judged(
+        "controller.collection",
+        title,
+        "eq",
+        0,
+        None if changed is None else len(changed),
+        source=str(listed),
+        unit="changed or missing",
+        missing=missing,
+        detail=", ".join(changed[:5]) if changed else f"{len(files)} files",
+    )
+
+
+def _is_whole(path: Path, sha256: str) -> bool:
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == sha256

@@ -1,0 +1,216 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The checks of one GPU. Which of them a card must support is in the arguments `needed`.
+
+Thresholds are those of DCGM 4.6's health watches unless the line says otherwise.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import (
+    COUNT,
+    FLAG,
+    LIST,
+    NUMBER,
+    TEXT,
+    Gpu,
+    Reading,
+)
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_judge import Judge
+
+Json = dict[str, t.Any]
+
+GIB = 2**30
+RETIRED_PAGES = 63  # of 64 that a card can retire
+REMAPPED_ROWS = 512  # uncorrectable errors for which a card remaps rows in its life; DCGM warns, Azure's checks fail
+LOADED = 50  # percent of utilisation from which the PCIe link must have left its idle generation
+
+# Clock event reasons, by the kit's names. Any that is in neither set is not judged to be harmless.
+TROUBLE = {
+    "hw_slowdown": "gpu.throttle",
+    "sw_thermal_slowdown": "gpu.throttle.thermal",
+    "hw_thermal_slowdown": "gpu.throttle.thermal",
+    "hw_power_brake_slowdown": "gpu.throttle.power_brake",
+}
+HARMLESS = {"gpu_idle", "applications_clocks_setting", "sw_power_cap", "sync_boost", "display_clocks_setting"}
+
+
+def answers(judge: Judge, gpu: Gpu) -> Json:
+    """A GPU that is lost, or whose driver blocks, fails; what nobody can tell is undetermined."""
+    text = gpu.error.value
+    if text is None:
+        return judge.check("gpu.answers", "eq", True, gpu.error, "the GPU as a whole")
+    verdict, why = ("fail", f"asked for it, NVML: {text}") if text else ("pass", "it answered")
+    return judge.decided("gpu.answers", verdict, text or True, "answers", why, "the GPU as a whole", gpu.symptom)
+
+
+def identity(judge: Judge, gpu: Gpu) -> list[Json]:
+    """Model and memory."""
+    name, call = gpu.get("name", TEXT), "nvmlDeviceGetName"
+    model = judge.expect.get("model")
+    if model is None:
+        found = [judge.told("gpu.model", name, call, key="model")]
+    elif model.endswith("*") and not name.missing:
+        meets = name.value.startswith(model[:-1])
+        why = f'"{name.value}" {"starts" if meets else "does not start"} so'
+        bound = f'starts with "{model[:-1]}"'
+        found = [judge.decided("gpu.model", "pass" if meets else "fail", name.value, bound, why, call)]
+    else:
+        found = [judge.check("gpu.model", "eq", model, name, call)]
+    total, call = gpu.get("memory.total", COUNT), "nvmlDeviceGetMemoryInfo"
+    total = total.but(round((total.value or 0) / GIB, 3))
+    if "memory_gib" not in judge.expect:
+        return [*found, judge.told("gpu.memory", total, call, unit="GiB", key="memory_gib")]
+    return [*found, judge.check("gpu.memory", "ge", judge.expect["memory_gib"], total, call, unit="GiB")]
+
+
+def ecc(judge: Judge, gpu: Gpu) -> list[Json]:
+    """ECC mode and error counters."""
+    call = "nvmlDeviceGetTotalEccErrors"
+    found = [mode(judge, gpu, "gpu.ecc_mode", "ecc", "mode", "nvmlDeviceGetEccMode", needed=True)]
+    counters = {
+        "gpu.ecc_uncorrected_volatile": ("uncorrected_volatile", 0),
+        "gpu.ecc_corrected": ("corrected_volatile", judge.expect["corrected_max"]),
+    }
+    if judge.expect.get("ecc") is False:
+        reason = "the inventory says hpc_validation_gpu.ecc: false"
+        return found + [
+            judge.not_applicable(check, reason, call) for check in (*counters, AGGREGATE, "gpu.sram_threshold")
+        ]
+    for check, (counter, bound) in counters.items():
+        found.append(judge.check(check, "le", bound, gpu.get(f"ecc.{counter}", COUNT), call, unit="errors"))
+    found.append(_aggregate(judge, gpu, call))
+    threshold = gpu.get("ecc.sram_threshold_exceeded", FLAG)
+    call = "nvmlDeviceGetSramEccErrorStatus"
+    return [*found, judge.check("gpu.sram_threshold", "eq", False, threshold, call, needed=False)]
+
+
+AGGREGATE = "gpu.ecc_uncorrected_aggregate"
+
+
+def _aggregate(judge: Judge, gpu: Gpu, call: str) -> Json:
+    """The counter of a card's whole life never goes back, so an error that was repaired must not condemn the card.
+
+    DCGM does not judge it. Here it fails where nothing tells of a repair: no row remapped, no page retired for an
+    uncorrectable error, no SRAM below its threshold. Whether the repair is complete is for the other checks.
+    """
+    total = gpu.get("ecc.uncorrected_aggregate", COUNT)
+    if not total.value:
+        return judge.check(AGGREGATE, "eq", 0, total, call, unit="errors")
+    repairs = []
+    if gpu.get("remapped_rows.uncorrected", COUNT).value:
+        repairs.append("rows were remapped")
+    if gpu.get("retired_pages.double_bit", COUNT).value:
+        repairs.append("pages were retired")
+    if gpu.get("ecc.sram_threshold_exceeded", FLAG).value is False:
+        repairs.append("SRAM errors are below their threshold")
+    if repairs:
+        why = f"errors of the card's whole life; {', '.join(repairs)}"
+        return judge.record(AGGREGATE, total.value, why, call, unit="errors")
+    detail = "no row was remapped and no page retired for them"
+    return judge.check(AGGREGATE, "eq", 0, total, call, unit="errors", detail=detail)
+
+
+def mode(judge: Judge, gpu: Gpu, check: str, key: str, leaf: str, call: str, *, needed: bool) -> Json:
+    """A mode that is changed by a reset: what is in force is what is expected, and what will be."""
+    current, pending = gpu.get(f"{key}.{leaf}", FLAG), gpu.get(f"{key}.pending", FLAG)
+    expected = judge.expect.get(key)
+    needed = needed or expected is not None
+    if current.missing or pending.missing:
+        return judge.check(check, "eq", expected, current if current.missing else pending, call, needed=needed)
+    if current.value != pending.value:
+        detail = "a change is pending until the GPU is reset"
+        return judge.check(check, "eq", pending.value, current, call, detail=detail, symptom=f"{check}.pending")
+    if expected is None:
+        return judge.told(check, current, call, key=key)
+    return judge.check(check, "eq", expected, current, call)
+
+
+def repairs(judge: Judge, gpu: Gpu) -> list[Json]:
+    """Memory that was taken out of use: by page before Ampere, by row since; one of the two must be readable."""
+    single, double = (gpu.get(f"retired_pages.{kind}_bit", COUNT) for kind in ("single", "double"))
+    pages = single if single.missing else double.but((single.value or 0) + (double.value or 0))
+    rows = gpu.get("remapped_rows.uncorrected", COUNT)
+    by_page, by_row = not pages.missing, not rows.missing
+    call = "nvmlDeviceGetRetiredPages"
+    waiting = gpu.get("retired_pages.pending", FLAG)
+    found = [
+        judge.check("gpu.retired_pages", "lt", RETIRED_PAGES, pages, call, needed=not by_row, unit="pages"),
+        judge.check("gpu.retired_pages_pending", "eq", False, waiting, f"{call}PendingStatus", needed=not by_row),
+    ]
+    call = "nvmlDeviceGetRemappedRows"
+    for check, leaf in (("gpu.row_remap_pending", "pending"), ("gpu.row_remap_failure", "failed")):
+        state = gpu.get(f"remapped_rows.{leaf}", FLAG)
+        found.append(judge.check(check, "eq", False, state, call, needed=not by_page))
+    found.append(
+        judge.check("gpu.row_remap_count", "lt", REMAPPED_ROWS, rows, call, needed=not by_page, unit="rows"),
+    )
+    spent, call = gpu.get("remapped_rows.banks_exhausted", COUNT), "nvmlDeviceGetRowRemapperHistogram"
+    return [*found, judge.check("gpu.row_remap_exhausted", "eq", 0, spent, call, needed=False, unit="banks")]
+
+
+def state(judge: Judge, gpu: Gpu) -> list[Json]:
+    """What the driver says of the GPU right now: recovery, throttling, temperatures, power."""
+    action, call = gpu.get("recovery_action", TEXT), "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION"
+    # DCGM only warns of drain_p2p; a GPU of which the driver asks anything is not ready to train on several.
+    by_action = {"reset": "gpu.xid.reset", "6": "gpu.xid.reset", "drain_and_reset": "gpu.xid.reset"}
+    by_action.update({"reboot": "gpu.xid.reboot", "7": "gpu.xid.reboot"})
+    symptom = by_action.get(action.value or "")
+    found = [judge.check("gpu.recovery_action", "eq", "none", action, call, needed=False, symptom=symptom)]
+    return [*found, throttle(judge, gpu), *temperatures(judge, gpu), _power(judge, gpu), _persistence(judge, gpu)]
+
+
+def throttle(judge: Judge, gpu: Gpu) -> Json:
+    """Idle, application clocks, the power cap and boosts together are how a sound GPU lowers its clocks."""
+    reasons, call = gpu.get("throttle_reasons", LIST), "nvmlDeviceGetCurrentClocksEventReasons"
+    if reasons.missing:
+        return judge.check("gpu.throttle", "eq", 0, reasons, call)
+    bound = "none of " + ", ".join(TROUBLE)
+    trouble = [reason for reason in TROUBLE if reason in reasons.value]
+    unknown = [
+        reason for reason in reasons.value if not isinstance(reason, str) or reason not in HARMLESS | set(TROUBLE)
+    ]
+    shown = reasons.value
+    if trouble:
+        symptom = max((TROUBLE[reason] for reason in trouble), key=len)
+        return judge.decided("gpu.throttle", "fail", shown, bound, f"in force: {', '.join(trouble)}", call, symptom)
+    if unknown:
+        why = f"what {unknown[0]!r} means for the GPU is not known"
+        return judge.decided("gpu.throttle", "undetermined", shown, bound, why, call, "gpu.unread")
+    return judge.decided("gpu.throttle", "pass", shown, bound, ", ".join(shown) or "no reason is in force", call)
+
+
+def temperatures(judge: Judge, gpu: Gpu) -> list[Json]:
+    """Against the card's own limits: the lowest that it names, or the margin left to it where it names none."""
+    now, margin = gpu.get("temperature.gpu_c", NUMBER), gpu.get("temperature.margin_c", NUMBER)
+    limits = [gpu.get(f"temperature.{key}", NUMBER) for key in ("slowdown_c", "gpu_max_c")]
+    damaged = [limit for limit in [*limits, margin] if limit.missing and not limit.unsupported]
+    named = [limit.value for limit in limits if not limit.missing]
+    call = "nvmlDeviceGetTemperature"
+    if now.missing or damaged or named:
+        bound = damaged[0] if damaged else Reading(min(named, default=0))
+        found = [judge.check("gpu.temperature", "lt", bound, now, call, unit="°C")]
+    else:
+        detail = f"margin to its limit, at {now.value} °C"
+        call = "nvmlDeviceGetMarginTemperature"
+        found = [judge.check("gpu.temperature", "gt", 0, margin, call, unit="°C", detail=detail)]
+    hot, limit = (gpu.get(f"temperature.{key}", NUMBER) for key in ("memory_c", "memory_max_c"))
+    call = "NVML_FI_DEV_MEMORY_TEMP"
+    return [*found, judge.check("gpu.memory_temperature", "lt", limit, hot, call, needed=False, unit="°C")]
+
+
+def _power(judge: Judge, gpu: Gpu) -> Json:
+    expected = judge.expect.get("power_limit_w")
+    bound = gpu.get("power.default_limit_w", NUMBER) if expected is None else expected
+    limit, call = gpu.get("power.limit_w", NUMBER), "nvmlDeviceGetEnforcedPowerLimit"
+    return judge.check("gpu.power_limit", "ge", bound, limit, call, needed=expected is not None, unit="W")
+
+
+def _persistence(judge: Judge, gpu: Gpu) -> Json:
+    reading, call = gpu.get("persistence_mode", FLAG), "nvmlDeviceGetPersistenceMode"
+    if "persistence" not in judge.expect:
+        return judge.told("gpu.persistence", reading, call, key="persistence")
+    return judge.check("gpu.persistence", "eq", judge.expect["persistence"], reading, call)

@@ -1,0 +1,107 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads single values out of facts that may be damaged: a value of the right type, or why there is none."""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+
+Json = dict[str, t.Any]
+
+# NVML's errors for what the card or its driver does not have. Any other error is one of reading.
+UNSUPPORTED = {"NotSupported", "FunctionNotFound", "ArgumentVersionMismatch"}
+
+_KINDS: dict[str, t.Callable[[t.Any], bool]] = {
+    "a number": _numbers.is_number,
+    "a count": lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63,
+    "true or false": lambda value: isinstance(value, bool),
+    "a text": lambda value: isinstance(value, str) and bool(value.strip()),
+    "a list": lambda value: isinstance(value, list),
+    "an object": lambda value: isinstance(value, dict),
+}
+NUMBER, COUNT, FLAG, TEXT, LIST, OBJECT = _KINDS
+
+
+SILENT = "the GPU as a whole does not answer"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A value; or None, why, whether the card has no such value at all, and the symptom that has the remedy."""
+
+    value: t.Any = None
+    missing: str | None = None
+    unsupported: bool = False
+    symptom: str | None = None
+
+    def but(self, value: t.Any) -> Reading:
+        """Return the reading with another value made of this one; one without a value stays as it is."""
+        return self if self.missing else Reading(value)
+
+
+def read(facts: t.Any, path: str, kind: str) -> Reading:
+    """Return the value at the dotted `path` if it is of `kind`; `facts["unsupported"]` says why a null is one."""
+    value = facts
+    for key in path.split("."):
+        if not isinstance(value, dict):
+            return _absent(facts, path) if value is None else _wrong(path, value, OBJECT)
+        value = value.get(key)
+    if value is None:
+        return _absent(facts, path)
+    return Reading(value) if _KINDS[kind](value) else _wrong(path, value, kind)
+
+
+def _wrong(path: str, value: t.Any, kind: str) -> Reading:
+    return Reading(missing=f"{path} is or holds {_numbers.describe(value)}, not {kind}")
+
+
+def _absent(facts: t.Any, path: str) -> Reading:
+    return absent(facts, path) or Reading(missing=f"the facts do not hold {path}")
+
+
+def absent(facts: t.Any, path: str) -> Reading | None:
+    """Return the reason that `facts["unsupported"]` holds for the dotted `path` or a group it is in, if any."""
+    reasons = facts.get("unsupported") if isinstance(facts, dict) else None
+    name = path
+    while name and isinstance(reasons, dict):
+        reason = reasons.get(name)
+        if isinstance(reason, str) and reason:
+            return Reading(missing=f"{path}: {reason}", unsupported=reason in UNSUPPORTED)
+        name = name.rpartition(".")[0]
+    return None
+
+
+class Gpu:
+    """One entry of the facts' `gpus`."""
+
+    def __init__(self, facts: t.Any, position: int) -> None:
+        self.facts = facts
+        self.error = _error(facts)
+        index = read(facts, "index", COUNT).value
+        names = [read(facts, key, TEXT).value for key in ("pci", "uuid")]
+        known = ", ".join(_numbers.printable(name) for name in names if name)
+        self.name = f"GPU {position if index is None else index}" + (f" ({known})" if known else "")
+
+    @property
+    def symptom(self) -> str:
+        """What a GPU suffers from that does not answer."""
+        return "gpu.answers.hung" if "did not answer" in str(self.error.value) else "gpu.answers"
+
+    def get(self, path: str, kind: str) -> Reading:
+        """Return what the facts hold at `path`; of a GPU that does not answer nothing can be read."""
+        if self.error.value == "":
+            return read(self.facts, path, kind)
+        if self.error.missing:
+            return Reading(missing=self.error.missing)
+        return Reading(missing=f"{SILENT}: {_numbers.printable(self.error.value)}", symptom=self.symptom)
+
+
+def _error(facts: t.Any) -> Reading:
+    """Return why the GPU as a whole could not be read; an empty text if it could."""
+    if not isinstance(facts, dict) or "error" not in facts:
+        return Reading(missing=f"what is told of it is {_numbers.describe(facts)}, without error")
+    return Reading("") if facts["error"] is None else read(facts, "error", TEXT)

@@ -1,0 +1,209 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Judges the facts of a node's GPUs (`python -m kit probe`) against what the inventory expects of them.
+
+What is missing, of a wrong type or from another node is undetermined; a fact that nobody could read is no health.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
+    _gpu_checks,
+    _gpu_expect,
+    _gpu_links,
+    _xid_findings,
+)
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import (
+    COUNT,
+    LIST,
+    TEXT,
+    Gpu,
+    Reading,
+    read,
+)
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_judge import TITLES, Judge
+
+Json = dict[str, t.Any]
+KERNEL_LOG = ("user", "journal", "sudo", "none")
+SCHEMA = 1
+# What stands for the rest where a card's health was not asked for.
+INVENTORY = ("readable", "count", "driver", "unique", "answers", "model", "memory", "mig")
+# What NVML or the kit says when no GPU can be read at all, and the symptom that has the remedy.
+_UNREADABLE = {
+    "nvidia-ml-py": "gpu.readable.no_binding",
+    "LibraryNotFound": "gpu.readable.no_library",
+    "DriverNotLoaded": "gpu.readable.no_driver",
+    "LibRmVersionMismatch": "gpu.readable.mismatch",
+    "did not answer": "gpu.readable.hung",
+    "NoPermission": "gpu.readable.no_permission",
+}
+_UNKNOWN = Reading(missing="NVML was not read, so nobody counted")
+
+
+def problems(expect: t.Any) -> list[str]:
+    """Name everything malformed in hpc_validation_gpu."""
+    return _gpu_expect.problems(expect, TITLES)
+
+
+def findings(
+    facts: t.Any, expect: t.Any, *, node: str, kernel_log: str = "user", simulated: bool = False, health: bool = True
+) -> list[Json]:
+    """Return the findings for one node; without `health` those of its inventory.
+
+    Raise ExpectError for malformed expectations, ValueError for a `kernel_log` that is not one of KERNEL_LOG.
+    """
+    stated = _gpu_expect.read(expect, TITLES)
+    if kernel_log not in KERNEL_LOG:
+        raise ValueError(f"kernel_log: {_numbers.describe(kernel_log)}, not one of {', '.join(KERNEL_LOG)}")
+    board = read(facts, "source", TEXT).value == "jetson"
+    judge = Judge(stated, node, ("simulated " if simulated else "") + ("sysfs" if board else "NVML"))
+    foreign = _foreign(facts, node)
+    if foreign:
+        return [judge.decided("gpu.readable", "undetermined", None, "readable", foreign, "kit probe", "gpu.unread")]
+    readable = _readable(judge, facts)
+    if _not_asked(facts):
+        return [readable]
+    entries = read(facts, "gpus", LIST) if readable["verdict"] == "pass" else _UNKNOWN
+    gpus = [Gpu(entry, position) for position, entry in enumerate(_placed(facts, entries.value or []))]
+    found = [readable]
+    if not board or "count" in stated:
+        found.append(_count(judge, facts, entries, gpus))
+    found += [_driver(judge, facts)] if not board or "driver" in stated else []
+    found += [] if board else [_unique(judge, gpus)] if gpus else []
+    for gpu in gpus:
+        found += _of_jetson(judge.of(gpu.name), gpu) if board else _of_gpu(judge.of(gpu.name), gpu)
+    if not health:
+        return [finding for finding in found if finding["id"].removeprefix("gpu.") in INVENTORY]
+    return found if board else found + _xid_findings.findings(judge, facts, gpus, kernel_log)
+
+
+def _of_gpu(judge: Judge, gpu: Gpu) -> list[Json]:
+    found = [_gpu_checks.answers(judge, gpu)]
+    for check in (_gpu_checks.identity, _gpu_checks.ecc, _gpu_checks.repairs, _gpu_checks.state, _gpu_links.pcie):
+        found += check(judge, gpu)
+    mig = _gpu_checks.mode(judge, gpu, "gpu.mig", "mig", "current", "nvmlDeviceGetMigMode", needed=False)
+    return [*found, *_gpu_links.nvlink(judge, gpu), mig, _gpu_links.processes(judge, gpu)]
+
+
+def _of_jetson(judge: Judge, gpu: Gpu) -> list[Json]:
+    """An integrated GPU has no ECC, no link of its own and no Xids; what is left is its model and its heat."""
+    now, limit = (gpu.get(f"temperature.{key}", "a number") for key in ("gpu_c", "slowdown_c"))
+    call = "/sys/class/thermal"
+    if limit.missing and not now.missing:
+        heat = judge.told("gpu.temperature", now, call, unit="°C")
+    else:
+        heat = judge.check("gpu.temperature", "lt", limit, now, call, unit="°C")
+    return [_gpu_checks.answers(judge, gpu), *_gpu_checks.identity(judge, gpu), heat]
+
+
+def _foreign(facts: t.Any, node: str) -> str | None:
+    """Return why these are no facts of this node; None if they are."""
+    if not isinstance(facts, dict):
+        return f"the facts are {_numbers.describe(facts)}, not an object"
+    schema = facts.get("schema")
+    if type(schema) is not int or schema != SCHEMA:
+        return f"the facts are of schema {_numbers.describe(schema)}; this judge knows {SCHEMA}"
+    name = read(facts, "node", TEXT)
+    if name.missing:
+        return name.missing
+    if name.value.split(".")[0].lower() != node.split(".", maxsplit=1)[0].lower():
+        return f"the facts are those of node {_numbers.printable(name.value)}"
+    return None
+
+
+def _not_asked(facts: Json) -> bool:
+    """Whether the facts say that the node, or the kit on it, told nothing."""
+    return str(facts.get("error")).startswith(("the kit ", "the node "))
+
+
+def _readable(judge: Judge, facts: Json) -> Json:
+    source, call = read(facts, "source", TEXT), "nvmlInit"
+    if "error" not in facts or source.missing:
+        return judge.check(
+            "gpu.readable", "eq", True, Reading(missing=source.missing or "the facts hold no error"), call
+        )
+    error = facts["error"]
+    if error is not None:
+        text = error if isinstance(error, str) else _numbers.describe(error)
+        symptom = next((symptom for sign, symptom in _UNREADABLE.items() if sign in text), None)
+        symptom = "gpu.unread" if _not_asked(facts) else symptom
+        # What is none of the known is as likely our own failure as the node's.
+        verdict = "undetermined" if symptom in (None, "gpu.unread", "gpu.readable.no_binding") else "fail"
+        value = text.partition(":")[0] if verdict == "fail" else None
+        return judge.decided("gpu.readable", verdict, value, "readable", text, call, symptom)
+    if source.value not in ("nvml", "jetson"):
+        why = f"the GPUs were read from {source.value!r}"
+        return judge.decided("gpu.readable", "undetermined", source.value, "nvml or jetson", why, call)
+    return judge.decided("gpu.readable", "pass", source.value, "readable", "it answered", call)
+
+
+def _placed(facts: Json, entries: list[t.Any]) -> list[t.Any]:
+    """Give a GPU that is too lost to say where it is the one address of the PCI bus that no other GPU has."""
+    lost = [entry for entry in entries if isinstance(entry, dict) and entry.get("error") and entry.get("pci") is None]
+    places = {_xid_findings.address(read(entry, "pci", TEXT).value) for entry in entries}
+    free = [bus for bus in read(facts, "pci_devices", LIST).value or [] if _xid_findings.address(bus) not in places]
+    if len(lost) != 1 or len(free) != 1 or not isinstance(free[0], str):
+        return entries
+    return [{**entry, "pci": free[0]} if entry is lost[0] else entry for entry in entries]
+
+
+def _count(judge: Judge, facts: Json, entries: Reading, gpus: list[Gpu]) -> Json:
+    """As many GPUs as the inventory expects, or as the node has device files or PCI devices, whichever are more."""
+    call = "nvmlDeviceGetCount"
+    files, buses = read(facts, "device_files", LIST), read(facts, "pci_devices", LIST)
+    listed = Reading(missing=entries.missing) if entries.missing else Reading(len(gpus))
+    if any(not isinstance(entry, dict) for entry in entries.value or []):
+        listed = Reading(missing="an entry of gpus is no object")
+    detail = _missing(files, buses, gpus)
+    if "count" in judge.expect:
+        return judge.check("gpu.count", "eq", judge.expect["count"], listed, call, unit="GPUs", detail=detail)
+    # The PCI bus may be hidden from a container, and is then null; a list of another type is damage.
+    damaged = files.missing or (buses.missing if facts.get("pci_devices", 0) is not None else None)
+    least = max(1, len(files.value or []), len(buses.value or []))
+    bound = Reading(missing=damaged) if damaged else Reading(least)
+    return judge.check("gpu.count", "ge", bound, listed, call, unit="GPUs", detail=detail)
+
+
+def _missing(files: Reading, buses: Reading, gpus: list[Gpu]) -> str | None:
+    """Name the devices that the node has and NVML does not list."""
+    places = {_xid_findings.address(read(gpu.facts, "pci", TEXT).value) for gpu in gpus}
+    minors = {f"/dev/nvidia{read(gpu.facts, 'minor', COUNT).value}" for gpu in gpus}
+    absent = [f"PCI {bus}" for bus in buses.value or [] if _xid_findings.address(bus) not in places]
+    absent += [str(path) for path in files.value or [] if str(path) not in minors]
+    return f"not listed: {', '.join(absent)}" if absent else None
+
+
+def _driver(judge: Judge, facts: Json) -> Json:
+    version, call = read(facts, "driver.version", TEXT), "nvmlSystemGetDriverVersion"
+    expected = judge.expect.get("driver")
+    if expected is None:
+        return judge.told("gpu.driver", version, call, key="driver")
+    if version.missing or not expected.startswith(">="):
+        return judge.check("gpu.driver", "eq", expected, version, call)
+    numbers = version.value.split(".")
+    if not all(number.isdecimal() and number.isascii() for number in numbers):
+        why = f"{version.value!r} is no version"
+        return judge.decided("gpu.driver", "undetermined", version.value, expected, why, call, "gpu.unread")
+    meets = [int(number) for number in numbers] >= [int(number) for number in expected[2:].split(".")]
+    why = f"{version.value} is {'' if meets else 'not '}{expected}"
+    return judge.decided("gpu.driver", "pass" if meets else "fail", version.value, expected, why, call)
+
+
+def _unique(judge: Judge, gpus: list[Gpu]) -> Json:
+    call = "nvmlDeviceGetUUID, nvmlDeviceGetPciInfo"
+    twice = []
+    for key in ("uuid", "pci"):
+        told = [read(gpu.facts, key, TEXT) for gpu in gpus]
+        unknown = [reading.missing for reading, gpu in zip(told, gpus) if reading.missing and gpu.error.value == ""]
+        if unknown:
+            return judge.check("gpu.unique", "eq", 0, Reading(missing=unknown[0]), call)
+        values = [reading.value.lower() for reading in told if not reading.missing]
+        twice += sorted({value for value in values if values.count(value) > 1})
+    if any(gpu.error.missing for gpu in gpus):
+        return judge.check("gpu.unique", "eq", 0, next(gpu.error for gpu in gpus if gpu.error.missing), call)
+    detail = f"twice: {', '.join(twice)}" if twice else None
+    return judge.check("gpu.unique", "eq", 0, Reading(len(twice)), call, detail=detail)

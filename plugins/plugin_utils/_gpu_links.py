@@ -1,0 +1,146 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The checks of one GPU's links, PCIe and NVLink, and of who uses it."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _gpu_checks
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import (
+    COUNT,
+    FLAG,
+    LIST,
+    NUMBER,
+    TEXT,
+    Gpu,
+    Reading,
+    absent,
+    read,
+)
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_judge import Judge
+
+Json = dict[str, t.Any]
+HEALTHY = 1  # NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY
+# Two bits each of the health mask: 0 is "not supported", 1 is true, 2 is false
+HEALTH_BITS = {"degraded bandwidth": 0, "route recovery": 2, "unhealthy route": 4, "access timeout recovery": 6}
+
+
+def pcie(judge: Judge, gpu: Gpu) -> list[Json]:
+    """Width always; generation only under load, since an idle link is slowed down to save power."""
+    expected = judge.expect.get("pcie_width")
+    bound = gpu.get("pcie.width_max", COUNT) if expected is None else expected
+    width, call = gpu.get("pcie.width", COUNT), "nvmlDeviceGetCurrPcieLinkWidth"
+    found = [judge.check("gpu.pcie_width", "ge", bound, width, call, unit="lanes"), _generation(judge, gpu)]
+    replays, call = gpu.get("pcie.replays", COUNT), "nvmlDeviceGetPcieReplayCounter"
+    most = judge.expect.get("pcie_replays_max")
+    if most is None:  # DCGM judges their rate, and only warns
+        return [*found, judge.told("gpu.pcie_replays", replays, call, key="pcie_replays_max")]
+    return [*found, judge.check("gpu.pcie_replays", "le", most, replays, call)]
+
+
+def _generation(judge: Judge, gpu: Gpu) -> Json:
+    now, call = gpu.get("pcie.generation", COUNT), "nvmlDeviceGetCurrPcieLinkGeneration"
+    busy = gpu.get("utilization.gpu", NUMBER).value
+    stated = judge.expect.get("under_load") is True
+    if not stated and (busy is None or busy < _gpu_checks.LOADED):
+        why = now.missing or "the GPU is not under load, and an idle link is slowed down"
+        return judge.record("gpu.pcie_generation", now.value, why, call)
+    expected = judge.expect.get("pcie_generation")
+    bound = gpu.get("pcie.generation_max", COUNT) if expected is None else expected
+    needed = stated or expected is not None
+    return judge.check("gpu.pcie_generation", "ge", bound, now, call, needed=needed)
+
+
+def nvlink(judge: Judge, gpu: Gpu) -> list[Json]:
+    """Links that are down, errors on them, and the fabric that they belong to."""
+    expected, call = judge.expect.get("nvlinks"), "nvmlDeviceGetNvLinkState"
+    links = gpu.get("nvlink.links", LIST)
+    checks = ("gpu.nvlink", "gpu.nvlink_errors", "gpu.nvlink_retries")
+    if links.missing and links.unsupported:
+        if expected == 0:
+            links = Reading([])
+        else:
+            needed = expected is not None
+            return [*(judge.check(c, "eq", 0, links, call, needed=needed) for c in checks[:2]), _fabric(judge, gpu)]
+    if links.missing:
+        return [*(judge.check(check, "eq", 0, links, call) for check in checks[:2]), _fabric(judge, gpu)]
+    up = [_of_link(gpu, link, "active", FLAG) for link in links.value]
+    damaged = next((flag for flag in up if flag.missing), None)
+    active = damaged or Reading(sum(flag.value for flag in up))
+    down = [read(link, "link", COUNT).value for link, flag in zip(links.value, up) if flag.value is False]
+    if expected is None and not active.missing and up and not active.value:
+        why = f"none of {len(up)} links is up, and hpc_validation_gpu.nvlinks does not say how many should be"
+        found = [judge.decided("gpu.nvlink", "undetermined", 0, "-", why, call)]
+    else:
+        detail = f"down: {', '.join(map(str, down))}" if down else None
+        bound = len(up) if expected is None else expected
+        found = [judge.check("gpu.nvlink", "eq", bound, active, call, unit="links", detail=detail)]
+    counted = [link for link, flag in zip(links.value, up) if flag.value is not False]
+    return [*found, *_link_errors(judge, gpu, counted), _fabric(judge, gpu)]
+
+
+def _of_link(gpu: Gpu, link: t.Any, path: str, kind: str) -> Reading:
+    reading = read(link, path, kind)
+    number = read(link, "link", COUNT).value
+    if not reading.missing or number is None:
+        return reading
+    return absent(gpu.facts, f"nvlink.links.{number}.{path}") or reading
+
+
+def _link_errors(judge: Judge, gpu: Gpu, links: list[t.Any]) -> list[Json]:
+    """A link that had to recover fails, as with DCGM; replays and checksum errors are how a sound link copes."""
+    call = "nvmlDeviceGetNvLinkErrorCounter"
+    sums: dict[str, Reading] = {}
+    for counter in ("recovery", "replay", "crc_flit", "crc_data"):
+        told = [_of_link(gpu, link, f"errors.{counter}", COUNT) for link in links]
+        missing = next((reading for reading in told if reading.missing), None)
+        sums[counter] = missing or Reading(sum(reading.value for reading in told))
+    retries = {counter: reading.value for counter, reading in sums.items() if counter != "recovery"}
+    return [
+        judge.check("gpu.nvlink_errors", "eq", 0, sums["recovery"], call, needed=False, unit="recoveries"),
+        judge.told("gpu.nvlink_retries", Reading(retries), call),
+    ]
+
+
+def _fabric(judge: Judge, gpu: Gpu) -> Json:
+    state, call = gpu.get("fabric.state", TEXT), "nvmlDeviceGetGpuFabricInfo"
+    if state.value == "not_supported":
+        return judge.told("gpu.fabric", state, call)
+    if state.missing or state.value != "completed":
+        waiting = state.value == "in_progress"
+        found = judge.check("gpu.fabric", "eq", "completed", state, call, needed=False)
+        return {**found, "verdict": "undetermined"} if waiting and found["verdict"] == "fail" else found
+    status = gpu.get("fabric.status", COUNT)
+    if status.value != 0:
+        return judge.check("gpu.fabric", "eq", 0, status, f"{call}, status")
+    health = gpu.get("fabric.health", COUNT)
+    if not health.missing or not health.unsupported:
+        return judge.check("gpu.fabric", "eq", HEALTHY, health, f"{call}, health summary")
+    mask = gpu.get("fabric.health_mask", COUNT)  # of drivers that do not sum it up
+    if mask.missing and not mask.unsupported:
+        return judge.check("gpu.fabric", "eq", 0, mask, f"{call}, health mask")
+    wrong = [name for name, shift in HEALTH_BITS.items() if (mask.value or 0) >> shift & 3 == 1]
+    detail = ", ".join(wrong) or None
+    return judge.check("gpu.fabric", "eq", 0, Reading(len(wrong)), f"{call}, health mask", detail=detail)
+
+
+def processes(judge: Judge, gpu: Gpu) -> Json:
+    """Processes that are not of this job. NVML does not tell them for a GPU that is split by MIG."""
+    running, call = gpu.get("processes", LIST), "nvmlDeviceGetComputeRunningProcesses"
+    split = gpu.get("mig.current", FLAG).value is True
+    if running.missing:
+        allowed = judge.expect.get("foreign_processes") is True
+        return judge.check("gpu.foreign_processes", "eq", 0, running, call, needed=not (split or allowed))
+    ours = [read(process, "ours", FLAG) for process in running.value]
+    foreign = [process for process, own in zip(running.value, ours) if own.value is False]
+    listed = [{key: process.get(key) for key in ("pid", "kind", "memory")} for process in foreign]
+    if judge.expect.get("foreign_processes") is True:
+        return judge.record("gpu.foreign_processes", listed, "the inventory allows other processes", call)
+    damaged = next((own for own in ours if own.missing), None)
+    count = Reading(len(foreign)) if foreign or damaged is None else damaged
+    pids = ", ".join(_numbers.show(process["pid"]) for process in listed)
+    detail = f"process ids {pids}" if foreign else None
+    return judge.check("gpu.foreign_processes", "eq", 0, count, call, unit="processes", detail=detail)

@@ -1,0 +1,135 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Judges the facts of one host (`python -m kit host`): the login node's, and each compute node's from its job."""
+
+from __future__ import annotations
+
+import typing as t
+from functools import partial
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings
+
+Json = dict[str, t.Any]
+LEAST_PYTHON = "3.9"
+LEAST_APPTAINER = "1.1"
+judged = partial(_findings.judged, source="kit host")
+version_at_least = partial(_findings.version_at_least, source="kit host")
+
+
+def _mapping(value: t.Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def login_findings(facts: t.Any, host: str, *, air_gap: bool, apptainer: Json) -> list[Json]:
+    """The login node's findings. `apptainer` is the setting: {required, image}."""
+    facts, where = _mapping(facts), {"host": host}
+    found = [_commands(facts, where), _munge(facts, where), _python("login.python", facts, where)]
+    return [*found, *_internet(facts, where, air_gap), *_apptainer({**apptainer, "image": None}, facts, where)]
+
+
+def node_findings(facts: t.Any, node: str, *, apptainer: Json, gpus: int) -> list[Json]:
+    """A compute node's findings; `gpus` is how many the job was given."""
+    facts, where = _mapping(facts), {"node": node}
+    return [_python("node.python", facts, where), *_apptainer(apptainer, facts, where, gpus)]
+
+
+def _commands(facts: Json, where: Json) -> Json:
+    commands = _mapping(facts.get("commands"))
+    missing = [name for name, path in commands.items() if not isinstance(path, str)]
+    return judged(
+        "login.commands",
+        "Slurm's commands are there",
+        "eq",
+        0,
+        len(missing) if commands else None,
+        unit="missing",
+        where=where,
+        missing="they were not looked for",
+        detail=", ".join(missing) or None,
+    )
+
+
+def _munge(facts: Json, where: Json) -> Json:
+    told = _mapping(facts.get("munge"))
+    return judged(
+        "login.munge",
+        "munge encodes a credential and decodes it again",
+        "eq",
+        True,
+        told.get("ok") if isinstance(told.get("ok"), bool) else None,
+        where=where,
+        missing="it was not tried",
+        detail=told.get("error"),
+    )
+
+
+def _python(identity: str, facts: Json, where: Json) -> Json:
+    title, missing = f"Python is {LEAST_PYTHON} or newer", "the host did not tell its Python"
+    return version_at_least(identity, title, LEAST_PYTHON, facts.get("python"), where=where, missing=missing)
+
+
+def _internet(facts: Json, where: Json, air_gap: bool) -> list[Json]:
+    title = "What is to be downloaded can be reached"
+    if air_gap:
+        reason = "the inventory says that there is no internet (hpc_validation_air_gap)"
+        return [_findings.not_applicable("runtime.internet", title, reason, source="kit host", where=where)]
+    reach = facts.get("reach")
+    if not isinstance(reach, list) or not reach:
+        return [judged("runtime.internet", title, "eq", True, None, where=where, missing="nothing was tried")]
+    return [
+        judged(
+            "runtime.internet",
+            title,
+            "eq",
+            True,
+            told.get("ok") if isinstance(told.get("ok"), bool) else None,
+            where={**where, "target": str(told.get("host"))},
+            missing="it was not tried",
+            detail=told.get("error"),
+        )
+        for told in map(_mapping, reach)
+    ]
+
+
+def _apptainer(setting: Json, facts: Json, where: Json, gpus: int = 0) -> list[Json]:
+    told = _mapping(facts.get("apptainer"))
+    found = [
+        version_at_least(
+            "runtime.apptainer",
+            f"Apptainer is {LEAST_APPTAINER} or newer",
+            LEAST_APPTAINER,
+            told.get("version"),
+            where=where,
+            missing=str(told.get("error") or "the host did not tell"),
+            record=not setting.get("required"),
+        )
+    ]
+    if not setting.get("image"):
+        return found
+    image = _mapping(told.get("image"))
+    devices, libraries = image.get("devices"), image.get("libraries")
+    failed = image.get("error") or told.get("error")
+    return [
+        *found,
+        judged(
+            "runtime.container_gpus",
+            "A container sees the job's GPUs",
+            "eq",
+            gpus,
+            len(devices) if isinstance(devices, list) and not failed else None,
+            unit="GPUs",
+            where={**where, "path": str(setting["image"])},
+            missing=str(failed or "it was not tried"),
+        ),
+        judged(
+            "runtime.container_libraries",
+            "apptainer --nv brings the driver's libraries into the container",
+            "ge",
+            1,
+            len(libraries) if isinstance(libraries, list) and not failed else None,
+            unit="libraries",
+            where={**where, "path": str(setting["image"])},
+            missing=str(failed or "it was not tried"),
+        ),
+    ]

@@ -1,0 +1,163 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which nodes a preflight looks at, and the job for each: pinned to it, asking for all its GPUs."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._scheduler_findings import (
+    in_scope,
+    in_words,
+    usable,
+)
+
+Json = dict[str, t.Any]
+PAIR = "preflight-coherence"
+
+
+def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
+    """Return {nodes, jobs, findings}: the nodes in scope that can take a job, and the options of a job for each.
+
+    `info` is what slurm_cluster_info returned, `settings` the site's (roles/preflight/vars), `expected` the inventory's
+    compute nodes.
+    """
+    scope, left_out, findings = _scope(info, settings, expected)
+    ready = [node for node in scope if usable(node)]
+    findings += [_out_of_service(node) for node in scope if not usable(node)]
+    gpus = settings["accelerator"] != "cpu"
+    if gpus:
+        findings += [_gres_defined(node) for node in scope]
+    jobs = [_node_job(node, gpus) for node in ready]
+    if len(ready) > 1:
+        jobs.append(_pair_job(ready[0], ready[-1]))
+    return {
+        "nodes": [{"name": node["name"], "gpus": _gpus(node) if gpus else 0} for node in ready],
+        "jobs": jobs,
+        "left_out": left_out,
+        "findings": findings if scope or findings else [_no_nodes(info, settings)],
+    }
+
+
+def _gpus(node: Json) -> int:
+    return int((node.get("gres") or {}).get("gpu", 0))
+
+
+def names(value: t.Any) -> list[str]:
+    """A list of names, given as one or as a comma-separated text."""
+    listed = value.split(",") if isinstance(value, str) else value
+    return [str(name).strip() for name in listed or [] if str(name).strip()]
+
+
+def _scope(info: Json, settings: Json, expected: t.Sequence[str]) -> tuple[list[Json], list[Json], list[Json]]:
+    """The nodes in scope, those that were left out by name, and findings about names that Slurm does not know."""
+    wanted = names(settings["nodes"])
+    nodes = _in_scope_of_all(info, settings)
+    known = {node["name"] for node in info.get("nodes") or []}
+    listed = [name for name in expected if name in known]
+    # Where the inventory's names are Slurm's, a node without GPUs is one that should have some.
+    nodes = [n for n in nodes if _gpus(n) or n["name"] in (wanted or listed) or settings["accelerator"] == "cpu"]
+    unknown = [name for name in wanted if name not in known]
+    unknown += [name for name in expected if name not in known and listed and not wanted]
+    findings = [
+        _findings.judged(
+            "scheduler.node_known",
+            "Slurm knows the nodes that the inventory names",
+            "eq",
+            True,
+            False,
+            source="scontrol show node",
+            where={"node": name},
+            detail=f"Slurm's nodes are {', '.join(sorted(known)) or 'none'}",
+        )
+        for name in unknown
+    ]
+    if not wanted:
+        return nodes, [], findings
+    left_out = [
+        {"name": node["name"], "why": "not among hpc_validation_nodes"} for node in nodes if node["name"] not in wanted
+    ]
+    return [node for node in nodes if node["name"] in wanted], left_out, findings
+
+
+def _in_scope_of_all(info: Json, settings: Json) -> list[Json]:
+    """The nodes that the site's settings, or those of a selected workload, lead to; each with the settings that did."""
+    found: dict[str, Json] = {}
+    for slurm in (settings["slurm"], *settings["workload_slurm"]):
+        for node in in_scope(info, slurm):
+            found.setdefault(node["name"], {**node, "slurm": slurm})
+    return list(found.values())
+
+
+def _out_of_service(node: Json) -> Json:
+    return _findings.judged(
+        "scheduler.node",
+        "The node takes jobs",
+        "eq",
+        "idle, mixed or allocated",
+        None,
+        source="scontrol show node",
+        where={"node": node["name"]},
+        missing=in_words(node),
+    )
+
+
+def _gres_defined(node: Json) -> Json:
+    return _findings.judged(
+        "scheduler.gres_defined",
+        "The node defines GPUs",
+        "ge",
+        1,
+        _gpus(node),
+        source="scontrol show node",
+        unit="GPUs",
+        where={"node": node["name"]},
+    )
+
+
+def _no_nodes(info: Json, settings: Json) -> Json:
+    told = bool(info.get("nodes")) and not info.get("problems")
+    return _findings.judged(
+        "scheduler.scope",
+        "There are nodes to look at",
+        "ge",
+        1,
+        0 if told else None,
+        source="scontrol show node",
+        unit="nodes",
+        missing="the scheduler told no nodes",
+        detail=f"hpc_validation_nodes is {settings['nodes']!r}, hpc_validation_slurm {settings['slurm']!r}",
+    )
+
+
+def _site_options(slurm: Json) -> Json:
+    kept = {key: value for key, value in slurm.items() if key in ("account", "partition", "qos", "reservation")}
+    return {**kept, **(slurm.get("extra") or {})}
+
+
+def _node_job(node: Json, gpus: bool) -> Json:
+    kind = node["slurm"].get("gres_type")
+    gres = f"gpu:{kind}:{_gpus(node)}" if kind else f"gpu:{_gpus(node)}"
+    return {
+        "options": {
+            **_site_options(node["slurm"]),
+            "job-name": f"preflight-{node['name']}",
+            "nodelist": node["name"],
+            **({"gres": gres} if gpus and _gpus(node) else {}),
+            "export": "NONE",
+        },
+    }
+
+
+def _pair_job(first: Json, last: Json) -> Json:
+    return {
+        "options": {
+            **_site_options(first["slurm"]),
+            "job-name": PAIR,
+            "nodelist": f"{first['name']},{last['name']}",
+            "nodes": 2,
+            "export": "NONE",
+        },
+    }

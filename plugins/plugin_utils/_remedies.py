@@ -1,0 +1,54 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What to do about a symptom: files/remedies, one entry a symptom, whether a probe found it or a job's log shows it."""
+
+from __future__ import annotations
+
+import functools
+import re
+import typing as t
+from pathlib import Path
+
+import yaml
+
+FOLDER = Path(__file__).resolve().parents[2] / "files" / "remedies"
+# In a remedy, {node} is replaced by the finding's where.node; without one, by these words.
+PLACEHOLDERS = {"host": "<host>", "node": "<node>", "gpu": "<gpu>", "path": "<path>", "target": "<target>"}
+_PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
+
+
+class RemedyError(Exception):
+    """The remedies cannot be read, or name something that is not there; the message says which."""
+
+
+def load(folder: Path = FOLDER) -> dict[str, str]:
+    """Return the remedies of `folder` by symptom. Raise RemedyError."""
+    remedies: dict[str, str] = {}
+    for path in sorted(folder.glob("*.yml")):
+        try:
+            content = yaml.safe_load(path.read_text(encoding="utf-8"))
+            entries = {symptom: str(entry["remedy"]) for symptom, entry in content.items()}
+        except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError) as exc:
+            raise RemedyError(f"{path}: {type(exc).__name__}: {exc}") from exc
+        twice = sorted(set(entries) & set(remedies))
+        if twice:
+            raise RemedyError(f"{path}: {', '.join(twice)}: has a remedy in another file already")
+        remedies.update(entries)
+    if not remedies:
+        raise RemedyError(f"{folder}: no remedy is there; is the collection installed whole?")
+    return remedies
+
+
+@functools.cache
+def _shipped() -> dict[str, str]:
+    return load()
+
+
+def remedy(symptom: str, where: dict[str, t.Any] | None = None) -> str:
+    """Return what to do about `symptom`, with the names of `where` filled in. Raise RemedyError if none is known."""
+    try:
+        text = _shipped()[symptom]
+    except KeyError:
+        raise RemedyError(f"{symptom}: no remedy is known; add one to {FOLDER}") from None
+    return _PLACEHOLDER.sub(lambda match: str((where or {}).get(match[1]) or PLACEHOLDERS[match[1]]), text)

@@ -1,0 +1,192 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether the share does what a file system is to do, and how fast."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_judge import Judge, at, text, words
+
+Json = dict[str, t.Any]
+# What each check of files/kit/share_use.py is to have seen. What else it saw is not judged.
+EXPECTED: dict[str, Json] = {
+    "fsync_read_back": {},  # judged by its two checksums
+    "rename": {"content": "new", "source_left": False},
+    "append": {"content": "first second third"},
+    "hard_link": {"links": 2, "content": "linked"},
+    "symbolic_link": {"target": "target", "content": "pointed at"},
+    "flock": {"while_held": "refused", "after_release": "granted"},
+    "fcntl_lock": {"while_held": "refused", "after_release": "granted"},
+    "permissions": {"file": "0640", "folder": "0755", "setgid_folder": "2755"},
+    "sparse": {"size": 67108867, "hole_is_zeros": True, "end": "end"},
+    "large_file": {"size": 5368713216, "read_back": True, "start_is_zeros": True},
+    "many_files": {"listed": 200, "stat": 200, "right": 200, "left": 0},
+    "unlink_open": {"name_left": False, "content": "before after"},
+    "mmap_read": {"same": True},
+    "mmap_write": {"content": "by a map"},
+    "directory_fsync": {"fsync": "done"},
+    "utime": {"mtime": 1_000_000_000},
+    "execute": {"exit_code": 7},
+}
+# Nothing of what is run here needs these; some network file systems lack them.
+RECORDED = ("mmap_write", "directory_fsync")
+FIGURES = {
+    "write_buffered": ("share.write_throughput", "write_mib_s"),
+    "write_direct": ("share.write_throughput_direct", "write_mib_s"),
+    "read_buffered": ("share.read_throughput", "read_mib_s"),
+    "read_direct": ("share.read_throughput_direct", "read_mib_s"),
+}
+
+
+def use_findings(judge: Judge, use: t.Any) -> list[Json]:
+    """Judge the `use` of share facts."""
+    checks, error = at(use, "checks"), text(at(use, "error"))
+    folder = text(at(use, "folder", "path")) or ""
+    answered = [name for name in EXPECTED if isinstance(at(checks, name), dict)]
+    found = [
+        judge.check(
+            "share.use",
+            "eq",
+            len(EXPECTED),
+            len(answered) if answered and not error else None,
+            source="python -m kit share",
+            unit="checks",
+            missing=error or "no check was carried out",
+            path=folder,
+        )
+    ]
+    if not answered:
+        return found
+    found += [_check(judge, name, checks[name], folder) for name in answered]
+    removed = at(use, "folder", "removed")
+    left = text(at(use, "folder", "error"))
+    found.append(
+        judge.check(
+            "share.private_folder",
+            "eq",
+            True,
+            removed if isinstance(removed, bool) else None,
+            source="python -m kit share",
+            detail=left,
+            path=folder,
+        )
+    )
+    return found
+
+
+def _check(judge: Judge, name: str, outcome: Json, folder: str) -> Json:
+    seen, error = outcome.get("seen"), text(outcome.get("error"))
+    if name == "fsync_read_back":
+        bound, value = text(at(seen, "written")), text(at(seen, "read"))
+        value = value if bound else None
+    else:
+        bound, value = words(EXPECTED[name], EXPECTED[name]), words(seen, EXPECTED[name])
+    if error:  # it was tried, and the file system refused it
+        bound, value = bound or "read back the same", f"refused: {error}"
+    return judge.check(
+        f"share.{name}",
+        "eq",
+        bound or "",
+        value,
+        source=f"use: {name}",
+        missing=text(outcome.get("missing")) or "what it saw was not told",
+        record=name in RECORDED,
+        path=folder,
+    )
+
+
+def speed_findings(judge: Judge, speed: t.Any) -> list[Json]:
+    """Judge the `speed` of share facts."""
+    error = text(at(speed, "error"))
+    tool, problems = text(at(speed, "tool")), at(speed, "problems")
+    folder = text(at(speed, "folder", "path")) or ""
+    if error or not tool:
+        missing = error or text(at(problems, "tool")) or "nothing was measured"
+        return [judge.check("share.speed", "eq", True, None, source="throughput", missing=missing, path=folder)]
+    how = f"{'own code' if tool == 'own' else tool}, {at(speed, 'size_mib')} MiB in blocks of 1 MiB"
+    found = [
+        judge.check(
+            identity,
+            "ge",
+            judge.expect[key],
+            at(speed, f"{figure}_mib_s"),
+            source=how,
+            unit="MiB/s",
+            missing=text(at(problems, figure)),
+            path=folder,
+        )
+        for figure, (identity, key) in FIGURES.items()
+    ]
+    return found + _metadata(judge, speed, folder)
+
+
+def _metadata(judge: Judge, speed: Json, folder: str) -> list[Json]:
+    told = at(speed, "metadata")
+    source = f"own code, {at(told, 'files')} files by one process in one folder"
+    missing = text(at(speed, "problems", "metadata"))
+
+    def rate(key: str) -> float | None:
+        value = at(told, f"{key}_per_s")
+        return round(value, 1) if _numbers.is_number(value) else None
+
+    parts = ", ".join(f"{rate(key)} {key}/s" for key in ("creates", "stats", "unlinks"))
+    seconds = at(told, "million_files", "seconds")
+    return [
+        judge.check(
+            "share.metadata_rate",
+            "ge",
+            judge.expect["metadata_ops_s"],
+            rate("operations"),
+            source=source,
+            unit="operations/s",
+            missing=missing,
+            detail=parts,
+            path=folder,
+        ),
+        judge.check(
+            "share.million_files",
+            "gt",
+            0,
+            round(seconds) if _numbers.is_number(seconds) else None,
+            source=source,
+            unit="s",
+            missing=missing,
+            detail=f"extrapolated from {at(told, 'files')} files to 1,000,000 made, looked at and removed",
+            record=True,
+            path=folder,
+        ),
+    ]
+
+
+def striping_findings(judge: Judge, striping: t.Any) -> list[Json]:
+    """Judge the `striping` of share facts: each folder asked for."""
+    if striping is None:
+        return []
+    if judge.share_type == "other":
+        return judge.beegfs_only(["share.striping"], "ioctl")
+    if not isinstance(striping, dict):
+        return [judge.check("share.striping", "eq", True, None, source="ioctl", missing="it was not told")]
+    found = []
+    for path, told in striping.items():
+        source, missing = text(at(told, "source")) or "ioctl", text(at(told, "error"))
+        wanted = [
+            (test, judge.expect[key], at(told, fact), unit)
+            for test, key, fact, unit in (
+                ("eq", "chunk_kib", "chunk_kib", "KiB chunks"),
+                ("ge", "stripe_targets", "targets", "targets"),
+            )
+            if key in judge.expect
+        ]
+        for test, bound, value, unit in wanted:
+            found.append(
+                judge.check("share.striping", test, bound, value, source=source, unit=unit, missing=missing, path=path)
+            )
+        if not wanted:
+            value = words(told, ("pattern", "chunk_kib", "targets")) if not missing else None
+            found.append(
+                judge.check("share.striping", "eq", "", value, source=source, missing=missing, record=True, path=path)
+            )
+    return found

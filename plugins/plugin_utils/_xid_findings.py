@@ -1,0 +1,166 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Judges the Xids of a node's kernel log: whether the log tells all, and what each GPU did."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import typing as t
+from collections import Counter
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _xids
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import (
+    COUNT,
+    FLAG,
+    LIST,
+    NUMBER,
+    OBJECT,
+    TEXT,
+    Gpu,
+    read,
+)
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_judge import Judge
+
+Json = dict[str, t.Any]
+CALL = "kernel log"
+SLACK = 120  # seconds by which the clocks of the kernel, of the log and of the node may differ
+_ADDRESS = re.compile(r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.[0-7])?")
+
+
+def address(pci: t.Any) -> tuple[int, ...] | None:
+    """Return domain, bus and device of a PCI address in any of its spellings; None if it is not one."""
+    match = _ADDRESS.fullmatch(pci.strip().lower().removeprefix("pci:")) if isinstance(pci, str) else None
+    return tuple(int(part or "0", 16) for part in match.groups()) if match else None
+
+
+def findings(judge: Judge, facts: t.Any, gpus: list[Gpu], setting: str) -> list[Json]:
+    """Return the findings of the node and of each GPU. `setting` is the inventory's way to the kernel log."""
+    if setting == "none":
+        reason = "the inventory says hpc_validation_kernel_log: none"
+        return [judge.not_applicable(check, reason, CALL) for check in ("gpu.kernel_log", "gpu.xid")]
+    log = read(facts, "kernel_log", OBJECT)
+    doubt = log.missing or _doubt(facts, judge.expect["xid_since"])
+    found = [_kernel_log(judge, facts, doubt)]
+    entries = read(facts, "kernel_log.xids", LIST).value or []
+    start = _start(facts, judge.expect["xid_since"])
+    entries = [entry for entry in entries if not _earlier(entry, start)]
+    by_address: dict[tuple[int, ...] | None, list[t.Any]] = {}
+    for entry in entries:
+        by_address.setdefault(address(read(entry, "pci", TEXT).value), []).append(entry)
+    for gpu in gpus:
+        place = address(read(gpu.facts, "pci", TEXT).value)
+        own = by_address.pop(place, []) if place else []
+        found += _of_part(judge.of(gpu.name), own, doubt)
+    for place, others in by_address.items():  # a GPU that is no longer listed, or that the line does not name
+        part = judge.of(f"GPU at {place[0]:04x}:{place[1]:02x}:{place[2]:02x}, not listed") if place else judge
+        found += _of_part(part, others, doubt)
+    return found if gpus or by_address else [*found, *_of_part(judge, [], doubt)]
+
+
+def _kernel_log(judge: Judge, facts: t.Any, doubt: str | None) -> Json:
+    source = read(facts, "kernel_log.source", TEXT).value or CALL
+    bound = f"readable, whole since {judge.expect['xid_since']}"
+    if doubt:
+        return judge.decided("gpu.kernel_log", "undetermined", None, bound, doubt, source)
+    return judge.decided("gpu.kernel_log", "pass", source, bound, "it was read", source)
+
+
+def _start(facts: t.Any, since: t.Any) -> float | None:
+    """Return the time from which Xids count; None where the facts do not tell."""
+    if since == "boot":
+        return read(facts, "boot_time", NUMBER).value
+    now = read(facts, "time", NUMBER).value
+    return None if now is None else now - since
+
+
+def _doubt(facts: t.Any, since: t.Any) -> str | None:
+    """Return why the log may hold Xids that were not seen; None if it was read whole."""
+    error = facts["kernel_log"].get("error", "no error is told, nor that there was none")
+    if error is not None:
+        return f"the kernel log could not be read: {error if isinstance(error, str) else _numbers.describe(error)}"
+    if facts["kernel_log"].get("access") == "none":
+        return "the kernel log was not asked for"
+    readings = [read(facts, f"kernel_log.{key}", kind) for key, kind in _NEEDED.items()]
+    absent = next((reading.missing for reading in readings if reading.missing), None)
+    if absent:
+        return absent
+    xids, more, complete, since_told = (reading.value for reading in readings)
+    start = _start(facts, since)
+    if start is None:
+        return "the facts do not hold the time of " + ("boot" if since == "boot" else "the reading")
+    if not complete:
+        return "its oldest line is younger than what was asked for: the kernel's buffer was overwritten"
+    if since_told > start + SLACK:
+        return f"it was read since {_utc(since_told)} only, not since {_utc(start)}"
+    # The kit leaves out repetitions first: where each one listed is the first of its GPU and code, others may lack.
+    kinds = {(str(read(xid, "pci", TEXT).value), read(xid, "code", COUNT).value) for xid in xids}
+    if more and (len(kinds) == len(xids) or since_told < start - SLACK):
+        return f"{more} more Xids were left out"
+    return None
+
+
+_NEEDED = {"xids": LIST, "more": COUNT, "complete": FLAG, "since": NUMBER}
+
+
+def _earlier(entry: t.Any, start: float | None) -> bool:
+    """Whether the Xid is surely from before what is judged."""
+    time = read(entry, "time", NUMBER).value
+    return time is not None and start is not None and time < start - SLACK
+
+
+def _of_part(judge: Judge, entries: list[t.Any], doubt: str | None) -> list[Json]:
+    """The findings of one GPU, or of the node for what no GPU is named in."""
+    table = _xids.shipped()
+    fatal: list[tuple[_xids.Xid, Json]] = []
+    mild: list[_xids.Xid] = []
+    unknown: list[str] = []
+    for entry in entries:
+        code = read(entry, "code", COUNT)
+        xid = table.get(code.value) if code.value is not None else None
+        line = read(entry, "text", TEXT).value or ""
+        if xid is None:
+            unknown.append(f"Xid {code.value}" if code.value is not None else str(code.missing))
+        elif xid.severity_of(line) == "fail":
+            fatal.append((xid, entry))
+        else:
+            mild.append(xid)
+    found = [_fatal(judge, fatal, unknown, doubt)]
+    if mild:
+        counts = {str(code): count for code, count in sorted(Counter(xid.code for xid in mild).items())}
+        why = "; ".join(f"{counts[str(xid.code)]} x {_named(xid)}" for xid in sorted(set(mild), key=lambda x: x.code))
+        found.append(judge.record("gpu.xid_warnings", counts, why, CALL))
+    return found
+
+
+def _fatal(judge: Judge, fatal: list[tuple[_xids.Xid, Json]], unknown: list[str], doubt: str | None) -> Json:
+    bound = "no fatal Xid"
+    if fatal:
+        codes = sorted({xid.code for xid, _entry in fatal})
+        worst = min((xid for xid, _entry in fatal), key=lambda xid: _xids.ACTIONS.index(xid.action))
+        latest = max((read(entry, "time", NUMBER).value or 0 for _xid, entry in fatal), default=0)
+        when = f", last at {_utc(latest)}" if latest else ""
+        named = "; ".join(dict.fromkeys(_named(xid) for xid, _entry in fatal))
+        text = read(fatal[-1][1], "text", TEXT).value or ""
+        why = f"{len(fatal)} in the log{when}: {named}" + (f'; the last line: "{text[:200]}"' if text else "")
+        return judge.decided("gpu.xid", "fail", codes, bound, why, CALL, f"gpu.xid.{worst.action}")
+    if unknown:
+        why = f"{', '.join(dict.fromkeys(unknown))}: not in files/xids.yml, so nobody knows how grave it is"
+        return judge.decided("gpu.xid", "undetermined", unknown, bound, why, CALL, "gpu.xid.unknown")
+    if doubt:
+        return judge.decided("gpu.xid", "undetermined", None, bound, doubt, CALL, "gpu.kernel_log")
+    return judge.decided("gpu.xid", "pass", [], bound, f"none since {judge.expect['xid_since']}", CALL)
+
+
+def _named(xid: _xids.Xid) -> str:
+    return f"Xid {xid.code} ({xid.meaning})"
+
+
+def _utc(seconds: float) -> str:
+    try:
+        moment = datetime.datetime.fromtimestamp(seconds, tz=datetime.timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return _numbers.show(seconds)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

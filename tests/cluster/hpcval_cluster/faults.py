@@ -1,0 +1,105 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults put into running nodes, and taken out again, while jobs run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpcval_cluster import gpu_faults, gpus, host, nodes, slurm_conf
+from hpcval_cluster.gpu_faults import Change
+from hpcval_cluster.state import COMPUTE, GPUS_PER_NODE, HOSTS, LOGIN, SHARE, Cluster, ClusterError
+
+STATES = "/run/hpcval"
+LIBRARY = "/usr/local/lib/libnvidia-ml.so.1"
+
+
+def shell(cluster: Cluster, machine: str, script: str, *arguments: str, text_in: str | None = None) -> str:
+    """Run a fixed script in a node; what it printed."""
+    command = ["exec", "--interactive", cluster.container(machine), "sh", "-euc", script, "sh", *arguments]
+    return host.podman(*command, text_in=text_in).stdout
+
+
+def _read(cluster: Cluster, machine: str, name: str) -> str:
+    return shell(cluster, machine, 'cat "$1"', f"{STATES}/{name}")
+
+
+def _write(cluster: Cluster, machine: str, name: str, text: str) -> None:
+    shell(cluster, machine, 'cat > "$1.new" && mv "$1.new" "$1"', f"{STATES}/{name}", text_in=text)
+
+
+def change_gpu(cluster: Cluster, machine: str, index: int, change: Change) -> str:
+    """Change a simulated GPU's state and its lines in the kernel log; returns the state."""
+    name = f"gpu{index}.state"
+    before = _read(cluster, machine, name)
+    text = gpus.initial_states(cluster.name, machine)[name] if change.reset else before
+    text = gpus.as_text({**gpus.as_values(text), **change.values})
+    if text != before:
+        _write(cluster, machine, name, text)
+    if change.xids is not None:
+        # The nodes' kernel is this machine's.
+        uptime = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
+        log = _read(cluster, machine, "kernel.log")
+        changed = gpu_faults.kernel_log(log, gpus.bus_id(index), change.xids, uptime)
+        if changed != log:
+            _write(cluster, machine, "kernel.log", changed)
+    return text
+
+
+def change_driver(cluster: Cluster, machine: str, change: Change) -> str:
+    """Change what a node's driver says of itself, and whether there is one; returns that state."""
+    before = _read(cluster, machine, "system.state")
+    text = gpus.initial_states(cluster.name, machine)["system.state"] if change.reset else before
+    text = gpus.as_text({**gpus.as_values(text), **change.values})
+    if text != before:
+        _write(cluster, machine, "system.state", text)
+    if change.library is not None:
+        there, away = (LIBRARY, f"{LIBRARY}.away") if change.library else (f"{LIBRARY}.away", LIBRARY)
+        shell(cluster, machine, 'if [ -e "$1" ]; then mv "$1" "$2"; fi', away, there)
+    return text
+
+
+# What each word makes of a share that is as `cluster up` mounted it. "$1": the share, "$2": where it is kept meanwhile.
+SHARES = {
+    "mounted": "",
+    "unmounted": 'mkdir -p "$2"; mount --move "$1" "$2"',
+    "other": 'mount -t tmpfs -o size=64m,mode=1777 other "$1"',
+    "read_only": 'mount -o remount,bind,ro "$1"',
+}
+AS_MOUNTED = """
+while [ "$(findmnt -nr -o SOURCE --mountpoint "$1" | tail -n 1)" = other ]; do umount -l "$1"; done
+if mountpoint -q "$2"; then mount --move "$2" "$1"; fi
+mount -o remount,bind,rw "$1"
+"""
+
+
+def change_share(cluster: Cluster, machine: str, word: str) -> None:
+    """Take the share away from one node, put another or a read-only one there, or put it back."""
+    shell(cluster, machine, AS_MOUNTED + SHARES[word], SHARE, "/run/hpcval-share")
+
+
+def change_slurm(cluster: Cluster, words: list[str]) -> None:
+    """Write Slurm's configuration with these faults, `healthy` with none, restart its daemons, wait for the nodes."""
+    devices, count = True, GPUS_PER_NODE
+    for word in words:
+        key, _, value = word.partition("=")
+        if key == "confinement" and value in ("on", "off"):
+            devices = value == "on"
+        elif key == "gres" and value in map(str, range(GPUS_PER_NODE + 1)):
+            count = int(value)
+        elif word != "healthy":
+            raise ClusterError(f"{word!r}: expected healthy, confinement=on|off or gres=0..{GPUS_PER_NODE}")
+    files = {
+        "slurm.conf": slurm_conf.slurm_conf(cluster, count),
+        "gres.conf": slurm_conf.gres_conf(count),
+        "cgroup.conf": slurm_conf.cgroup_conf(cluster, devices),
+    }
+    for machine in HOSTS:
+        for name, text in files.items():
+            shell(cluster, machine, 'cat > "$1"', f"/etc/slurm/{name}", text_in=text)
+    for action in ("stop", "start"):
+        nodes.run_in(cluster, LOGIN, "node-service.sh", action, "slurmctld")
+        for machine in COMPUTE:
+            nodes.run_in(cluster, machine, "node-service.sh", action, "slurmd")
+    nodes.wait_until("the nodes are up with the new configuration", 60, lambda: nodes.ready(cluster))

@@ -1,0 +1,38 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Slurm's configuration with and without its faults."""
+
+from __future__ import annotations
+
+import pytest
+from hpcval_cluster import slurm_conf
+from hpcval_cluster.state import Cluster
+
+
+@pytest.mark.parametrize(
+    ("count", "node", "gres"), [(2, "Gres=gpu:2", "nvidia[0-1]"), (1, "Gres=gpu:1", "nvidia[0-0]")]
+)
+def test_a_node_advertises_so_many_gpus(count, node, gres):
+    assert node in slurm_conf.slurm_conf(Cluster("x"), count)
+    assert gres in slurm_conf.gres_conf(count)
+
+
+def test_a_node_without_gpus_knows_no_gres():
+    assert "Gres" not in slurm_conf.slurm_conf(Cluster("x"), 0)
+    assert slurm_conf.gres_conf(0) == ""
+
+
+def test_confinement_of_devices_can_be_off_alone():
+    confined = Cluster("x", cgroup="v2")
+    assert "ConstrainDevices=yes" in slurm_conf.cgroup_conf(confined)
+    text = slurm_conf.cgroup_conf(confined, devices=False)
+    assert "ConstrainDevices=no" in text
+    assert "ConstrainRAMSpace=yes" in text
+
+
+def test_without_cgroups_nothing_of_slurm_touches_them():
+    text = slurm_conf.slurm_conf(Cluster("x", cgroup="none"))
+    assert "proctrack/linuxproc" in text
+    assert "task/none" in text
+    assert "CgroupPlugin=disabled" in slurm_conf.cgroup_conf(Cluster("x", cgroup="none"))

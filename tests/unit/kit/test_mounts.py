@@ -1,0 +1,309 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The mount is told from /proc, a dead one is left alone, and the guard says by its exit code what it met."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import typing as t
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kit import mounts
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures/beegfs/proc_fs"
+CLIENT = "3F6-6B00FE9C-client"
+LINE = "beegfs_nodev {share} beegfs rw,relatime,cfgFile=/etc/beegfs/beegfs-client.conf 0 0\n"
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> t.Callable[..., tuple[str, str]]:
+    """(line of /proc/mounts, client's state, …) → the share and a /proc in which it is mounted."""
+
+    def make(line: str = LINE, state: str = "healthy", client: str = CLIENT, **files: str) -> tuple[str, str]:
+        share = tmp_path / "share"
+        (share / "jobs").mkdir(parents=True, exist_ok=True)
+        folder = tmp_path / "proc/fs/beegfs" / client
+        folder.mkdir(parents=True)
+        for source in ("healthy", state):
+            for path in (FIXTURES / source).iterdir():
+                (folder / path.name).write_text(path.read_text())
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        with (tmp_path / "proc/mounts").open("a") as stream:
+            stream.write("/dev/sda / ext4 rw 0 0\n" + line.format(share=share))
+        return str(share), str(tmp_path / "proc")
+
+    return make
+
+
+def test_escapes_of_proc_mounts_are_resolved_and_other_lines_left_out() -> None:
+    text = "server:/a\\040b /mnt/my\\040share\\134x nfs4 rw,nosuid 0 0\nhalf a line\n\nnone relative fs rw 0 0\n"
+    assert mounts.parse_mounts(text) == [
+        {
+            "device": "server:/a b",
+            "mount_point": "/mnt/my share\\x",
+            "fstype": "nfs4",
+            "options": ["rw", "nosuid"],
+        }
+    ]
+
+
+@given(st.text())
+def test_no_text_breaks_the_parsers(text: str) -> None:
+    mounts.mount_of("/mnt/beegfs", mounts.parse_mounts(text))
+    mounts.parse_nodes(text)
+    mounts.parse_states(text)
+    mounts.parse_config(text)
+
+
+def at(path: str, *points: str) -> t.Any:
+    found = mounts.mount_of(
+        path, [{"mount_point": point, "device": str(number)} for number, point in enumerate(points)]
+    )
+    return found and (found["mount_point"], found["device"])
+
+
+def test_the_longest_prefix_and_the_last_mount_win() -> None:
+    assert at("/mnt/beegfs/jobs", "/", "/mnt/beegfs", "/mnt") == ("/mnt/beegfs", "1")
+    assert at("/mnt/beegfs2", "/", "/mnt/beegfs") == ("/", "0")
+    assert at("/mnt/beegfs", "/", "/mnt/beegfs", "/mnt/beegfs") == ("/mnt/beegfs", "2")
+    assert at("/mnt") is None
+
+
+def test_a_link_to_the_mount_is_followed_without_touching_the_mount(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "loop").symlink_to("loop")
+    points = [{"mount_point": f"{tmp_path}/real"}]
+    assert mounts.resolve(f"{tmp_path}/link/jobs", points) == f"{tmp_path}/real/jobs"
+    # What lies below a mount point is not looked at, be it a link or not there.
+    (tmp_path / "real/inner").symlink_to("/etc")
+    assert mounts.resolve(f"{tmp_path}/real/inner", points) == f"{tmp_path}/real/inner"
+    mounts.resolve(f"{tmp_path}/loop", points)
+
+
+def test_servers_and_connections_are_told() -> None:
+    nodes = mounts.parse_nodes((FIXTURES / "tcp_fallback/storage_nodes").read_text())
+    assert nodes[0]["connections"] == [
+        {"protocol": "TCP", "count": 8, "peer": "10.99.0.1:8003", "fallback": True},
+    ]
+    assert [(link["protocol"], link["fallback"]) for link in nodes[1]["connections"]] == [
+        ("TCP", True),
+        ("RDMA", False),
+    ]
+    assert mounts.parse_nodes("a b [ID: 7]\n   Connections: <none>\n")[0]["connections"] == []
+    assert (
+        mounts.parse_nodes("a [ID: 7]\n   Connections not available [Error: Out of memory]\n")[0]["connections"] is None
+    )
+    assert mounts.parse_nodes("a [ID: 7]\n   Connections: something else\n")[0]["connections"] is None
+    assert mounts.parse_nodes("a [ID: 7]\n")[0]["connections"] is None
+    assert mounts.parse_nodes("a [ID: 1]\n   Connections: RDMA: 2; \n")[0]["connections"][0]["peer"] is None
+
+
+def test_a_healthy_mount_is_touched_and_whole(proc: t.Any) -> None:
+    share, folder = proc()
+    found = mounts.facts(share, "beegfs", 10, folder)
+    assert found["problem"] is None
+    assert found["config_file"] == "/etc/beegfs/beegfs-client.conf"
+    assert found["client"]["id"] == CLIENT
+    assert found["client"]["targets"]["storage"][2] == {
+        "target": 201,
+        "node": "stor2",
+        "reachability": "online",
+        "consistency": "good",
+    }
+    assert found["statfs"]["directory"] is True
+    assert found["statfs"]["magic"] != mounts.BEEGFS_MAGIC
+
+
+def test_the_kernels_own_answer_is_that_of_stat() -> None:
+    said = subprocess.run(["stat", "-f", "-c", "%t", "/dev/shm"], capture_output=True, text=True, check=True).stdout
+    assert mounts.statfs("/dev/shm")["magic"] == int(said, 16)
+    with pytest.raises(FileNotFoundError):
+        mounts.statfs("/no/such/place")
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("no_connections", "no metadata server has a connection"),
+        ("meta_offline", "no metadata server has a connection or is online"),
+        ("no_nodes", "no metadata server"),
+    ],
+)
+def test_a_mount_without_servers_is_reported_and_not_touched(proc: t.Any, state: str, words: str) -> None:
+    share, folder = proc(state=state)
+    found = mounts.facts(share, "beegfs", 10, folder)
+    assert words in found["problem"]
+    assert found["touched"] is False
+    assert found["statfs"] is None
+
+
+NONE = "bee1 [ID: 1]\n   Root: <yes>\n   Connections: <none>\n"
+
+
+def test_an_idle_client_is_not_taken_for_a_dead_one(proc: t.Any) -> None:
+    share, folder = proc(meta_nodes=NONE)  # the management server is connected and says that it is online
+    assert mounts.facts(share, "beegfs", 10, folder)["touched"] is True
+
+
+def test_nobody_can_say_that_a_server_without_connection_is_online_but_the_management_server(proc: t.Any) -> None:
+    share, folder = proc(meta_nodes=NONE, mgmt_nodes="bee1 [ID: 1]\n   Connections: <none>\n")
+    assert mounts.facts(share, "beegfs", 10, folder)["touched"] is False
+
+
+def test_without_its_root_server_or_any_storage_a_share_is_not_touched(proc: t.Any) -> None:
+    other = "bee2 [ID: 2]\n   Connections: RDMA: 1 (10.99.0.2:8005);\n"
+    states = "[Target ID: 1] @ bee1: Offline / Good \n[Target ID: 2] @ bee2: Online / Good \n"
+    share, folder = proc(meta_nodes=NONE + other, meta_target_state=states)
+    assert "bee1 of the root directory" in mounts.facts(share, "beegfs", 10, folder)["problem"]
+
+
+def test_a_share_without_any_storage_target_is_not_touched(proc: t.Any) -> None:
+    share, folder = proc(storage_target_state="[Target ID: 101] @ stor1: Offline / Good \n")
+    assert "all storage targets are offline" in mounts.facts(share, "beegfs", 10, folder)["problem"]
+
+
+def test_several_clients_are_told_apart_by_their_configuration(proc: t.Any) -> None:
+    proc(line="", state="other_configuration", client="OTHER")
+    share, folder = proc()
+    found = mounts.facts(share, "beegfs", 10, folder)
+    assert found["clients"] == [CLIENT, "OTHER"]
+    assert found["client"]["id"] == CLIENT
+
+
+def test_a_mount_whose_client_cannot_be_told_is_not_touched(proc: t.Any) -> None:
+    proc(line="", client="TWIN")
+    share, folder = proc()
+    found = mounts.facts(share, "beegfs", 10, folder)
+    assert "2 clients" in found["problem"]
+    assert found["touched"] is False
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "words"),
+    [
+        ("", None, "nothing is mounted"),
+        ("server:/x {share} nfs4 rw 0 0\n", None, "of type nfs4, not beegfs"),
+        (LINE, "relative/path", "not an absolute path"),
+    ],
+)
+def test_what_is_no_mount_of_beegfs_is_a_problem(proc: t.Any, line: str, path: str | None, words: str) -> None:
+    share, folder = proc(line=line)
+    found = mounts.facts(path or share, "beegfs", 10, folder)
+    assert words in found["problem"]
+    assert found["touched"] is False
+
+
+def test_unreadable_mounts_are_a_problem_and_not_an_answer(tmp_path: Path) -> None:
+    found = mounts.facts("/mnt/beegfs", "beegfs", 10, str(tmp_path))
+    assert found["mounted"] is None
+    assert "cannot be read" in found["problem"]
+
+
+def test_a_child_that_does_not_answer_is_given_up_and_killed(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    with pytest.raises(mounts.NoAnswerError, match=r"0\.2 s"):
+        mounts.in_child(lambda: (tmp_path / "pid").write_text(str(os.getpid())) and signal.pause(), 0.2)
+    assert time.monotonic() - begin < 5
+    assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
+
+
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [
+        (lambda: os.stat("/no/such/place"), "No such file or directory: /no/such/place"),
+        (lambda: 1 / 0, "ZeroDivisionError"),
+        (lambda: os._exit(3), "exit code 3"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "signal 9"),
+        (object, "TypeError"),
+    ],
+)
+def test_what_goes_wrong_in_a_child_is_told(work: t.Any, words: str) -> None:
+    with pytest.raises(mounts.ChildError, match=words):
+        mounts.in_child(work, 10)
+
+
+def test_a_child_returns_much_and_keeps_nothing_of_its_parents_open() -> None:
+    assert mounts.in_child(lambda: "x" * 300_000, 10) == "x" * 300_000
+    assert mounts.in_child(lambda: os.readlink("/proc/self/fd/1"), 10) == "/dev/null"
+
+
+def guard(root: Path, *words: str) -> tuple[int, str]:
+    """Run it as a job does: from stdin, with nothing of the kit in reach."""
+    argv = [sys.executable, "-I", "-", "guard", *words]
+    source = (root / "files/kit/mounts.py").read_bytes()
+    done = subprocess.run(argv, input=source, capture_output=True, cwd="/", timeout=60, check=False)
+    assert b"Traceback" not in done.stderr
+    return done.returncode, done.stderr.decode()
+
+
+@pytest.fixture
+def share() -> t.Iterator[Path]:
+    """A folder on a file system that is no root: a memory file system of this machine's."""
+    folder = Path("/dev/shm") / f"hpcval-guard-{os.getpid()}"
+    (folder / "jobs").mkdir(parents=True)
+    (folder / "jobs/token").write_text("1f3a\n")
+    yield folder
+    (folder / "jobs").chmod(0o700)
+    (folder / "jobs/token").unlink()
+    (folder / "jobs").rmdir()
+    folder.rmdir()
+
+
+def test_the_guard_is_content_and_leaves_nothing(root: Path, share: Path) -> None:
+    words = ["--path", str(share), "--type", "other", "--token", "jobs/token:1f3a"]
+    assert guard(root, *words) == (0, "")
+    assert guard(root, *words[:4])[0] == 0
+    assert [path.name for path in (share / "jobs").iterdir()] == ["token"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--token", "jobs/token:other"], 82, "other content"),
+        (["--token", "jobs/none:1f3a"], 82, "No such file"),
+        (["--write-to", "none"], 83, "No such file"),
+        (["--type", "beegfs"], 80, "of type tmpfs, not beegfs"),
+        (["--path", "/proc/nothing-here"], 80, "No such file"),
+        (["--path", "/"], 80, "nothing is mounted"),
+        (["--proc", "/nonexistent"], 85, "cannot be read"),
+    ],
+)
+def test_the_guard_says_by_its_code_what_it_met(
+    root: Path, share: Path, words: list[str], code: int, said: str
+) -> None:
+    found, message = guard(root, "--path", str(share), "--type", "other", *words)
+    assert (found, said in message) == (code, True), message
+
+
+@pytest.mark.parametrize(("state", "code"), [("healthy", 80), ("no_connections", 81), ("meta_offline", 81)])
+def test_the_guard_of_a_beegfs_mount(root: Path, proc: t.Any, state: str, code: int) -> None:
+    path, folder = proc(state=state)  # the healthy one is no BeeGFS to the kernel
+    assert guard(root, "--path", path, "--type", "beegfs", "--proc", folder)[0] == code
+
+
+def test_a_file_instead_of_the_share(root: Path, share: Path) -> None:
+    assert guard(root, "--path", str(share / "jobs/token"), "--type", "other")[0] == 80
+
+
+def test_facts_are_printed_as_one_document(root: Path, share: Path) -> None:
+    argv = [sys.executable, "-I", "-", "facts", "--path", str(share), "--type", "other"]
+    source = (root / "files/kit/mounts.py").read_bytes()
+    done = subprocess.run(argv, input=source, capture_output=True, timeout=60, check=True)
+    assert json.loads(done.stdout)["fstype"] == "tmpfs"
+
+
+def test_it_imports_nothing_of_the_kit(root: Path) -> None:
+    text = (root / "files/kit/mounts.py").read_text()
+    assert "from kit" not in text
+    assert "import kit" not in text

@@ -1,0 +1,235 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Judging what the jobs of a preflight found, and what became of the jobs."""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _node_findings, _preflight_plan, _schema
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.plugins.plugin_utils import gpu_node
+
+Json = dict[str, t.Any]
+NODES = ("compute01", "compute02")
+START = gpu_node.NOW
+SETTINGS: Json = {
+    "accelerator": "cuda",
+    "nodes": [],
+    "slurm": {},
+    "workload_slurm": [],
+    "gpu": {},
+    "node_gpus": {},
+    "kernel_log": "user",
+    "share_type": "beegfs",
+    "share_expect": {},
+    "apptainer": {},
+}
+PLANNED = _preflight_plan.plan(
+    {
+        "partitions": [{"name": "gpu", "state": "up", "default": True}],
+        "nodes": [
+            {"name": n, "state": "idle", "flags": [], "reason": "", "gres": {"gpu": 2}, "partitions": ["gpu"]}
+            for n in NODES
+        ],
+    },
+    SETTINGS,
+)
+COHERENT = {
+    "seen": True,
+    "seconds": 0.02,
+}
+
+
+def report(node: str, example: t.Callable[[str], Json]) -> Json:
+    facts = {**gpu_node.healthy(), "node": node}
+    present = ["/dev/nvidia0", "/dev/nvidia1"]
+    return {
+        "problems": {},
+        "messages": "",
+        "begin": {"time": START + 0.5},
+        "end": {"time": START + 3},
+        "host": {**example("host"), "host": node},
+        "gpus": facts,
+        "confined": {"present": present, "openable": present[:1]},
+        "share": {**example("share"), "node": node},
+        "coherence": None,
+    }
+
+
+def coherence() -> Json:
+    def direction(writer: str, reader: str) -> Json:
+        locks = {"while_held": "refused", "after_release": "granted"}
+        return {
+            "writer": writer,
+            "reader": reader,
+            "steps": {step: dict(COHERENT) for step in ("create", "overwrite", "rename", "unlink")},
+            "locks": {"flock": dict(locks), "fcntl": dict(locks)},
+        }
+
+    return {
+        "schema": 1,
+        "nodes": list(NODES),
+        "error": None,
+        "directions": [direction(*NODES), direction(*NODES[::-1])],
+    }
+
+
+@pytest.fixture
+def world(example: t.Callable[[str], Json]) -> Json:
+    """What came back from a healthy cluster: {waited, reports}."""
+    job = {
+        **example("job"),
+        "state": "COMPLETED",
+        "exit_code": 0,
+        "reason_text": "",
+        "started": START,
+        "ended": START + 4,
+    }
+    jobs = [{**job, "job_id": number} for number in ("11", "12", "13")]
+    reports = {"11": report(NODES[0], example), "12": report(NODES[1], example)}
+    reports["13"] = {"problems": {}, "messages": "", "begin": None, "end": None, "coherence": coherence()}
+    outcomes = {job["job_id"]: {"outcome": "ended", "why": "", "remedy": "", "cancelled": False} for job in jobs}
+    return copy.deepcopy({"waited": {"jobs": jobs, "outcomes": outcomes}, "reports": reports})
+
+
+def judged(world: Json, **changes: t.Any) -> list[Json]:
+    found = _node_findings.judge(PLANNED, world["waited"], world["reports"], {**SETTINGS, **changes})
+    for finding in found:
+        assert _schema.problems("finding", finding) == []
+        assert finding["remedy"] or finding["verdict"] not in ("fail", "undetermined")
+    return found
+
+
+def odd(found: list[Json]) -> set[tuple[str, str, str | None]]:
+    return {(f["id"], f["verdict"], f["where"].get("node")) for f in found if f["verdict"] in ("fail", "undetermined")}
+
+
+def test_a_healthy_cluster_passes_and_says_what_was_looked_at(world: Json) -> None:
+    found = judged(world)
+    assert odd(found) == set()
+    passed = {f["id"] for f in found if f["verdict"] == "pass"}
+    assert {"node.job", "node.clock", "node.python", "scheduler.confinement", "scheduler.gres_equals_gpus"} <= passed
+    assert {"gpu.count", "gpu.pcie_width", "share.mounted", "share.coherence", "share.same_on_every_node"} <= passed
+    probed = _node_findings.probed(PLANNED, world["waited"], world["reports"])
+    assert probed["nodes"] == list(NODES)
+    assert len(probed["gpus"]) == 2  # the two nodes' facts are alike here
+
+
+@pytest.mark.parametrize(
+    ("code", "identity", "verdict"),
+    [
+        (80, "share.mounted", "fail"),
+        (81, "share.connections", "fail"),
+        (82, "share.same_files", "fail"),
+        (83, "share.writable", "fail"),
+        (84, "share.answers", "undetermined"),
+        (85, "share.guard", "undetermined"),
+    ],
+)
+def test_a_guards_exit_code_says_what_is_wrong_with_the_share(
+    world: Json, code: int, identity: str, verdict: str
+) -> None:
+    world["waited"]["jobs"][1].update(state="FAILED", exit_code=code)
+    world["reports"]["12"] = {"problems": {}, "messages": ""}
+    assert {(i, v) for i, v, node in odd(judged(world)) if node == "compute02"} >= {(identity, verdict)}
+
+
+def test_a_busy_node_is_undetermined_and_hides_no_other(world: Json) -> None:
+    world["waited"]["jobs"][0].update(state="CANCELLED", exit_code=None)
+    world["waited"]["outcomes"]["11"].update(outcome="queue_timeout", why="it waited 120 s")
+    world["reports"]["11"] = {"problems": {}}
+    found = judged(world)
+    assert odd(found) == {("node.job", "undetermined", "compute01"), ("share.same_on_every_node", "undetermined", None)}
+    finding = next(f for f in found if f["id"] == "node.job" and f["verdict"] == "undetermined")
+    assert "it waited 120 s" in finding["why"]
+    assert "squeue --nodelist=compute01" in finding["remedy"]
+
+
+@pytest.mark.parametrize("state", ["NODE_FAIL", "TIMEOUT", "UNKNOWN", "OUT_OF_MEMORY", "PENDING", "CANCELLED"])
+def test_a_job_that_did_not_end_well_is_undetermined(world: Json, state: str) -> None:
+    world["waited"]["jobs"][1].update(state=state, exit_code=None)
+    assert ("node.job", "undetermined", "compute02") in odd(judged(world))
+
+
+def test_a_job_that_failed_by_itself_fails_with_its_messages(world: Json) -> None:
+    world["waited"]["jobs"][1].update(state="FAILED", exit_code=127)
+    world["reports"]["12"]["messages"] = "python3: not found"
+    finding = next(f for f in judged(world) if f["id"] == "node.job" and f["where"] == {"node": "compute02"})
+    assert (finding["verdict"], finding["value"]) == ("fail", 127)
+    assert "python3: not found" in finding["why"]
+
+
+@pytest.mark.parametrize("part", ["host", "gpus", "share", "confined", "begin", "end"])
+def test_a_part_that_was_not_written_is_undetermined(world: Json, part: str) -> None:
+    world["reports"]["12"][part] = None
+    assert "undetermined" in {verdict for _, verdict, node in odd(judged(world)) if node == "compute02"}
+
+
+def test_a_report_that_is_gone_is_undetermined(world: Json) -> None:
+    del world["reports"]["12"]
+    assert "undetermined" in {verdict for _, verdict, node in odd(judged(world)) if node == "compute02"}
+
+
+@pytest.mark.parametrize(("begin", "end", "value"), [(-60.0, 3.0, 60.0), (0.5, 400.0, 396.0)])
+def test_a_clock_that_is_off_is_named(world: Json, begin: float, end: float, value: float) -> None:
+    world["reports"]["12"].update(begin={"time": START + begin}, end={"time": START + end})
+    found = judged(world)
+    assert odd(found) == {("node.clock", "fail", "compute02")}
+    assert next(f for f in found if f["verdict"] == "fail")["value"] == value
+
+
+def test_a_step_that_can_open_every_gpu_is_not_confined(world: Json) -> None:
+    world["reports"]["12"]["confined"]["openable"] = ["/dev/nvidia0", "/dev/nvidia1"]
+    found = judged(world)
+    assert odd(found) == {("scheduler.confinement", "fail", "compute02")}
+    assert "Set ConstrainDevices=yes" in next(f for f in found if f["verdict"] == "fail")["remedy"]
+
+
+def test_gpus_that_slurm_does_not_define_are_counted(world: Json) -> None:
+    world["reports"]["12"]["gpus"]["device_files"].append("/dev/nvidia2")
+    assert ("scheduler.gres_equals_gpus", "fail", "compute02") in odd(judged(world))
+
+
+def test_what_a_node_should_have_may_differ_from_the_others(world: Json) -> None:
+    expect = {"gpu": {"memory_gib": 100}, "node_gpus": {"compute02": {"memory_gib": 500}}}
+    assert {(i, node) for i, _, node in odd(judged(world, **expect))} == {("gpu.memory", "compute02")}
+
+
+def test_without_gpus_none_are_judged(world: Json) -> None:
+    for number in ("11", "12"):
+        world["reports"][number].update(gpus=None, confined=None)
+    found = judged(world, accelerator="cpu")
+    assert odd(found) == set()
+    assert not [f for f in found if f["id"].startswith("gpu.")]
+
+
+def test_a_pair_that_did_not_run_is_undetermined(world: Json) -> None:
+    world["waited"]["jobs"][2].update(state="CANCELLED", exit_code=None)
+    world["reports"]["13"]["coherence"] = None
+    assert {(i, v) for i, v, _ in odd(judged(world))} >= {("share.coherence", "undetermined")}
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4) | st.floats(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(parts=st.dictionaries(st.sampled_from(["host", "gpus", "share", "confined", "begin", "end", "problems"]), JUNK))
+def test_whatever_a_node_wrote_never_raises_and_never_passes_for_what_it_broke(parts: Json) -> None:
+    outcomes = {"11": {}, "12": {}, "13": {}}
+    base = {"state": "COMPLETED", "exit_code": 0, "started": START, "ended": START + 4, "reason_text": ""}
+    jobs = [{**base, "job_id": number} for number in outcomes]
+    reports: Json = {"12": parts}
+    found = _node_findings.judge(PLANNED, {"jobs": jobs, "outcomes": outcomes}, reports, SETTINGS)
+    about = {f["id"]: f["verdict"] for f in found if f["where"].get("node") == "compute02"}
+    for identity in ("gpu.pcie_width", "share.fsync_read_back", "node.python"):
+        assert about.get(identity) != "pass"

@@ -1,0 +1,406 @@
+from __future__ import annotations
+
+import json
+import typing as t
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
+    _beegfs_findings,
+    _remedies,
+    _schema,
+    _share_expect,
+    _share_findings,
+    _share_use_findings,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit import share_use
+
+from tests.unit.conftest import ROOT
+from tests.unit.plugins.module_utils.beegfs_fake import FIXTURES, told
+from tests.unit.plugins.module_utils.beegfs_fake import answer as recorded
+
+EXAMPLE = json.loads((ROOT / "files/schemas/examples/share.json").read_text())
+
+
+def verdicts(findings):
+    return {finding["id"]: finding["verdict"] for finding in findings}
+
+
+def judge(facts, expect=None, share_type="beegfs", **options):
+    findings = _share_findings.findings(facts, expect, node="compute01", share_type=share_type, **options)
+    for finding in findings:
+        assert _schema.problems("finding", finding) == []
+    return findings
+
+
+def test_the_example_passes_and_nothing_is_left_unjudged():
+    findings = judge(EXAMPLE)
+    assert {f["id"] for f in findings if f["verdict"] not in ("pass", "recorded")} == set()
+    assert _criteria.overall(findings) == "pass"
+    assert verdicts(findings)["share.million_files"] == "recorded"
+    (million,) = [f for f in findings if f["id"] == "share.million_files"]
+    assert "extrapolated" in million["why"]
+
+
+def test_every_check_has_a_title_and_a_remedy():
+    remedies = _remedies.load()
+    assert {key for key in remedies if key.startswith("share.")} == set(_share_findings.TITLES)
+
+
+def test_the_controller_expects_what_the_kit_checks():
+    assert set(_share_use_findings.EXPECTED) == set(share_use.CHECKS)
+    assert _share_use_findings.EXPECTED["many_files"]["listed"] == share_use.MANY
+    assert _share_use_findings.EXPECTED["sparse"]["size"] == share_use.SPARSE_BYTES + 3
+    assert _share_use_findings.EXPECTED["large_file"]["size"] == share_use.LARGE_OFFSET + 4096
+    for name, seen in EXAMPLE["use"]["checks"].items():
+        assert set(_share_use_findings.EXPECTED[name]) <= set(seen["seen"])
+
+
+@pytest.mark.parametrize(
+    "facts", [None, [], "", 7, {}, {"schema": 1}, {"schema": 2, "type": "beegfs"}, {**EXAMPLE, "type": "other"}]
+)
+def test_what_are_no_facts_of_this_share_is_undetermined(facts):
+    (finding,) = judge(facts)
+    assert (finding["id"], finding["verdict"]) == ("share.mounted", "undetermined")
+    assert _criteria.overall([finding]) == "undetermined"
+
+
+def test_why_there_are_no_facts_is_told():
+    (finding,) = judge({"error": "the host cannot be reached: timed out"})
+    assert "cannot be reached" in finding["why"]
+
+
+def test_of_a_share_that_is_none_of_beegfs_beegfs_own_checks_do_not_apply():
+    facts = {**EXAMPLE, "type": "other", "mount": {**EXAMPLE["mount"], "client": None, "fstype": "nfs4"}}
+    found = verdicts(judge(facts, share_type="other"))
+    assert {key for key, verdict in found.items() if verdict == "not_applicable"} == {
+        "share.type",
+        "share.magic",
+        "share.client",
+        "share.config",
+        "share.connections",
+        "share.rdma",
+        "share.fallback_route",
+        "share.global_locks_set",
+        "share.striping",
+    }
+    assert verdicts(judge(facts, {"fstype": ["nfs4"]}, "other"))["share.type"] == "pass"
+    assert verdicts(judge(facts, {"fstype": ["lustre"]}, "other"))["share.type"] == "fail"
+    servers = _share_findings.servers_findings(None, {}, host="login", share_type="other")
+    assert {f["verdict"] for f in servers} == {"not_applicable"}
+
+
+def test_a_simulated_share_says_so():
+    facts = {**EXAMPLE, "type": "simulated", "mount": {**EXAMPLE["mount"], "client": None, "fstype": "ext4"}}
+    findings = judge(facts, share_type="simulated")
+    assert all("simulated" in f["why"] for f in findings)
+    assert verdicts(findings)["share.flock"] == "pass"
+    assert verdicts(findings)["share.magic"] == "not_applicable"
+
+
+def test_only_what_was_asked_is_judged_and_what_was_asked_is():
+    asked = {**EXAMPLE, "use": None, "speed": None, "striping": None}
+    assert _criteria.overall(judge(asked, checks=["mount"])) == "pass"
+    assert _criteria.overall(judge(asked)) == "undetermined"  # it was to be there
+    assert verdicts(judge(asked))["share.use"] == verdicts(judge(asked))["share.speed"] == "undetermined"
+
+
+def test_an_idle_storage_server_needs_no_connection_before_it_is_used():
+    facts = json.loads(json.dumps(EXAMPLE))
+    facts["mount"]["client"]["nodes"]["storage"][1]["connections"] = []
+    assert verdicts(judge(facts))["share.connections"] == "fail"
+    mount_only = [f for f in judge(facts, checks=["mount"]) if f["id"] == "share.connections"]
+    assert [f["verdict"] for f in mount_only] == ["pass", "recorded"]
+
+
+def test_the_inventory_excuses_a_check_with_its_reason():
+    facts = json.loads(json.dumps(EXAMPLE))
+    facts["use"]["checks"]["hard_link"].update(seen=None, error="Operation not permitted")
+    expect = {"not_applicable": {"share.hard_link": "links are copies here", "share.connections": "none"}}
+    found = {f["id"]: f for f in judge(facts, expect)}
+    assert found["share.hard_link"]["verdict"] == "not_applicable"
+    assert "links are copies here" in found["share.hard_link"]["why"]
+    assert found["share.connections"]["verdict"] == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("expect", "words"),
+    [
+        ({"write_mibs": 1}, "did you mean 'write_mib_s'"),
+        ({"rdma": "yes"}, "hpc_validation_share_expect.rdma"),
+        ({"free_gib": True}, "free_gib"),
+        ({"free_gib": float("nan")}, "free_gib"),
+        ({"chunk_kib": -1}, "chunk_kib"),
+        ({"targets": {"storag": 1}}, "targets"),
+        ({"fstype": []}, "fstype"),
+        ({"capacity_pool": "emergency"}, "capacity_pool"),
+        ({"not_applicable": {"share.flok": "x"}}, "did you mean 'share.flock'"),
+        ({"not_applicable": {"share.flock": " "}}, "not a reason"),
+        ([], "not an object"),
+    ],
+)
+def test_malformed_expectations_are_refused_by_name(expect, words):
+    with pytest.raises(_share_expect.ExpectError, match=words.replace(".", r"\.")):
+        judge(EXAMPLE, expect)
+
+
+def test_no_way_to_ask_the_servers_makes_their_checks_not_applicable():
+    findings = _share_findings.servers_findings(None, {}, host="login", share_type="beegfs", access="none")
+    assert {f["id"] for f in findings} == set(_beegfs_findings.CHECKS)
+    assert {f["verdict"] for f in findings} == {"not_applicable"}
+
+
+def test_low_is_recorded_and_quota_can_be():
+    findings = _share_findings.servers_findings(
+        told("beegfs", {"target_list": "cli_8_documented/target_list_low", "quota_list-usage": FAILED}),
+        {"quota": False},
+        host="login",
+        share_type="beegfs",
+    )
+    assert _criteria.overall(findings) == "pass"
+    assert [f["verdict"] for f in findings if f["id"] == "share.capacity_pool"] == ["pass", "recorded"]
+    assert [f["verdict"] for f in findings if f["id"] == "share.quota"] == ["recorded"]
+
+
+FAILED = "cli_8_documented/error_mgmtd_down"
+
+
+def test_a_list_that_lost_whole_lines_is_told_from_what_else_is_known():
+    whole = recorded("ctl_7.4.7_edited/listtargets_storage_healthy")
+    lines = whole.out.splitlines(keepends=True)
+    without = lambda *numbers: type(whole)(0, "".join(line for at, line in enumerate(lines) if at not in numbers))  # noqa: E731
+    lost_server = told("beegfs-ctl", {"listtargets_storage": without(4)})
+    findings = _share_findings.servers_findings(lost_server, {}, host="login", share_type="beegfs")
+    (finding,) = [f for f in findings if f["verdict"] == "undetermined"]
+    assert finding["where"]["target"] == "any target of storage server stor2"
+    lost_target = told("beegfs-ctl", {"listtargets_storage": without(3)})
+    findings = _share_findings.servers_findings(
+        lost_target, {}, host="login", share_type="beegfs", client=EXAMPLE["mount"]["client"]
+    )
+    (finding,) = [f for f in findings if f["verdict"] == "undetermined"]
+    assert finding["where"]["target"] == "storage target 102"
+
+
+SAMPLES = {
+    "listtargets_storage": "ctl_7.4.7_edited/listtargets_storage_healthy",
+    "listtargets_meta": "ctl_7.4.7/listtargets_meta_state_healthy",
+    "listnodes_storage": "ctl_7.4.7/listnodes_storage_reachable",
+}
+
+
+@given(which=st.sampled_from(sorted(SAMPLES)), data=st.data())
+def test_an_output_cut_within_a_line_or_replaced_never_passes(which, data):
+    sample = recorded(SAMPLES[which]).out
+    cut = data.draw(st.integers(0, len(sample)).filter(lambda at: sample[:at].rpartition("\n")[2].strip() or at == 0))
+    foreign = data.draw(st.text(max_size=60))
+    text = data.draw(st.sampled_from([sample[:cut], foreign]))
+    changed = {which: type(recorded(SAMPLES[which]))(0, text)}
+    findings = _share_findings.servers_findings(told("beegfs-ctl", changed), {}, host="login", share_type="beegfs")
+    assert _criteria.overall(findings) != "pass"
+
+
+@given(data=st.data())
+def test_json_cut_within_a_line_never_passes(data):
+    sample = recorded("cli_8_documented/target_list_healthy").out
+    cut = data.draw(st.integers(1, len(sample)).filter(lambda at: not sample[:at].rstrip("\n").endswith("}") or at < 3))
+    changed = {"target_list": type(recorded("cli_8_documented/target_list_healthy"))(0, sample[:cut])}
+    findings = _share_findings.servers_findings(told("beegfs", changed), {}, host="login", share_type="beegfs")
+    assert _criteria.overall(findings) != "pass"
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda items: st.lists(items, max_size=3) | st.dictionaries(st.text(max_size=6), items, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(document: t.Any, path: tuple[t.Any, ...] = ()) -> list[tuple[t.Any, ...]]:
+    """Every place in a document."""
+    found = [path] if path else []
+    items = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
+    for key, value in items:
+        found += places(value, (*path, key))
+    return found
+
+
+def changed_at(document: t.Any, path: tuple[t.Any, ...], value: t.Any) -> t.Any:
+    document = json.loads(json.dumps(document))
+    inner = document
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return document
+
+
+@settings(max_examples=300)
+@given(path=st.sampled_from(places(EXAMPLE)), value=ANYTHING)
+def test_facts_with_anything_anywhere_never_raise(path, value):
+    judge(changed_at(EXAMPLE, path, value), {"rdma": True, "chunk_kib": 512})
+
+
+JUDGED = [
+    path
+    for path in places(EXAMPLE)
+    if path[0] in ("schema", "type", "mount", "use", "speed")
+    and len(path) <= 2
+    and path[-1] not in ("clients", "device", "options", "config_file", "touched", "problem", "path", "folder", "error")
+    and path[-1] not in ("size_mib", "problems", "mount_point", "tool")
+]
+
+
+@pytest.mark.parametrize("path", JUDGED, ids=lambda path: ".".join(map(str, path)))
+@pytest.mark.parametrize("value", [None, "x", {}, []], ids=str)
+def test_facts_without_a_part_never_pass(path, value):
+    assert _criteria.overall(judge(changed_at(EXAMPLE, path, value))) != "pass"
+
+
+SERVERS = told("beegfs-ctl", {"listmirrorgroups_storage": "ctl_7.4.7/listmirrorgroups_storage"})
+
+
+@settings(max_examples=200)
+@given(path=st.sampled_from(places(SERVERS)), value=ANYTHING)
+def test_servers_with_anything_anywhere_never_raise(path, value):
+    facts = changed_at(SERVERS, path, value)
+    for finding in _share_findings.servers_findings(facts, {"targets": {"meta": 1}}, host="login", share_type="beegfs"):
+        assert _schema.problems("finding", finding) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "identity", "verdict"),
+    [
+        (80, "share.mounted", "fail"),
+        (81, "share.connections", "fail"),
+        (82, "share.same_files", "fail"),
+        (83, "share.writable", "fail"),
+        (84, "share.answers", "undetermined"),
+        (85, "share.guard", "undetermined"),
+        (1, "share.guard", "undetermined"),
+        (None, "share.guard", "undetermined"),
+        (True, "share.guard", "undetermined"),
+    ],
+)
+def test_the_guards_exit_code_becomes_a_finding(code, identity, verdict):
+    finding = _share_findings.guard_finding(code, "guard: /mnt/beegfs: why\n", {"node": "compute02"})
+    assert (finding["id"], finding["verdict"], finding["where"]) == (identity, verdict, {"node": "compute02"})
+    assert finding["why"].endswith("guard: /mnt/beegfs: why")
+    assert finding["remedy"]
+    assert _schema.problems("finding", finding) == []
+
+
+def direction(writer, reader):
+    locks = {"while_held": "refused", "after_release": "granted"}
+    return {
+        "writer": writer,
+        "reader": reader,
+        "steps": {step: {"seen": True, "seconds": 0.4} for step in ("create", "overwrite", "rename", "unlink")},
+        "locks": {"flock": dict(locks), "fcntl": dict(locks)},
+    }
+
+
+@pytest.fixture
+def document():
+    return {"schema": 1, "nodes": ["a", "b"], "directions": [direction("a", "b"), direction("b", "a")], "error": None}
+
+
+def coherence(document, expect=None, nodes=("a", "b")):
+    findings = _share_findings.coherence_findings(document, expect, nodes=list(nodes))
+    for finding in findings:
+        assert _schema.problems("finding", finding) == []
+        assert finding["remedy"] or finding["verdict"] in ("pass", "recorded", "not_applicable")
+    return findings
+
+
+def test_two_nodes_that_see_the_same_pass_in_both_directions(document):
+    findings = coherence(document)
+    assert len(findings) == 12
+    assert _criteria.overall(findings) == "pass"
+
+
+@pytest.mark.parametrize("step", ["create", "overwrite", "rename", "unlink"])
+@pytest.mark.parametrize(("seen", "seconds", "value"), [(False, None, "not seen"), (True, 7.5, 7.5)])
+def test_what_is_seen_too_late_or_never_names_the_reader(document, step, seen, seconds, value):
+    document["directions"][1]["steps"][step] = {"seen": seen, "seconds": seconds}
+    (finding,) = [f for f in coherence(document) if f["verdict"] == "fail"]
+    assert finding["where"] == {"node": "a"}
+    assert finding["value"] == value
+    assert "written on b" in finding["why"]
+
+
+def test_a_lock_that_only_its_own_node_knows_fails_unless_only_recorded(document):
+    document["directions"][0]["locks"]["fcntl"]["while_held"] = "granted"
+    (finding,) = [f for f in coherence(document) if f["verdict"] == "fail"]
+    assert (finding["id"], finding["where"]) == ("share.locks_across_nodes", {"node": "b"})
+    assert "tuneUseGlobalFileLocks" in finding["remedy"]
+    assert _criteria.overall(coherence(document, {"global_locks": False})) == "pass"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        None,
+        [],
+        {},
+        {"error": "task 1 did not get to 'hello'"},
+        {"nodes": ["a", "a"], "directions": []},
+        {"nodes": ["a", "c"]},
+        {"nodes": ["a", "b"], "directions": None},
+        {"nodes": ["a", "b"], "directions": [{"writer": "a", "reader": "b", "steps": 7, "locks": []}]},
+    ],
+    ids=str,
+)
+def test_a_coherence_document_that_says_nothing_is_undetermined(broken):
+    assert {f["verdict"] for f in coherence(broken)} == {"undetermined"}
+
+
+def test_one_node_twice_is_no_test_of_two(document):
+    document["nodes"] = ["a", "a"]
+    assert {f["verdict"] for f in coherence(document, nodes=("a", "a"))} == {"undetermined"}
+
+
+@given(value=ANYTHING, data=st.data())
+def test_coherence_with_anything_anywhere_never_raises(value, data):
+    whole = {"schema": 1, "nodes": ["a", "b"], "directions": [direction("a", "b"), direction("b", "a")], "error": None}
+    coherence(changed_at(whole, data.draw(st.sampled_from(places(whole))), value))
+
+
+def other(**mount):
+    return {**EXAMPLE, "mount": {**EXAMPLE["mount"], **mount}}
+
+
+def test_nodes_that_mount_alike_pass():
+    (finding,) = _share_findings.same_everywhere({"a": EXAMPLE, "b": EXAMPLE, "c": EXAMPLE})
+    assert (finding["verdict"], finding["value"]) == ("pass", 3)
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        (other(options=["rw", "nosuid"]), "mount options"),
+        (other(config_file="/etc/beegfs/old.conf"), "client configuration"),
+        (other(client={**EXAMPLE["mount"]["client"], "fs_uuid": "other"}), "file system UUID"),
+        (other(client={**EXAMPLE["mount"]["client"], "config": {"sysMgmtdHost": "old"}}), "sysMgmtdHost"),
+        (other(client={**EXAMPLE["mount"]["client"], "nodes": {"management": [{"name": "old"}]}}), "management"),
+        (other(statfs={**EXAMPLE["mount"]["statfs"], "id": "1"}), "file system id"),
+    ],
+)
+def test_the_node_that_mounts_otherwise_is_named(facts, words):
+    findings = _share_findings.same_everywhere({"a": EXAMPLE, "b": EXAMPLE, "compute02": facts})
+    assert {f["where"]["node"] for f in findings} == {"compute02"}
+    assert {f["verdict"] for f in findings} == {"fail"}
+    assert any(words in f["why"] for f in findings)
+    assert all(_schema.problems("finding", f) == [] and f["remedy"] for f in findings)
+
+
+@pytest.mark.parametrize("facts", [{}, {"a": EXAMPLE}, {"a": EXAMPLE, "b": None}, {"a": None, "b": "x"}])
+def test_with_fewer_than_two_mounts_nothing_is_compared(facts):
+    (finding,) = _share_findings.same_everywhere(facts)
+    assert finding["verdict"] == "undetermined"
+
+
+def test_the_fixtures_say_where_they_come_from():
+    assert "beegfs-ctl 7.4.7" in (FIXTURES / "SOURCE").read_text()
