@@ -5,7 +5,7 @@ ACCOUNTING ?= --accounting
 export HPC_VALIDATION_CLUSTER = $(CLUSTER)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help demo test test-slow lint bench up down status lock clean
+.PHONY: help demo test test-slow test-faults lint bench up down status lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -18,6 +18,9 @@ test: .venv/ready  ## Everything that checks the project, integration on the rea
 
 test-slow: .venv/ready  ## The sweeps that make test leaves out: all Slurm releases, long waits
 	nox -s slow
+
+test-faults: .venv/ready  ## Every fault of tests/faults on live clusters, and the run after each repair
+	nox -s faults
 
 lint: .venv/ready  ## Linters and types only
 	nox -s lint types

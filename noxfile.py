@@ -47,12 +47,23 @@ def artifact(session: nox.Session) -> None:
 
 @nox.session
 def integration(session: nox.Session) -> None:
-    """On real local clusters, which it brings up: two, since plays mostly wait (tests/conftest.py)."""
+    """On real local clusters."""
+    folders = ["tests/integration", "tests/workloads", "tests/faults"]
+    _on_two_clusters(session, *folders, "-m", "not slow", *session.posargs)
+
+
+def _on_two_clusters(session: nox.Session, *arguments: str) -> None:
+    """Two, since plays mostly wait; the second worker's is named in tests/conftest.py."""
     name = os.environ.get("HPC_VALIDATION_CLUSTER", "local")
     for cluster in (name, f"{name}-1"):
         session.run("tests/cluster/cluster", "up", "--name", cluster, external=True)
-    parallel = ["--numprocesses", "2", "--dist", "loadfile"]
-    session.run("pytest", "tests/integration", "tests/workloads", "-m", "not slow", *parallel, *session.posargs)
+    session.run("pytest", "--numprocesses", "2", *arguments)
+
+
+@nox.session
+def faults(session: nox.Session) -> None:
+    """Every fault of tests/faults on the live clusters, one by one, each with the run after its repair."""
+    _on_two_clusters(session, "tests/faults", *session.posargs)
 
 
 @nox.session
@@ -64,5 +75,5 @@ def slow(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Speed and memory as ratios taken in one run; nothing here passes or fails."""
-    for name in ("bench_metrics_assert", "bench_waiting", "bench_play"):
+    for name in ("bench_metrics_assert", "bench_waiting", "bench_play", "bench_preflight", "bench_share"):
         session.run("python", "-m", f"tests.bench.{name}", *session.posargs)

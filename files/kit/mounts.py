@@ -343,11 +343,13 @@ def facts(path: str, share_type: str, deadline: float, proc: str = "/proc") -> d
     if mount is None or mount["mount_point"] == "/":
         return {**result, "mounted": False, "problem": f"nothing is mounted at {path} or above it"}
     result.update(mount, mounted=True, config_file=option(mount, "cfgFile"))
-    if share_type == "beegfs":
-        if not is_beegfs(mount["fstype"]):
-            return {**result, "problem": f"{mount['mount_point']} is of type {mount['fstype']}, not beegfs"}
+    if share_type == "beegfs" and not is_beegfs(mount["fstype"]):
+        return {**result, "problem": f"{mount['mount_point']} is of type {mount['fstype']}, not beegfs"}
+    # A simulated client tells as much of itself as a real one; only its mount is of the machine's own type.
+    module = "beegfs" if share_type == "simulated" else mount["fstype"]
+    if share_type != "other":
         try:
-            found = in_child(lambda: clients(mount["fstype"], proc), deadline)
+            found = in_child(lambda: clients(module, proc), deadline)
             result["clients"] = sorted(found)
             result["client"] = client_of(mount, found)
         except (ChildError, LookupError) as error:
@@ -359,7 +361,7 @@ def facts(path: str, share_type: str, deadline: float, proc: str = "/proc") -> d
     try:
         result["statfs"] = in_child(lambda: statfs(path), deadline)
         if result["client"]:  # being touched, it has connected again
-            result["client"] = client_of(mount, in_child(lambda: clients(mount["fstype"], proc), deadline))
+            result["client"] = client_of(mount, in_child(lambda: clients(module, proc), deadline))
     except (ChildError, LookupError) as error:
         result["problem"] = f"{path}: {error}"
     return result
@@ -457,7 +459,11 @@ def main(arguments: list[str]) -> int:
         print(f"guard: {chosen.path}: {type(error).__name__}: {error}", file=sys.stderr)
         return UNKNOWN
     if command:
-        os.execvp(command[0], command)  # noqa: S606 - that no shell is in between is meant
+        try:
+            os.execvp(command[0], command)  # noqa: S606 - that no shell is in between is meant
+        except OSError as error:
+            print(f"guard: {command[0]}: {error.strerror}", file=sys.stderr)
+            return 127
     return GOOD
 
 

@@ -14,6 +14,7 @@ Json = dict[str, t.Any]
 MAGIC = "0x19830326"  # BeeGFS's f_type of statfs(2)
 GIB = 1 << 30
 KINDS = {"management": "management server", "meta": "metadata server", "storage": "storage server"}
+MOUNT_CHECKS = ("share.type", "share.magic", "share.config")
 CLIENT_CHECKS = (
     "share.type",
     "share.magic",
@@ -45,7 +46,10 @@ def findings(judge: Judge, mount: t.Any, *, used: bool) -> list[Json]:
     if found[0]["verdict"] not in ("pass", "not_applicable"):
         return found
     if judge.share_type == "beegfs":
-        found += _client(judge, mount, used)
+        mounted_right = _mounted_right(judge, mount)
+        found += mounted_right if mounted_right[0]["verdict"] == "fail" else mounted_right + _client(judge, mount, used)
+    elif judge.share_type == "simulated":
+        found += [*judge.beegfs_only(MOUNT_CHECKS, "/proc/mounts"), *_client(judge, mount, used)]
     else:
         found += [*_type(judge, mount), *judge.beegfs_only(_absent(judge), "/proc/fs")]
     return found + _space(judge, mount)
@@ -67,35 +71,36 @@ def _type(judge: Judge, mount: Json) -> list[Json]:
     return [judge.check("share.type", "eq", bound, fstype, source="/proc/mounts", path=at(mount, "mount_point"))]
 
 
-def _client(judge: Judge, mount: Json, used: bool) -> list[Json]:
-    found = _type(judge, mount)
-    problem = text(at(mount, "problem")) or "it was not told"
+def _mounted_right(judge: Judge, mount: Json) -> list[Json]:
+    """What only a real client's mount can be: of BeeGFS's type and magic, with its configuration."""
     magic = at(mount, "statfs", "magic")
-    found.append(
+    return [
+        *_type(judge, mount),
         judge.check(
             "share.magic",
             "eq",
             MAGIC,
             f"{magic:#x}" if _numbers.is_number(magic) and isinstance(magic, int) else None,
             source="statfs",
-            missing=problem,
-        )
-    )
+            missing=text(at(mount, "problem")) or "it was not told",
+        ),
+        _config(judge, mount),
+    ]
+
+
+def _client(judge: Judge, mount: Json, used: bool) -> list[Json]:
     client = at(mount, "client")
-    if found[0]["verdict"] == "fail":
-        return found
-    found.append(_config(judge, mount))
-    found.append(
+    found = [
         judge.check(
             "share.client",
             "eq",
             1,
             1 if isinstance(client, dict) else None,
-            source=f"/proc/fs/{at(mount, 'fstype')}",
+            source=f"/proc/fs/{'beegfs' if judge.share_type == 'simulated' else at(mount, 'fstype')}",
             unit="clients",
-            missing=problem,
+            missing=text(at(mount, "problem")) or "it was not told",
         )
-    )
+    ]
     if not isinstance(client, dict):
         return found
     return [

@@ -78,7 +78,7 @@ def test_the_fault_is_named_and_the_repair_passes(play: t.Callable[..., Played],
             assert words in finding["why"], finding
         if finding["verdict"] == "fail":
             assert finding["value"] is not None, finding
-    assert jobs() == []
+    wait_for(lambda: not jobs(), 30)
     wait_for(nodes_are_idle, 60)
     assert play(ROOT / "playbooks/preflight.yml", timeout=SECONDS).code == 0
 

@@ -292,6 +292,16 @@ def test_the_guard_of_a_beegfs_mount(root: Path, proc: t.Any, state: str, code: 
     assert guard(root, "--path", path, "--type", "beegfs", "--proc", folder)[0] == code
 
 
+def test_what_it_guards_runs_only_if_all_is_well(root: Path, share: Path) -> None:
+    words = ["--path", str(share), "--type", "other", "--token", "jobs/token:1f3a"]
+    assert guard(root, *words, "--", "sh", "-c", "exit 7")[0] == 7
+    assert guard(root, *words[:-1], "jobs/token:other", "--", "sh", "-c", "exit 7")[0] == 82
+    assert guard(root, *words, "--", "/no/such/program") == (
+        127,
+        "guard: /no/such/program: No such file or directory\n",
+    )
+
+
 def test_a_file_instead_of_the_share(root: Path, share: Path) -> None:
     assert guard(root, "--path", str(share / "jobs/token"), "--type", "other")[0] == 80
 
@@ -307,3 +317,18 @@ def test_it_imports_nothing_of_the_kit(root: Path) -> None:
     text = (root / "files/kit/mounts.py").read_text()
     assert "from kit" not in text
     assert "import kit" not in text
+
+
+def test_a_simulated_client_is_looked_for_below_beegfs_whatever_the_mount_is(tmp_path: Path) -> None:
+    share = tmp_path / "share"
+    share.mkdir()
+    proc = tmp_path / "proc"
+    (proc / "fs/beegfs/1-A-client").mkdir(parents=True)
+    (proc / "mounts").write_text(f"/dev/sda1 {share} ext4 rw 0 0\n")
+    client = proc / "fs/beegfs/1-A-client"
+    (client / "mgmt_nodes").write_text("bee1 [ID: 1]\n   Connections: <none>\n")
+    (client / "meta_nodes").write_text("bee1 [ID: 1]\n   Root: <yes>\n   Connections: <none>\n")
+    found = mounts.facts(str(share), "simulated", 5, str(proc))
+    assert found["touched"] is False
+    assert "was not touched" in found["problem"]
+    assert mounts.facts(str(share), "other", 5, str(proc))["touched"] is True

@@ -404,3 +404,15 @@ def test_with_fewer_than_two_mounts_nothing_is_compared(facts):
 
 def test_the_fixtures_say_where_they_come_from():
     assert "beegfs-ctl 7.4.7" in (FIXTURES / "SOURCE").read_text()
+
+
+def test_a_simulated_client_is_judged_like_a_real_one_but_for_its_mount():
+    facts = {**json.loads(json.dumps(EXAMPLE)), "type": "simulated"}
+    assert verdicts(judge(facts, share_type="simulated"))["share.client"] == "pass"
+    mount = verdicts(judge(facts, share_type="simulated"))
+    assert [mount[f"share.{name}"] for name in ("type", "magic", "config")] == ["not_applicable"] * 3
+    for server in facts["mount"]["client"]["nodes"]["meta"]:
+        server["connections"] = []
+    assert verdicts(judge(facts, share_type="simulated"))["share.connections"] == "fail"
+    facts["mount"]["client"] = None
+    assert verdicts(judge(facts, share_type="simulated"))["share.client"] == "undetermined"
