@@ -13,6 +13,7 @@ from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as ansible_version
 from ansible.utils.display import Display
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
+    _expect,
     _expectations,
     _run,
     _schema,
@@ -59,7 +60,7 @@ class ActionModule(ActionBase):
         _spec, args = self.validate_argument_spec(argument_spec=ARGUMENTS, required_if=REQUIRED)
         try:
             result.update(getattr(self, "_" + args["state"])(args))
-        except (_run.RunError, _workloads.WorkloadError, _expectations.ExpectationError, _schema.SchemaError) as exc:
+        except (_run.RunError, _workloads.WorkloadError, _expect.ExpectError, _schema.SchemaError) as exc:
             result.update(failed=True, msg=str(exc))
         return result
 

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _gpu_findings, _share_expect, _share_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _gpu_judge, _share_judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._expect import ExpectError
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_expect import GPU
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_expect import SHARE
 
 Json = dict[str, t.Any]
 
 
-class ExpectationError(Exception):
-    """An expectation is malformed; the message names the setting and the key."""
-
-
 def check(gpu: Json, node_gpus: Json, share: Json) -> None:
-    """Raise ExpectationError for hpc_validation_gpu, hpc_validation_node_gpus or hpc_validation_share_expect."""
-    wrong = [f"hpc_validation_gpu: {problem}" for problem in _gpu_findings.problems(gpu)]
+    """Raise ExpectError for hpc_validation_gpu, hpc_validation_node_gpus or hpc_validation_share_expect."""
+    wrong = GPU.problems(gpu, _gpu_judge.TITLES) + SHARE.problems(share, _share_judge.TITLES)
     for node, expect in node_gpus.items():
-        wrong += [f"hpc_validation_node_gpus.{node}: {problem}" for problem in _gpu_findings.problems(expect)]
-    problems = _share_expect.problems(share, _share_findings.TITLES)
-    wrong += [f"hpc_validation_share_expect: {problem}" for problem in problems]
+        wrong += [f"hpc_validation_node_gpus, {node}: {told}" for told in GPU.problems(expect, _gpu_judge.TITLES)]
     if wrong:
-        raise ExpectationError("malformed expectations:\n" + "\n".join(wrong))
+        raise ExpectError("malformed expectations:\n" + "\n".join(wrong))

@@ -13,10 +13,10 @@ import typing as t
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
     _gpu_checks,
-    _gpu_expect,
     _gpu_links,
     _xid_findings,
 )
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_expect import GPU
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import (
     COUNT,
     LIST,
@@ -44,11 +44,6 @@ _UNREADABLE = {
 _UNKNOWN = Reading(missing="NVML was not read, so nobody counted")
 
 
-def problems(expect: t.Any) -> list[str]:
-    """Name everything malformed in hpc_validation_gpu."""
-    return _gpu_expect.problems(expect, TITLES)
-
-
 def findings(
     facts: t.Any, expect: t.Any, *, node: str, kernel_log: str = "user", simulated: bool = False, health: bool = True
 ) -> list[Json]:
@@ -56,7 +51,7 @@ def findings(
 
     Raise ExpectError for malformed expectations, ValueError for a `kernel_log` that is not one of KERNEL_LOG.
     """
-    stated = _gpu_expect.read(expect, TITLES)
+    stated = GPU.read(expect, TITLES)
     if kernel_log not in KERNEL_LOG:
         raise ValueError(f"kernel_log: {_numbers.describe(kernel_log)}, not one of {', '.join(KERNEL_LOG)}")
     board = read(facts, "source", TEXT).value == "jetson"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _remedies
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_expect import SETTING
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_expect import GPU
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import Reading
 
 Json = dict[str, t.Any]
@@ -139,7 +139,7 @@ class Judge:
 
     def told(self, identity: str, reading: Reading, call: str, *, unit: str | None = None, key: str = "") -> Json:
         """Record a value of which nothing is expected; `key` is the expectation that would have it judged."""
-        why = reading.missing or (f"nothing is expected of it ({SETTING}.{key})" if key else "it is only reported")
+        why = reading.missing or (f"nothing is expected of it ({GPU.setting}.{key})" if key else "it is only reported")
         return self.record(identity, reading.value, why, call, unit=unit)
 
     def excused(self, identity: str, call: str) -> Json | None:

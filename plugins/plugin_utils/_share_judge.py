@@ -9,7 +9,8 @@ import typing as t
 from dataclasses import dataclass, field
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _share_expect
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_expect import SHARE
 
 Json = dict[str, t.Any]
 
@@ -181,7 +182,7 @@ class Judge:
 
 def judge(expect: t.Any, share_type: str, where: Json) -> Judge:
     """Return the judge of one place. Raise ExpectError where the inventory's expectations are malformed."""
-    return Judge(_share_expect.read(expect, TITLES), share_type, where)
+    return Judge(SHARE.read(expect, TITLES), share_type, where)
 
 
 def at(document: t.Any, *keys: str) -> t.Any:

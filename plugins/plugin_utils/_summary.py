@@ -9,12 +9,9 @@ import typing as t
 from collections import Counter
 from pathlib import Path
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _judge_table
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import SILENT
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings_table, _judge_table
 
 Json = dict[str, t.Any]
-_ODD = ("fail", "undetermined", "waived")
-_SHOWN = 20
 
 
 def summary(verdict: Json, folder: Path) -> list[str]:
@@ -40,7 +37,7 @@ def summary(verdict: Json, folder: Path) -> list[str]:
 def _judged(kind: str, judged: list[Json]) -> list[str]:
     counts = Counter(entry["verdict"] for entry in judged)
     lines = [f"  {len(judged)} {kind}: " + ", ".join(f"{count} {word}" for word, count in counts.most_common())]
-    odd = [e for e in judged if e["verdict"] in _ODD or e["bound_from"] == "override"]
+    odd = [e for e in judged if e["verdict"] in _findings_table.AMISS or e["bound_from"] == "override"]
     return lines + ["  " + line for line in _judge_table.render("", "", odd).splitlines()[1:]]
 
 
@@ -52,23 +49,10 @@ def _groups(findings: list[Json]) -> list[str]:
     lines = []
     for group, found in groups.items():
         verdicts = [finding["verdict"] for finding in found]
-        worst = next((word for word in ("fail", "undetermined") if word in verdicts), "pass")
-        counts = ", ".join(f"{count} {word}" for word, count in Counter(verdicts).most_common())
-        lines.append(f"  {group:<11} {worst.upper() if worst != 'pass' else worst:<13} {counts}")
-        odd = [f for f in found if f["verdict"] in _ODD]
-        silent = [f for f in odd if SILENT in f["why"]]  # a GPU that does not answer is told once
-        odd = [{**f, "title": f"{_where(f['where'])}{f['title']}"} for f in odd if f not in silent]
-        lines += ["  " + line for line in _judge_table.render("", "", odd[:_SHOWN]).splitlines()[1:]]
-        if silent:
-            lines.append(f"  {len(silent)} more checks are undetermined, since {SILENT}")
-        if len(odd) > _SHOWN:
-            lines.append(f"  … and {len(odd) - _SHOWN} more of {group}: see verdict.json")
+        worst = next((word.upper() for word in ("fail", "undetermined") if word in verdicts), "pass")
+        lines.append(f"  {group:<11} {worst:<13} {_findings_table.counts(found)}")
+        lines += ["  " + line for line in _findings_table.lines(found)[:-1]]
     return lines
-
-
-def _where(where: Json) -> str:
-    names = [where[key] for key in ("node", "host", "gpu", "target", "path") if where.get(key)]
-    return f"{', '.join(names)}: " if names else ""
 
 
 def _coverage(coverage: Json) -> str:

@@ -81,7 +81,7 @@ def test_check_mode_judges_the_mount_and_the_servers_alone(run, healthy):
     ("answer", "words"),
     [
         (AnsibleConnectionFailure("timed out"), "cannot be reached"),
-        (AnsibleError("no python"), "could not look"),
+        (AnsibleError("no python"), "could not be asked"),
         ({"failed": True, "msg": "MODULE FAILURE", "module_stderr": "boom"}, "boom"),
         ({"facts": [1]}, "no answer"),
         ({"unreachable": True, "msg": "gone"}, "gone"),

@@ -58,7 +58,8 @@ def test_a_fault_fails_the_task_and_names_node_gpu_check_value_bound_and_remedy(
 def test_one_line_stands_for_all_checks_of_a_gpu_that_does_not_answer(run):
     result = run(answer(second(error="GpuIsLost")))
     assert result["verdict"] == "fail"
-    assert "more checks of GPU 1 (00000000:20:00.0, GPU-00000001-1111-2222-3333-444444444444)" in result["table"]
+    assert "compute02, GPU 1 (00000000:20:00.0, GPU-00000001-1111-2222-3333-444444444444)" in result["table"]
+    assert "more checks, since the GPU as a whole does not answer" in result["table"]
     assert len(result["table"].splitlines()) < 10
 
 

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._expectations import ExpectationError, check
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._expect import ExpectError
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._expectations import check
 
 
 def test_what_is_known_is_taken() -> None:
@@ -19,13 +20,13 @@ def test_what_is_known_is_taken() -> None:
         ({"modell": "x"}, {}, {}, ["hpc_validation_gpu", "modell"]),
         ({"count": "two"}, {}, {}, ["hpc_validation_gpu", "count"]),
         ({"not_applicable": {"gpu.nonsense": "why"}}, {}, {}, ["gpu.nonsense"]),
-        ({}, {"compute02": {"ecc": "on"}}, {}, ["hpc_validation_node_gpus.compute02", "ecc"]),
+        ({}, {"compute02": {"ecc": "on"}}, {}, ["hpc_validation_node_gpus, compute02", "ecc"]),
         ({}, {}, {"rmda": True}, ["hpc_validation_share_expect", "rmda"]),
         ({}, {}, {"free_gib": -1}, ["hpc_validation_share_expect", "free_gib"]),
     ],
 )
 def test_what_is_not_is_refused_by_name(gpu: dict, nodes: dict, share: dict, words: list[str]) -> None:
-    with pytest.raises(ExpectationError) as caught:
+    with pytest.raises(ExpectError) as caught:
         check(gpu, nodes, share)
     for word in words:
         assert word in str(caught.value)

@@ -6,12 +6,13 @@ import re
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
-    _gpu_expect,
+    _expect,
     _gpu_findings,
     _gpu_judge,
     _remedies,
     _schema,
 )
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_expect import GPU
 from gpu_node import NODE, NOW, broken, gpu, healthy, jetson, second, unsupported, xid
 
 SECOND = "GPU 1 (00000000:20:00.0, GPU-00000001-1111-2222-3333-444444444444)"
@@ -694,9 +695,9 @@ def test_xids_are_judged_where_nvml_is_silent():
     ],
 )
 def test_malformed_expectations_are_refused_by_name(expect, told):
-    with pytest.raises(_gpu_expect.ExpectError, match=re.escape(told)):
+    with pytest.raises(_expect.ExpectError, match=re.escape(told)):
         judged(healthy(), expect)
-    assert _gpu_findings.problems(expect)
+    assert GPU.problems(expect, _gpu_judge.TITLES)
 
 
 def test_null_is_nothing_expected():

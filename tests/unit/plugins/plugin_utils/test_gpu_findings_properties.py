@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import json
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _gpu_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _gpu_findings, _gpu_judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_expect import GPU
 from gpu_node import NODE, healthy, jetson, put
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -131,7 +132,7 @@ def test_what_is_no_facts_document_is_undetermined(facts):
 
 @given(expect=JSON | st.dictionaries(st.sampled_from([*sorted(EXPECT), "count", "not_applicable"]), JSON))
 def test_expectations_are_named_or_understood(expect):
-    told = _gpu_findings.problems(expect)
+    told = GPU.problems(expect, _gpu_judge.TITLES)
     assert all(isinstance(line, str) and line for line in told)
     if not told:
         _gpu_findings.findings(healthy(), expect, node=NODE)

@@ -7,9 +7,9 @@ import pytest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
     _beegfs_findings,
+    _expect,
     _remedies,
     _schema,
-    _share_expect,
     _share_findings,
     _share_use_findings,
 )
@@ -142,7 +142,7 @@ def test_the_inventory_excuses_a_check_with_its_reason():
     ],
 )
 def test_malformed_expectations_are_refused_by_name(expect, words):
-    with pytest.raises(_share_expect.ExpectError, match=words.replace(".", r"\.")):
+    with pytest.raises(_expect.ExpectError, match=words.replace(".", r"\.")):
         judge(EXAMPLE, expect)
 
 

@@ -1,0 +1,58 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the actions of probes share: asking the host by the module of the same name, and telling what was judged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
+    _evidence_store,
+    _findings_table,
+    _judge_table,
+)
+
+Json = dict[str, Any]
+
+
+class NotAskedError(Exception):
+    """The host gave no facts; the message says why."""
+
+
+class ProbeAction(ActionBase):
+    """Has a module look on the host; its subclasses judge on the controller what it saw."""
+
+    _supports_check_mode = True
+    _supports_async = False
+    TRANSFERS_FILES = False
+
+    def ask(self, module: str, arguments: Json, task_vars: Json | None) -> Json:
+        """Return the facts that the module gave. Raise NotAskedError."""
+        given = {key: value for key, value in arguments.items() if value is not None}
+        try:
+            answer = self._execute_module(module_name=module, module_args=given, task_vars=task_vars)
+        except AnsibleConnectionFailure as exc:
+            raise NotAskedError(f"the node cannot be reached: {exc}") from exc
+        except AnsibleError as exc:
+            raise NotAskedError(f"the node could not be asked: {exc}") from exc
+        facts = _evidence_store.plain(answer.get("facts"))
+        if answer.get("failed") or answer.get("unreachable") or not isinstance(facts, dict):
+            told = " ".join(str(answer[key]) for key in ("msg", "module_stderr") if answer.get(key))
+            raise NotAskedError(f"the node could not be asked: {told or 'no answer'}")
+        return dict(facts)
+
+    def tell(self, title: str, facts: Json, findings: list[Json], *, fail: bool) -> Json:
+        """Show what is amiss and return the task's result, which fails unless the verdict is pass."""
+        verdict = _criteria.overall(findings)
+        table = "\n".join([f"{title}: {verdict.upper()}", *_findings_table.lines(findings)])
+        if not self._task.no_log:
+            self._display.display(table)
+        result: Json = {"changed": False, "facts": facts, "findings": findings, "verdict": verdict, "table": table}
+        result["failed"] = verdict != "pass" and fail
+        if result["failed"]:
+            result["msg"] = _judge_table.summary(title, verdict, [_findings_table.placed(each) for each in findings])
+        return result
