@@ -15,10 +15,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from kit import coherence, host, installers, markers, probe, provenance, reports, runtime, sampler, share, wheels
+from kit import host, installers, markers, provenance, reports, runtime, wheels
 from kit.errors import KitError
 from kit.files import write_json
+from kit.gpu import probe, sampler
 from kit.job import current_job
+from kit.share import coherence
+from kit.share import look as share
 
 
 def _add_source_options(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kit import nvml
+from kit.gpu import nvml
 from kit.job import Job
 
 SLURM_FACTS = [

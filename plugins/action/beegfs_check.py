@@ -24,7 +24,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._probe_action
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_expect import SHARE
 
 MODULE = "mlops.hpc_validation.beegfs_check"
-MOUNTS = Path(__file__).resolve().parents[2] / "files" / "kit" / "mounts.py"
+MOUNTS = Path(__file__).resolve().parents[2] / "files" / "kit" / "share" / "mounts.py"
 
 
 class ActionModule(ProbeAction):

@@ -21,7 +21,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_judge 
 
 Json = dict[str, t.Any]
 SECTIONS = ("mount", "use", "speed")
-# What files/kit/mounts.py says by its exit code alone: the check, and its outcome where it is an answer.
+# What files/kit/share/mounts.py says by its exit code alone: the check, and its outcome where it is an answer.
 GUARD: dict[int, tuple[str, bool | None, str]] = {
     80: ("share.mounted", False, "it is not mounted, is of another type, or is not there"),
     81: (

@@ -11,7 +11,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbe
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_judge import Judge, at, text, words
 
 Json = dict[str, t.Any]
-# What each check of files/kit/share_use.py is to have seen. What else it saw is not judged.
+# What each check of files/kit/share/use.py is to have seen. What else it saw is not judged.
 EXPECTED: dict[str, Json] = {
     "fsync_read_back": {},  # judged by its two checksums
     "rename": {"content": "new", "source_left": False},

@@ -27,7 +27,7 @@ MIB = 256
 
 def main() -> None:
     """Measure and print."""
-    from kit import share_speed
+    from kit.share import speed as share_speed
 
     parent = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.gettempdir())
     size = int(sys.argv[2]) if len(sys.argv) > 2 else MIB

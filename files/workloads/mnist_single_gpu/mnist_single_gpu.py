@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from kit import nvml
 from kit.errors import KitError
 from kit.files import sha256, write_atomic
+from kit.gpu import nvml
 from kit.metrics import Progress, write_metrics
 from torch import nn
 from torch.nn import functional

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
-from kit import probe
+from kit.gpu import probe
 
 ROOT_COMPLEX = "sys/devices/pci0000:00"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import types
 import typing as t
 
-from kit.gpm import Gpm
+from kit.gpu.gpm import Gpm
 
 from .fake_nvml import NVMLError_NotSupported, fake_pynvml, gpu
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-from kit import jetson, nvml, sampler
+from kit.gpu import jetson, nvml, sampler
 
 from .conftest import FakeNode
 from .fake_nvml import HEALTHY, NVMLError_NotSupported, fake_pynvml, gpu

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kit import mounts
+from kit.share import mounts
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures/beegfs/proc_fs"
 CLIENT = "3F6-6B00FE9C-client"
@@ -241,7 +241,7 @@ def test_a_child_returns_much_and_keeps_nothing_of_its_parents_open() -> None:
 def guard(root: Path, *words: str) -> tuple[int, str]:
     """Run it as a job does: from stdin, with nothing of the kit in reach."""
     argv = [sys.executable, "-I", "-", "guard", *words]
-    source = (root / "files/kit/mounts.py").read_bytes()
+    source = (root / "files/kit/share/mounts.py").read_bytes()
     done = subprocess.run(argv, input=source, capture_output=True, cwd="/", timeout=60, check=False)
     assert b"Traceback" not in done.stderr
     return done.returncode, done.stderr.decode()
@@ -308,13 +308,13 @@ def test_a_file_instead_of_the_share(root: Path, share: Path) -> None:
 
 def test_facts_are_printed_as_one_document(root: Path, share: Path) -> None:
     argv = [sys.executable, "-I", "-", "facts", "--path", str(share), "--type", "other"]
-    source = (root / "files/kit/mounts.py").read_bytes()
+    source = (root / "files/kit/share/mounts.py").read_bytes()
     done = subprocess.run(argv, input=source, capture_output=True, timeout=60, check=True)
     assert json.loads(done.stdout)["fstype"] == "tmpfs"
 
 
 def test_it_imports_nothing_of_the_kit(root: Path) -> None:
-    text = (root / "files/kit/mounts.py").read_text()
+    text = (root / "files/kit/share/mounts.py").read_text()
     assert "from kit" not in text
     assert "import kit" not in text
 

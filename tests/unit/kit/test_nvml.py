@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from kit import nvml
+from kit.gpu import nvml
 
 from .fake_nvml import NVMLError_DriverNotLoaded, NVMLError_GpuIsLost, NVMLError_NotSupported, fake_pynvml, gpu
 

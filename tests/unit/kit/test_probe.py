@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
-from kit import bounded, nvml
+from kit import bounded
+from kit.gpu import nvml
 
 from .conftest import FakeNode
 from .fake_nvml import (

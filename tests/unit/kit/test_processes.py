@@ -8,8 +8,8 @@ from __future__ import annotations
 import types
 import typing as t
 
-from kit import nvml, processes
-from kit.reader import Reader
+from kit.gpu import nvml, processes
+from kit.gpu.reader import Reader
 
 from .conftest import FakeNode
 from .fake_nvml import NVMLError_NotSupported, fake_pynvml, gpu

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from kit import nvml, provenance
+from kit import provenance
+from kit.gpu import nvml
 from kit.job import Job
 
 from .fake_nvml import fake_pynvml, gpu

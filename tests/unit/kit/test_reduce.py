@@ -11,7 +11,7 @@ import statistics
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kit import reduce
+from kit.gpu import reduce
 
 
 def test_percentiles_are_interpolated() -> None:

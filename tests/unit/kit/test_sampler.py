@@ -16,7 +16,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from kit import nvml, sampler
+from kit.gpu import nvml, sampler
 from kit.job import Job
 
 from .fake_nvml import NVMLError_GpuIsLost, NVMLError_NotSupported, fake_pynvml, gpu

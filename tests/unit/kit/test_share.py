@@ -17,7 +17,12 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema, _share_findings
-from kit import mounts, share, share_folder, share_speed, share_stripe, share_use
+from kit.share import folder as share_folder
+from kit.share import look as share
+from kit.share import mounts
+from kit.share import speed as share_speed
+from kit.share import stripe as share_stripe
+from kit.share import use as share_use
 
 MIB = 1 << 20
 
@@ -187,7 +192,7 @@ def test_the_folder_goes_away_when_it_is_told_to_stop(options: t.Any, root: Path
     chosen = options()
     code = (
         "import sys, signal, runpy; sys.path.insert(0, sys.argv.pop(1));"
-        "from kit import share_use; share_use.CHECKS['rename'] = lambda folder: (print('there', flush=True), "
+        "from kit.share import use; use.CHECKS['rename'] = lambda folder: (print('there', flush=True), "
         "open(folder.parent.parent.parent / 'there', 'w').close(), signal.pause());"
         "runpy.run_module('kit', run_name='__main__')"
     )

@@ -8,8 +8,8 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-from kit import nvml, topology
-from kit.reader import Reader
+from kit.gpu import nvml, topology
+from kit.gpu.reader import Reader
 
 from .conftest import FakeNode
 

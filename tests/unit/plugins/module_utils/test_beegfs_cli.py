@@ -192,7 +192,7 @@ def test_the_real_kit_is_run(root):
     try:
         options = {**OPTIONS, "path": str(share), "share_type": "other", "kit": str(root / "files"), "size": 1}
         options.update(python=sys.executable, reserve=0.0, directories=[])
-        source = (root / "files/kit/mounts.py").read_bytes()
+        source = (root / "files/kit/share/mounts.py").read_bytes()
         facts = _beegfs_check.collect(options, source, _beegfs_cli.run)
         assert facts["use"]["error"] is None
         assert facts["speed"]["problems"].keys() <= {"write_direct", "read_direct"}

@@ -22,7 +22,7 @@ def test_the_documentation_is_of_the_options_there_are():
 
 @pytest.mark.parametrize("check_mode", [False, True])
 def test_it_looks_at_the_mount_with_the_source_that_it_is_given(capsys, root, tmp_path, check_mode):
-    source = (root / "files/kit/mounts.py").read_bytes()
+    source = (root / "files/kit/share/mounts.py").read_bytes()
     arguments = {
         "path": str(tmp_path),  # no mount of BeeGFS
         "python": sys.executable,

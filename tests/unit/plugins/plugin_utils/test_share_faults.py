@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_cli import Result
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema, _share_findings
-from kit import mounts
+from kit.share import mounts
 
 from tests.unit.conftest import ROOT
 from tests.unit.plugins.module_utils.beegfs_fake import FIXTURES, told

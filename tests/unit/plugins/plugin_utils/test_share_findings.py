@@ -15,7 +15,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit import share_use
+from kit.share import use as share_use
 
 from tests.unit.conftest import ROOT
 from tests.unit.plugins.module_utils.beegfs_fake import FIXTURES, told

@@ -14,8 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable
 
-from kit import mounts, share_folder, share_speed, share_stripe, share_use
 from kit.errors import KitError
+from kit.share import folder as share_folder
+from kit.share import mounts
+from kit.share import speed as share_speed
+from kit.share import stripe as share_stripe
+from kit.share import use as share_use
 
 Facts = dict[str, Any]
 SECTIONS = ("mount", "use", "speed")

@@ -12,8 +12,8 @@ from ctypes import byref
 from pathlib import Path
 from typing import Any, Callable
 
-from kit import nvlink, nvml, processes, topology
-from kit.reader import Reader
+from kit.gpu import nvlink, nvml, processes, topology
+from kit.gpu.reader import Reader
 
 RECOVERY_ACTIONS = {0: "none", 1: "reset", 2: "reboot", 3: "drain_p2p", 4: "drain_and_reset"}
 FABRIC_STATES = {1: "not_started", 2: "in_progress", 3: "completed"}

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from kit import gpu_facts
+from kit.gpu import facts as gpu_facts
 
 GPU_DEVICE = re.compile(r"gpu|ga10b|gv11b|gp10b|gm20b")  # names of the GPU under /sys/class/devfreq
 BOARD_RAILS = ("VDD_IN", "VIN", "POM_5V_IN")  # what the whole board draws

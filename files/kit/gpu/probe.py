@@ -14,11 +14,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kit import gpu_asking, jetson, kernel_log, nvml, reduce, sampler, topology
 from kit.bounded import Child, GivenUpError, Send
 from kit.errors import KitError
 from kit.files import plain, write_json
-from kit.gpu_asking import Options
+from kit.gpu import asking as gpu_asking
+from kit.gpu import jetson, kernel_log, nvml, reduce, sampler, topology
+from kit.gpu.asking import Options
 from kit.job import node_name
 
 

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable
 
-from kit import mounts
+from kit.share import mounts
 
 BLOCK = 1 << 20
 FIGURES = ("write_direct", "write_buffered", "read_direct", "read_buffered")

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
 
-from kit import jetson, nvml
 from kit.bounded import die_with_parent
 from kit.files import json_line
-from kit.gpm import Gpm
+from kit.gpu import jetson, nvml
+from kit.gpu.gpm import Gpm
 from kit.job import Job
 
 

@@ -24,8 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable
 
-from kit import mounts
 from kit.errors import KitError
+from kit.share import mounts
 
 Facts = dict[str, Any]
 BYTES = 1 << 20

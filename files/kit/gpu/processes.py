@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from kit.reader import Reader
+from kit.gpu.reader import Reader
 
 KINDS = {"compute": "Compute", "graphics": "Graphics", "mps": "MPSCompute"}
 NO_MEMORY_SHOWN = 2**64 - 1

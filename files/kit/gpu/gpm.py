@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable
 
-from kit import nvml
+from kit.gpu import nvml
 
 SM_OCCUPANCY, TENSOR_ACTIVITY = 3, 5  # nvmlGpmMetricId_t; in per cent
 METRICS = {"sm_occupancy": SM_OCCUPANCY, "tensor_activity": TENSOR_ACTIVITY}

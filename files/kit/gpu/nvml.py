@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable
 
-WHEELS = Path(__file__).with_name("wheels")
+WHEELS = Path(__file__).resolve().parents[1] / "wheels"
 DEVICE = "/dev/nvidia{minor}"
 UNSUPPORTED = ("FunctionNotFound", "NotSupported", "ArgumentVersionMismatch")  # card, driver or nvidia-ml-py lacks it
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kit import gpu_facts, nvml
 from kit.bounded import Child, GivenUpError, Send
-from kit.reader import Reader
+from kit.gpu import facts as gpu_facts
+from kit.gpu import nvml
+from kit.gpu.reader import Reader
 
 INIT_PATIENCE = 2  # nvmlInit may take this many deadlines: without persistence mode it starts every GPU
 GAP = 0.001  # seconds within which a deadline counts as the overall limit's

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kit.reader import Reader
+from kit.gpu.reader import Reader
 
 MAX_LINKS = 36
 ABSENT = ("NotSupported", "FunctionNotFound", "InvalidArgument")  # what NVML says of a link the card does not have

@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from kit.reader import Reader
+from kit.gpu.reader import Reader
 
 NVIDIA = "0x10de"
 GPU_CLASSES = ("0x0300", "0x0302")  # VGA and 3D controllers
