@@ -47,6 +47,7 @@ def parse_nodes(text: str) -> list[Node]:
                 "memory_mb": number(pairs.get("RealMemory", "")),
                 "features": _words(pairs.get("AvailableFeatures", "")),
                 "partitions": _words(pairs.get("Partitions", "")),
+                "version": pairs.get("Version"),
             }
         )
     return nodes

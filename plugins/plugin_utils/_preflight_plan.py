@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import expand_nodes
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._scheduler_findings import (
     in_scope,
@@ -27,6 +28,7 @@ def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
     scope, left_out, findings = _scope(info, settings, expected)
     ready = [node for node in scope if usable(node)]
     findings += [_out_of_service(node) for node in scope if not usable(node)]
+    findings += [_version(node, info.get("version")) for node in ready]
     gpus = settings["accelerator"] != "cpu"
     if gpus:
         findings += [_gres_defined(node) for node in scope]
@@ -46,9 +48,10 @@ def _gpus(node: Json) -> int:
 
 
 def names(value: t.Any) -> list[str]:
-    """A list of names, given as one or as a comma-separated text."""
-    listed = value.split(",") if isinstance(value, str) else value
-    return [str(name).strip() for name in listed or [] if str(name).strip()]
+    """The nodes of a list, or of a text as Slurm writes them: compute[01-04],compute07."""
+    text = value if isinstance(value, str) else ",".join(str(name) for name in value or [])
+    text = "".join(text.split())
+    return expand_nodes(text) or ([text] if text else [])  # what cannot be read is a name that Slurm does not know
 
 
 def _scope(info: Json, settings: Json, expected: t.Sequence[str]) -> tuple[list[Json], list[Json], list[Json]]:
@@ -101,6 +104,22 @@ def _out_of_service(node: Json) -> Json:
         source="scontrol show node",
         where={"node": node["name"]},
         missing=in_words(node),
+    )
+
+
+def _version(node: Json, login: t.Any) -> Json:
+    """slurmd may be older than slurmctld and its commands, never newer."""
+    version = node.get("version")
+    known = isinstance(version, str) and version[:1].isdigit()
+    return _findings.version_at_least(
+        "scheduler.version",
+        "Slurm on the login node is as new as on the node",
+        version if known else "0.0",
+        login if known else None,
+        source="sinfo --version; scontrol show node",
+        where={"node": node["name"]},
+        missing="the node does not tell its version" if not known else "the login node does not tell its version",
+        record=not known,
     )
 
 

@@ -84,7 +84,7 @@ def test_a_node_out_of_service_is_undetermined_and_hides_no_other(info: Json, ch
     assert [node["name"] for node in found["nodes"]] == ["compute01", "compute03"]
 
 
-@pytest.mark.parametrize("nodes", [["compute01", "compute03"], "compute01, compute03"])
+@pytest.mark.parametrize("nodes", [["compute01", "compute03"], "compute01, compute03", "compute[01,03]"])
 def test_the_user_may_narrow_it_and_what_is_left_out_is_told(info: Json, nodes: t.Any) -> None:
     info["nodes"][1]["state"] = "down"
     found = planned(info, nodes=nodes)
@@ -96,6 +96,12 @@ def test_the_user_may_narrow_it_and_what_is_left_out_is_told(info: Json, nodes: 
 def test_a_name_that_slurm_does_not_know_fails(info: Json) -> None:
     found = planned(info, nodes=["compute01", "compute9"])
     assert odd(found) == {("scheduler.node_known", "compute9"): "fail"}
+
+
+def test_a_text_that_names_no_nodes_narrows_to_nothing_and_fails(info: Json) -> None:
+    found = planned(info, nodes="compute[01")
+    assert odd(found) == {("scheduler.node_known", "compute[01"): "fail"}
+    assert found["jobs"] == []
 
 
 def test_an_inventory_whose_node_slurm_lost_fails(info: Json) -> None:
@@ -126,6 +132,25 @@ def test_nothing_known_of_the_cluster_plans_nothing() -> None:
     found = planned({})
     assert found["jobs"] == []
     assert odd(found) == {("scheduler.scope", None): "undetermined"}
+
+
+@pytest.mark.parametrize(
+    ("login", "node", "verdict"),
+    [
+        ("24.11.5", "24.11.5", "pass"),
+        ("24.11.5", "23.02.7", "pass"),
+        ("23.11.1", "24.05.0", "fail"),
+        (None, "24.11.5", "undetermined"),
+        ("24.11.5", None, "recorded"),
+        ("24.11.5", "(null)", "recorded"),
+    ],
+)
+def test_slurmd_may_be_older_and_never_newer(info: Json, login: str | None, node: str | None, verdict: str) -> None:
+    info["version"] = login
+    for each in info["nodes"]:
+        each["version"] = node
+    found = [f for f in planned(info)["findings"] if f["id"] == "scheduler.version"]
+    assert {f["verdict"] for f in found} == {verdict}
 
 
 def test_what_the_site_asks_of_jobs_is_passed_on(info: Json) -> None:
