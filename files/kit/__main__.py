@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
 import sys
 from pathlib import Path
@@ -76,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("reports", help="gather what the jobs of a preflight wrote")
     command.add_argument("--folder", type=Path, required=True, help="holds one folder a job")
     command.add_argument("--markers", type=Path, required=True, help="folder of markers")
-    command.add_argument("--remove", action="store_true", help="remove the folder when all has been read")
+    command.add_argument("--remove", action="store_true", help="remove all of it when it has been read")
     command.add_argument("jobs", nargs="*", metavar="JOB")
 
     probe.add_arguments(commands.add_parser("probe", help="tell what the GPUs are and how they are: facts as JSON"))
@@ -155,7 +154,7 @@ def _devices(arguments: argparse.Namespace) -> None:
 def _reports(arguments: argparse.Namespace) -> dict[str, Any]:
     gathered = reports.gather(arguments.folder, arguments.markers, arguments.jobs)
     if arguments.remove:
-        shutil.rmtree(arguments.folder, ignore_errors=True)  # a file left behind is no reason to lose what was read
+        reports.remove(arguments.folder, arguments.markers, arguments.jobs)
     return gathered
 
 

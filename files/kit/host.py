@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import time
 import urllib.error
@@ -47,7 +49,8 @@ def ask(argv: Sequence[str], text: str | None = None, seconds: float = SECONDS) 
     try:
         out, err = process.communicate(text, timeout=seconds)
     except subprocess.TimeoutExpired:
-        process.kill()
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
         return {"ok": False, "out": "", "error": f"{argv[0]} did not end within {seconds:g} s"}
     failed = process.returncode != 0
     why = f"{argv[0]} exited with {process.returncode}: {err.strip()[-500:]}" if failed else ""

@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
 
 BYTES = 4 * 1024 * 1024
-PARTS = ("host", "gpus", "confined", "share", "coherence")
+PARTS = ("host", "gpus", "confined", "without", "share", "coherence")
 TAIL = 4000  # characters of a job's own messages
 
 
@@ -48,6 +50,15 @@ def gather(folder: Path, markers: Path, jobs: list[str]) -> dict[str, Any]:
                 found["problems"][part] = problem
         gathered[job_id] = found
     return gathered
+
+
+def remove(folder: Path, markers: Path, jobs: list[str]) -> None:
+    """Remove what the jobs wrote; a file that stays behind is no reason to lose what was read."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for job_id in jobs:
+        for kind in ("begin", "end"):
+            with contextlib.suppress(OSError):
+                (markers / f"{job_id}.{kind}.json").unlink()
 
 
 def _tail(path: Path) -> str:

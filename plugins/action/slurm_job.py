@@ -20,7 +20,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_argume
     BadArgumentsError,
     job_specs,
 )
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import has_ended
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import empty, has_ended
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_markers import KINDS
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._interrupt import Interrupted, InterruptGuard
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._job_failure import message, submitted_line
@@ -94,14 +94,28 @@ class ActionModule(ActionBase):
             cancelled = self._cancel_ours() if submitted.get("submitted") else []
             return {**submitted, "cancelled": cancelled, "jobs": [], "job": None}
         entries = iter(submitted["submitted"])
-        waiting = [self._waiting(spec, None if spec.get("job_id") else next(entries)) for spec in specs]
+        given = [(spec, None if spec.get("job_id") else next(entries)) for spec in specs]
+        refused = {place: entry for place, (_, entry) in enumerate(given) if entry and entry.get("refused")}
+        waiting = [self._waiting(spec, entry) for place, (spec, entry) in enumerate(given) if place not in refused]
         answer = {key: value for key, value in submitted.items() if key in ("changed", "diff", "submitted")}
         answer["attached"] = all(not one.ours for one in waiting)
         if not self._args["wait"]:
-            return {**answer, **self._look_once(waiting)}
+            return {**answer, **self._with_refused(self._look_once(waiting), refused)}
         for entry in submitted["submitted"]:
-            self._say(submitted_line(entry))
-        return {**answer, **self._wait(waiting)}
+            self._say(str(entry["refused"]) if entry.get("refused") else submitted_line(entry))
+        return {**answer, **self._with_refused(self._wait(waiting), refused)}
+
+    def _with_refused(self, result: dict[str, Any], refused: dict[int, dict[str, Any]]) -> dict[str, Any]:
+        """The result with the refused jobs in their places."""
+        for place, entry in sorted(refused.items()):
+            job = {**empty("0"), "name": entry["name"], "reason": "refused", "reason_text": str(entry["refused"])}
+            result["jobs"].insert(place, job)
+        if refused:
+            result["job"] = result["jobs"][0]
+            told = [str(entry["refused"]) for entry in refused.values()]
+            result["msg"] = "\n".join([*told, str(result.get("msg", ""))]).strip()
+            result["failed"] = self._args["fail_on_state"]
+        return result
 
     def _submit(self) -> dict[str, Any]:
         """Submit, and go on trying while slurmctld or the login node does not answer; it was not submitted then."""
@@ -192,7 +206,7 @@ class ActionModule(ActionBase):
             for one in wait.jobs
         }
         result: dict[str, Any] = {
-            "job": jobs[0],
+            "job": jobs[0] if jobs else None,
             "jobs": jobs,
             "outcomes": outcomes,
             "cancelled": sorted(cancelled, key=int),
@@ -204,6 +218,8 @@ class ActionModule(ActionBase):
 
     def _look_once(self, waiting: list[Waiting]) -> dict[str, Any]:
         wait = Wait(waiting, Limits(), time.monotonic())
+        if not waiting:
+            return {"job": None, "jobs": [], "cancelled": []}
         request = {**wait.request(time.monotonic()), "hold": 0, "query": True, "nodes": []}
         answer = self._module(_INFO, request)
         if not answer.get("failed"):

@@ -19,10 +19,9 @@ options:
     description: The login node.
     type: str
     required: true
-  air_gap:
-    description: The value of C(hpc_validation_air_gap).
-    type: bool
-    required: true
+  no_downloads:
+    description: Why nothing has to be downloaded, if that is so.
+    type: str
   apptainer:
     description: The value of C(hpc_validation_apptainer).
     type: dict
@@ -34,7 +33,7 @@ author:
 EXAMPLES = r"""
 - name: Judge the login node
   ansible.builtin.set_fact:
-    findings: "{{ told | mlops.hpc_validation.login_findings(inventory_hostname, false, {}) }}"
+    findings: "{{ told | mlops.hpc_validation.login_findings(inventory_hostname, {}) }}"
 """
 
 RETURN = r"""
@@ -50,13 +49,15 @@ import typing as t
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _host_findings
 
 
-def login_findings(told: t.Any, host: str, air_gap: bool, apptainer: dict[str, t.Any]) -> list[dict[str, t.Any]]:
+def login_findings(
+    told: t.Any, host: str, apptainer: dict[str, t.Any], no_downloads: str | None = None
+) -> list[dict[str, t.Any]]:
     """The findings; a command that failed told nothing."""
     try:
         facts = json.loads(told["stdout"])
     except (TypeError, KeyError, ValueError):
         facts = None
-    return _host_findings.login_findings(facts, str(host), air_gap=bool(air_gap), apptainer=dict(apptainer))
+    return _host_findings.login_findings(facts, str(host), no_downloads=no_downloads, apptainer=dict(apptainer))
 
 
 class FilterModule:

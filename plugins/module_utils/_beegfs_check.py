@@ -81,6 +81,11 @@ def _where(options: Facts) -> list[str]:
     return ["--path", options["path"], "--type", options["share_type"], "--deadline", str(options["deadline"])]
 
 
+def _directories(options: Facts) -> list[str]:
+    """Return the folders whose striping is asked: where the share is used, at least that where it is."""
+    return options["directories"] or ([options["folder"]] if "use" in options["checks"] else [])
+
+
 def _look(options: Facts, mount: Facts, run: Callable[..., _beegfs_cli.Result]) -> Facts:
     """Return the share facts; of a mount that is unsound, nothing but that."""
     checks = options["checks"]
@@ -89,7 +94,7 @@ def _look(options: Facts, mount: Facts, run: Callable[..., _beegfs_cli.Result]) 
         kit = options["kit"] or os.path.join(options["path"], "scripts")
         words = ["--checks", ",".join(checks), "--folder", options["folder"], "--size", str(options["size"])]
         words += ["--reserve", str(options["reserve"]), "--tool", options["tool"]]
-        words += ["--directories", ",".join(options["directories"])]
+        words += ["--directories", ",".join(_directories(options))]
         facts = _kit(options, [options["python"], "-m", "kit", "share", *_where(options), *words], run, PYTHONPATH=kit)
         if "error" not in facts:
             return facts
@@ -147,7 +152,7 @@ def _servers(options: Facts, facts: Facts, config: str | None, run: Callable[...
     cli = _beegfs_cli.Cli(tool, runner, config, sudo=options["access"] == "sudo")
     told: Facts = {"servers": _beegfs_cli.servers(cli, options["user"])}
     striping = facts.get("striping") or {}
-    unknown = [name for name in options["directories"] if (striping.get(name) or {}).get("error", "not asked")]
+    unknown = [name for name in _directories(options) if (striping.get(name) or {}).get("error", "not asked")]
     if unknown and (facts.get("mount") or {}).get("problem") is None:
         by_tool = {name: _beegfs_cli.striping(cli, os.path.join(options["path"], name)) for name in unknown}
         told["striping"] = {**striping, **by_tool}

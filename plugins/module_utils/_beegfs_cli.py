@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -116,14 +117,20 @@ class Cli:
         self.silent = result.rc is None and NO_ANSWER in result.err
         return result
 
-    def ask(self, parse: Callable[[str], Parsed], words: list[str], problems: list[Row]) -> list[Row] | None:
-        """Return the rows told, or None where nothing was; every problem is kept with its command."""
+    def ask(
+        self, parse: Callable[[str], Parsed], words: list[str], problems: list[Row], *, warnings: bool = False
+    ) -> list[Row] | None:
+        """Return the rows told, or None where nothing was; every problem is kept with its command.
+
+        With `warnings`, lines that are such are parsed too, though they stand on the error stream.
+        """
         result = self.call(*words)
         source = " ".join([self.tool, *words])
         if result.rc is None:
             problems.append({"source": source, "problem": short(result.err)})
             return None
-        parsed = parse(result.out)
+        told = [line for line in result.err.splitlines() if line.startswith("WARNING:")] if warnings else []
+        parsed = parse("\n".join([result.out, *told]) if told else result.out)
         if result.rc not in (0, *TOLD_BY_ROWS) or (result.rc != 0 and self.tool == "beegfs"):
             parsed.problems.insert(0, f"exit code {result.rc}: {_said(result)}")
         problems += [{"source": source, "problem": problem} for problem in parsed.problems]
@@ -147,9 +154,7 @@ def servers(cli: Cli, user: str | None) -> dict[str, Any]:
             ),
             "nodes": cli.ask(_beegfs_json.nodes, ["node", "list", "--reachability-check", *NDJSON], problems),
             "mirrors": _mirrors(cli, problems),
-            "quota": cli.ask(
-                _beegfs_json.quota, ["quota", "list-usage", "--uids", user or "current", "--raw", *NDJSON], doubts
-            ),
+            "quota": _quota(cli, user, doubts),
         }
     else:
         state = ["--state", "--longnodes", "--pools", "--spaceinfo"]
@@ -194,6 +199,18 @@ def _mirrors(cli: Cli, problems: list[Row]) -> list[Row] | None:
         return []
     problems += found
     return rows
+
+
+def _quota(cli: Cli, user: str | None, doubts: list[Row]) -> list[Row] | None:
+    """Ask beegfs 8.x, which takes numbers alone, and from who is not root only `current`; by sudo that is root."""
+    words = ["quota", "list-usage", "--raw", *NDJSON, "--uids"]
+    try:
+        number = os.geteuid() if user is None else int(user) if user.isdecimal() else pwd.getpwnam(user).pw_uid
+    except KeyError:
+        doubts.append({"source": " ".join(words), "problem": f"{os.uname().nodename} knows no user {user}"})
+        return None
+    who = "current" if number == os.geteuid() and not cli.sudo else str(number)
+    return cli.ask(_beegfs_json.quota, [*words, who], doubts, warnings=True)
 
 
 def striping(cli: Cli, path: str) -> Row:

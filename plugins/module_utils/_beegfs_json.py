@@ -29,6 +29,8 @@ _NODE_TYPES = {1: "client", 2: "meta", 3: "storage", 4: "management"}
 _SHORT_TYPES = {"m": "meta", "s": "storage", "metadata": "meta", "mgmtd": "management", "c": "client"}
 NO_MIRRORS = "no mirrors configured"
 UNMAPPED = "<unmapped>"
+NO_QUOTA = "WARNING: No information found for the specified ID"
+UNLIMITED = ("unlimited", "∞", str(2**63 - 1))  # the last is what --raw makes of it
 
 
 def documents(text: str, parsed: Parsed) -> list[Row]:
@@ -111,7 +113,7 @@ def targets(text: str) -> Parsed:
 
 
 def nodes(text: str) -> Parsed:
-    """Parse `node list --reachability-check --columns all`; reachable has a line for each network card."""
+    """Parse `node list --reachability-check --columns all`; nics and reachable have a line for each network card."""
     parsed = Parsed()
     for item in documents(text, parsed):
         kind, number = identity(item.get("id"))
@@ -122,9 +124,27 @@ def nodes(text: str) -> Parsed:
             said = item.get("reachable")
             words = said.split() if isinstance(said, str) else []
             reachable = ("yes" in words) if words and set(words) <= {"yes", "no"} else None
-            parsed.rows.append({"type": kind, "name": name(item.get("alias")), "id": number, "reachable": reachable})
+            parsed.rows.append(
+                {
+                    "type": kind,
+                    "name": name(item.get("alias")),
+                    "id": number,
+                    "reachable": reachable,
+                    "unreachable_by": _silent(item.get("nics"), words) if reachable else None,
+                }
+            )
     parsed.problems += [f"no {kind} node is listed" for kind in TYPES if kind not in [r["type"] for r in parsed.rows]]
     return parsed
+
+
+def _silent(nics: Any, words: list[str]) -> str | None:
+    """Name the network cards by which a server does not answer, or how many they are where they are not named."""
+    if "no" not in words:
+        return None
+    names = nics.splitlines() if isinstance(nics, str) else []
+    if len(names) != len(words):
+        return f"{words.count('no')} of {len(words)} network cards"
+    return short(", ".join(nic for nic, said in zip(names, words) if said == "no"))
 
 
 def mirrors(text: str) -> Parsed:
@@ -144,7 +164,10 @@ def mirrors(text: str) -> Parsed:
 
 
 def quota(text: str) -> Parsed:
-    """Parse `quota list-usage --uids … --raw`: space and inode are 'used/limit'. A limit that is None is no limit."""
+    """Parse `quota list-usage --uids … --raw`: space and inode are 'used/limit'. A limit that is None is no limit.
+
+    Where quota is not enabled there are no rows but a warning, on the error stream.
+    """
     parsed = Parsed()
     for item in documents(text, parsed):
         row: Row = {"pool": name(item.get("pool"))}
@@ -152,12 +175,14 @@ def quota(text: str) -> Parsed:
         for key, column in (("size", "space"), ("files", "inode")):
             used, _, limit = str(item.get(column)).partition("/")
             row[key], row[f"{key}_limit"] = whole(used), whole(limit)
-            good = good and row[key] is not None and (row[f"{key}_limit"] is not None or limit in ("unlimited", "∞"))
+            good = good and row[key] is not None and (row[f"{key}_limit"] is not None or limit in UNLIMITED)
         if good:
             parsed.rows.append(row)
         elif word(item.get("type")) != "group":
             parsed.problems.append(f"a row of no known form: {short(json.dumps(item))}")
-    if not parsed.rows:
+    if not parsed.rows and not parsed.problems and re.search(rf"^{NO_QUOTA}", text, re.MULTILINE):
+        parsed.problems.append("quota is not enabled: the servers keep none for this user")
+    elif not parsed.rows:
         parsed.problems.append("no quota is told")
     return parsed
 

@@ -39,6 +39,7 @@ def argument_spec() -> dict[str, Any]:
         "kernel_log": {"type": "str", "default": "user", "choices": list(KERNEL_LOG)},
         "since": {"type": "str"},
         "deadline": {"type": "float", "default": 5.0},
+        "init_deadline": {"type": "float", "default": 30.0},
         "limit": {"type": "float", "default": 60.0},
         "expect": {"type": "dict", "default": {}},
         "node": {"type": "str"},
@@ -55,6 +56,7 @@ def problems(options: dict[str, Any]) -> list[str]:
             ("sample_seconds", 0, 3600),
             ("interval", 0.02, 1),
             ("deadline", 0.1, 600),
+            ("init_deadline", 0.1, 600),
             ("limit", 1, 3600),
         )
         if not low <= options[name] <= high  # so a NaN is none
@@ -78,7 +80,8 @@ def command(options: dict[str, Any], now: float) -> list[str]:
     python = options["python"] or sys.executable
     since = options["since"] or "boot"
     argv = [python, "-m", "kit", "probe"]
-    argv += ["--deadline", f"{options['deadline']:g}", "--limit", f"{options['limit']:g}"]
+    for name in ("deadline", "init_deadline", "limit"):
+        argv += [f"--{name.replace('_', '-')}", f"{options[name]:g}"]
     argv += ["--kernel-log", options["kernel_log"]]
     argv += ["--since", since if since == "boot" else f"{now - float(since):.0f}"]
     if options["sample_seconds"]:

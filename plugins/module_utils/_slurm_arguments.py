@@ -30,6 +30,7 @@ SPEC: dict[str, dict[str, Any]] = {
     "controller_timeout": {"type": "float", "default": 300.0},
     "progress_interval": {"type": "float", "default": 30.0},
     "on_interrupt": {"type": "str", "default": "cancel", "choices": ["cancel", "leave"]},
+    "on_refusal": {"type": "str", "default": "fail", "choices": ["fail", "go_on"]},
     "fail_on_state": {"type": "bool", "default": True},
     "tail": {"type": "int", "default": 20},
     "token": {"type": "str", "no_log": False},

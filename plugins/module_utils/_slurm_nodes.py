@@ -13,6 +13,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text i
     duration,
     expand_nodes,
     gres_counts,
+    gres_types,
     key_values,
     number,
 )
@@ -42,6 +43,7 @@ def parse_nodes(text: str) -> list[Node]:
                 "flags": flags,
                 "reason": reason[1] if reason else "",
                 "gres": gres_counts(pairs.get("Gres", "")),
+                "gres_types": gres_types(pairs.get("Gres", "")),
                 "gres_allocated": _allocated(pairs.get("AllocTRES", "")),
                 "cpus": number(pairs.get("CPUTot", "")),
                 "memory_mb": number(pairs.get("RealMemory", "")),

@@ -62,17 +62,26 @@ _REFUSALS = (
 )
 
 
+class RefusedError(SlurmError):
+    """sbatch refused one job, for good."""
+
+
 @dataclass(frozen=True)
 class Submitted:
-    """A job that is now known to Slurm: submitted by this task (perhaps by an earlier try of it), or attached to."""
+    """A job that is now known to Slurm: submitted by this task (perhaps by an earlier try of it), or attached to.
+
+    Where sbatch refused it, and the caller goes on with the others, job_id is empty and `refused` says why.
+    """
 
     job_id: str
     attached: bool
     submission: Submission
+    refused: str | None = None
 
     def as_dict(self) -> dict[str, object]:
         """Return what the waiting side needs."""
         return {
+            "refused": self.refused,
             "job_id": self.job_id,
             "attached": self.attached,
             "name": self.submission.name,
@@ -115,8 +124,11 @@ def live_job(answer: Answer, comment: str) -> Job | None:
     return max(found, key=lambda job: int(str(job["job_id"])), default=None)
 
 
-def submit_all(context: Context, submissions: list[Submission]) -> list[Submitted]:
-    """Submit or attach each. SlurmError carries submitted: what this call had submitted before it failed."""
+def submit_all(context: Context, submissions: list[Submission], *, go_on: bool = False) -> list[Submitted]:
+    """Submit or attach each. SlurmError carries submitted: what this call had submitted before it failed.
+
+    With `go_on` a job that sbatch refuses does not keep the others from being submitted.
+    """
     context.journal.prepare()
     context.journal.sweep(context.now())
     looked = context.now()
@@ -129,6 +141,12 @@ def submit_all(context: Context, submissions: list[Submission]) -> list[Submitte
             continue
         try:
             one = _submit_one(context, submission, answer, looked)
+        except RefusedError as error:
+            if not go_on:
+                error.details["submitted"] = [each.as_dict() for each in done]
+                raise
+            done.append(Submitted("", False, submission, str(error)))
+            continue
         except SlurmError as error:
             error.details["submitted"] = [each.as_dict() for each in done]
             raise
@@ -198,7 +216,7 @@ def _after_failure(context: Context, submission: Submission, result: Result, sta
     if is_unreachable(result):
         raise SlurmError(f"sbatch could not reach slurmctld: {text}", controller="unreachable", retry=True)
     remedy = next((advice for pattern, advice in _REFUSALS if re.search(pattern, text, re.IGNORECASE)), None)
-    raise SlurmError(
+    raise RefusedError(
         f"sbatch on {os.uname().nodename} refused the job {submission.name!r}: {text}."
         + (f" Do this: {remedy}." if remedy else ""),
         rc=result.rc,

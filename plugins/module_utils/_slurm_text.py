@@ -92,6 +92,12 @@ def gres_counts(gres: str) -> dict[str, int]:
     return counts
 
 
+def gres_types(gres: str) -> list[str]:
+    """Return the types of GPUs in 'gpu:h200:2(S:0-1),shard:4' and the like: ['h200']; none where they have no type."""
+    fields = [part.strip().split(":") for part in re.sub(r"\([^()]*\)", "", gres).split(",")]
+    return sorted({each[1] for each in fields if each[0] == "gpu" and len(each) > 1 and _scaled(each[1]) is None})
+
+
 def _scaled(text: str) -> int | None:
     match = re.fullmatch(r"(\d{1,12})([KMGT]?)", text.strip(), re.ASCII)
     return int(match[1]) * 1024 ** " KMGT".index(match[2] or " ") if match else None

@@ -25,8 +25,13 @@ description:
     links, locks, and so on. V(speed) measures throughput and the rate of metadata operations."
   - The checks V(use) and V(speed) happen in a folder of their own below O(folder), which is always removed. Before
     anything is written, it is made sure that O(reserve) stays free.
+  - A server without a connection fails, unless it is idle, which is recorded. It is idle if the client, connected to
+    the management server, says that its targets are online, and, once the share was used, another of its kind is
+    connected.
   - BeeGFS's servers are asked through C(beegfs) (8.x) or C(beegfs-ctl) (7.x). An exit code of 0 is not believed, a
-    list without targets is no healthy file system.
+    list without targets is no healthy file system. A server answers if it does so by one of its network cards; the
+    others, where they are told, are recorded.
+  - Where an automounter has the share, the folder is opened first, so that it is mounted.
 requirements:
   - On the host, Python 3.9 or newer, and the kit, which bootstrap deploys.
   - C(fio) is used for throughput where it is on PATH; the finding names what measured.
@@ -62,7 +67,9 @@ options:
   directories:
     description:
       - Folders below O(path) whose striping is looked at. A file is made there, asked, and removed at once; where the
-        mount does not answer that, the command-line tool is asked.
+        mount does not answer that, the command-line tool is asked. By default O(folder), if O(checks) has V(use).
+      - A folder that does not exist, or whose striping is not told, is recorded. Where O(expect) says what striping is
+        to be like, it is V(undetermined).
     type: list
     elements: str
     default: []
@@ -79,7 +86,7 @@ options:
     type: float
     default: 30.0
   tool:
-    description: What measures throughput. V(auto) is V(fio) where it is on PATH, else V(own).
+    description: What measures throughput. V(auto) is V(fio) where it is on PATH and says its version, else V(own).
     type: str
     default: auto
     choices: [auto, fio, own]
@@ -98,14 +105,17 @@ options:
     description: The client's configuration that C(beegfs-ctl) reads. By default the mount's own.
     type: str
   user:
-    description: User, as name or number, whose quota is looked at. By default the one that asks.
+    description:
+      - User, as name or number, whose quota is looked at. By default the one that asks, through C(sudo) too. C(beegfs)
+        (8.x) tells no one but root of others.
     type: str
   expect:
     description:
       - What the share is expected to be like. Unknown keys are refused.
       - "C(config_file): the client's configuration. C(fstype): a list of file system types. C(rdma): whether every
         connection must be by RDMA. C(read_only): whether it may be mounted so. C(global_locks): whether locks must hold
-        across nodes (default V(true)); V(false) only records it. C(quota): V(false) only records quota."
+        across nodes (default V(true)); V(false) only records it. C(quota): V(false) only records quota, also that it is
+        not enabled, which is V(undetermined) otherwise."
       - "Least values: C(write_mib_s) and C(read_mib_s) (default 50), C(metadata_ops_s) (100), C(free_gib) (10),
         C(free_inodes) (100000), C(target_free_gib) (1) and C(target_free_inodes) (200000) of every target,
         C(stripe_targets)."

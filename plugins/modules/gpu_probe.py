@@ -55,11 +55,19 @@ options:
       - By default C(xid_since) of O(expect), and V(boot) where that is not stated.
     type: str
   deadline:
-    description: Seconds that each group of questions to the driver may take.
+    description:
+      - Seconds that each group of questions to the driver may take. The first about a GPU may take twice as long.
     type: float
     default: 5.0
+  init_deadline:
+    description:
+      - Seconds that NVML may take to start. Without persistence mode it starts every GPU then, which takes a busy node
+        of eight more than ten.
+    type: float
+    default: 30.0
   limit:
-    description: Seconds that everything but the sampling may take.
+    description:
+      - Seconds that everything but the sampling may take, of which the kernel log may take 20.
     type: float
     default: 60.0
   expect:
@@ -68,9 +76,10 @@ options:
         stated.
       - C(count), C(model) (a name, or its start and C(*)), C(memory_gib) (at least), C(driver) (a version, or the least
         one as in V(>=570)), C(ecc), C(persistence), C(mig), C(pcie_generation), C(pcie_width), C(power_limit_w) (at
-        least), C(nvlinks) (links up on each GPU), C(xid_since) (V(boot), or seconds back), C(under_load) (judges the
-        PCIe generation though the GPU looks idle), C(foreign_processes) (V(true) allows them), C(corrected_max),
-        C(pcie_replays_max).
+        least), C(nvlinks) (links up on each GPU; V(0) for a card that has none), C(xid_since) (V(boot), or seconds
+        back), C(under_load) (judges the PCIe generation though the GPU looks idle), C(foreign_processes) (V(true)
+        allows them), C(corrected_max), C(pcie_replays_max).
+      - With V(false) for C(ecc) a card without ECC is as expected, and the checks that need ECC do not apply.
       - C(not_applicable) holds the ids of findings that do not apply to this card, each with the reason.
     type: dict
     default: {}
@@ -116,9 +125,7 @@ EXAMPLES = r"""
 - name: A card that has no ECC
   mlops.hpc_validation.gpu_probe:
     expect:
-      not_applicable:
-        gpu.ecc_mode: GeForce has no ECC
-        gpu.ecc_uncorrected_volatile: GeForce has no ECC
+      ecc: false
 
 - name: See what is there, and how busy it is for ten seconds
   mlops.hpc_validation.gpu_probe:

@@ -71,8 +71,8 @@ partitions:
   returned: always
 nodes:
   description: >-
-    Nodes with C(name), C(state) (base word in lower case), C(flags), C(reason), C(gres), C(gres_allocated), C(cpus),
-    C(memory_mb), C(features), C(partitions) and C(version) (of its slurmd).
+    Nodes with C(name), C(state) (base word in lower case), C(flags), C(reason), C(gres), C(gres_types),
+    C(gres_allocated), C(cpus), C(memory_mb), C(features), C(partitions) and C(version) (of its slurmd).
   type: list
   elements: dict
   returned: always

@@ -131,6 +131,14 @@ options:
     type: str
     default: cancel
     choices: [cancel, leave]
+  on_refusal:
+    description:
+      - What to do when C(sbatch) refuses one of O(jobs). V(go_on) submits the others; the refused one is returned in
+        its place with the C(job_id) V(0), the state C(UNKNOWN) and the reason in C(reason_text).
+    type: str
+    default: fail
+    choices: [fail, go_on]
+    version_added: 0.2.0
   fail_on_state:
     description: Fail unless every job ends V(COMPLETED). With V(false) the jobs are returned for the caller to judge.
     type: bool
@@ -283,7 +291,7 @@ def _present(module: AnsibleModule, context: Context, specs: list) -> dict:
         plans = [test_only(context, each, answer) for each in submissions]
         result = {"changed": not all(plan["attached"] for plan in plans), "submitted": plans}
     else:
-        done = submit_all(context, submissions)
+        done = submit_all(context, submissions, go_on=module.params["on_refusal"] == "go_on")
         result = {"changed": not all(each.attached for each in done), "submitted": [each.as_dict() for each in done]}
     return {**result, "diff": diff} if diff is not None else result
 

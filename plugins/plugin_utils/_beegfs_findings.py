@@ -8,11 +8,20 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_judge import Item, Judge, at, flat, text
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_judge import (
+    Item,
+    Judge,
+    are_rows,
+    at,
+    flat,
+    rows,
+    text,
+)
 
 Json = dict[str, t.Any]
 KINDS = ("meta", "storage")
 GIB = 1 << 30
+PARTS = ("targets", "nodes", "mirrors", "quota", "problems", "quota_problems")
 POOLS = {"normal": 0, "low": 1, "emergency": 2}
 CHECKS = (
     "share.servers",
@@ -40,7 +49,9 @@ def findings(judge: Judge, servers: t.Any, access: str, client: t.Any) -> list[J
         return [judge.leave_out(identity, reason, "beegfs") for identity in CHECKS]
     tool = text(at(servers, "tool")) or "beegfs"
     problems = [f"{row.get('source')}: {row.get('problem')}" for row in flat(at(servers, "problems"))]
-    known = isinstance(at(servers, "problems"), list) and isinstance(at(servers, "targets"), list)
+    problems += [f"{part} of no known form" for part in PARTS if not are_rows(at(servers, part) or [])]
+    targets = flat(at(servers, "targets"))
+    known = are_rows(at(servers, "problems")) and bool(targets)
     answered = judge.check(
         "share.servers",
         "eq",
@@ -49,9 +60,9 @@ def findings(judge: Judge, servers: t.Any, access: str, client: t.Any) -> list[J
         0 if known and not problems else None,
         source=tool,
         unit="problems",
-        missing="; ".join(problems[:5]) or "nothing was told of them",
+        missing="; ".join(problems[:5])
+        or ("no target is listed" if at(servers, "targets") == [] else "nothing was told of them"),
     )
-    targets = flat(at(servers, "targets"))
     if not targets:
         return [answered]
     return [
@@ -69,10 +80,13 @@ def _name(target: Json) -> str:
 
 
 def _nodes(judge: Judge, servers: Json, tool: str) -> list[Json]:
-    items = [
-        Item(f"{node.get('type')} server {node.get('name')}", "eq", True, node.get("reachable"))
-        for node in flat(at(servers, "nodes"))
-    ]
+    """A server answers if it does so by one of its network cards; those by which it does not are told."""
+    items = []
+    for node in flat(at(servers, "nodes")):
+        name, silent = f"{node.get('type')} server {node.get('name')}", text(node.get("unreachable_by"))
+        items.append(Item(name, "eq", True, node.get("reachable")))
+        if silent and node.get("reachable") is True:
+            items.append(Item(name, "eq", True, False, detail=f"not by {silent}", record=True))
     return judge.each("share.nodes_reachable", items, source=tool, what="servers")
 
 
@@ -149,7 +163,8 @@ def _space(judge: Judge, targets: list[Json], tool: str) -> list[Json]:
         )
         gib = round(free / GIB, 2) if _numbers.is_number(free) else None
         space.append(Item(name, "ge", judge.expect["target_free_gib"], gib))
-        if target.get("inodes") != 0:  # some file systems have no fixed number of them
+        total = target.get("inodes")
+        if not (_numbers.is_number(total) and total == 0):  # some file systems have no fixed number of them
             inodes.append(Item(name, "ge", judge.expect["target_free_inodes"], target.get("inodes_free")))
     found = judge.each("share.capacity_pool", pools, source=tool, what="targets")
     found += judge.each("share.target_free_space", space, source=tool, unit="GiB", what="targets")
@@ -175,7 +190,7 @@ def _mirrors(judge: Judge, servers: Json, targets: list[Json], tool: str) -> lis
             f"{group.get('type')} mirror group {group.get('group')}, {member} target {group.get(member)}",
             "eq",
             "online, good",
-            states.get((group.get("type"), group.get(member))) if isinstance(group.get(member), int) else None,
+            states.get((group.get("type"), group.get(member))) if _numbers.is_number(group.get(member)) else None,
             "the target is not listed",
         )
         for group in flat(told)
@@ -188,15 +203,16 @@ def _quota(judge: Judge, servers: Json, tool: str) -> list[Json]:
     doubts = "; ".join(str(row.get("problem")) for row in flat(at(servers, "quota_problems"))[:3])
     record = judge.expect.get("quota") is False
     items = []
-    for row in flat(at(servers, "quota")):
+    for row in rows(at(servers, "quota")):
         for key, unit in (("size", "bytes"), ("files", "files")):
-            used, limit = row.get(key), row.get(f"{key}_limit")
+            used, limit = row.get(key), row.get(f"{key}_limit", "not told")
             name = f"storage pool {row.get('pool')}, {unit}"
             if limit is None and _numbers.is_number(used):
                 items.append(Item(name, "ge", 0, used, detail="no limit", record=record))
             else:
-                bound = limit if limit is not None and _numbers.is_number(limit) else 0
-                items.append(Item(name, "lt", bound, used if _numbers.is_number(limit) else None, record=record))
+                known = _numbers.is_number(limit) and _numbers.is_number(used)
+                bound = limit if _numbers.is_number(limit) else 0
+                items.append(Item(name, "lt", bound, used if known else None, record=record))
     if doubts or not items:
         missing = doubts or "no quota was told"
         return [judge.check("share.quota", "lt", 0, None, source=tool, missing=missing, record=record)]

@@ -74,6 +74,8 @@ def _collection(root: Path) -> Json:
     missing = None
     try:
         files = [entry for entry in json.loads(listed.read_text(encoding="utf-8"))["files"] if entry["ftype"] == "file"]
+        if not files:
+            raise ValueError("it lists no files")
         changed = [entry["name"] for entry in files if not _is_whole(root / entry["name"], entry["chksum_sha256"])]
     except (OSError, ValueError, KeyError, TypeError) as exc:
         missing = f"{listed} cannot be read: {exc}"

@@ -24,8 +24,6 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_judge im
 Json = dict[str, t.Any]
 
 GIB = 2**30
-RETIRED_PAGES = 63  # of 64 that a card can retire
-REMAPPED_ROWS = 512  # uncorrectable errors for which a card remaps rows in its life; DCGM warns, Azure's checks fail
 LOADED = 50  # percent of utilisation from which the PCIe link must have left its idle generation
 
 # Clock event reasons, by the kit's names. Any that is in neither set is not judged to be harmless.
@@ -67,51 +65,9 @@ def identity(judge: Judge, gpu: Gpu) -> list[Json]:
     return [*found, judge.check("gpu.memory", "ge", judge.expect["memory_gib"], total, call, unit="GiB")]
 
 
-def ecc(judge: Judge, gpu: Gpu) -> list[Json]:
-    """ECC mode and error counters."""
-    call = "nvmlDeviceGetTotalEccErrors"
-    found = [mode(judge, gpu, "gpu.ecc_mode", "ecc", "mode", "nvmlDeviceGetEccMode", needed=True)]
-    counters = {
-        "gpu.ecc_uncorrected_volatile": ("uncorrected_volatile", 0),
-        "gpu.ecc_corrected": ("corrected_volatile", judge.expect["corrected_max"]),
-    }
-    if judge.expect.get("ecc") is False:
-        reason = "the inventory says hpc_validation_gpu.ecc: false"
-        return found + [
-            judge.not_applicable(check, reason, call) for check in (*counters, AGGREGATE, "gpu.sram_threshold")
-        ]
-    for check, (counter, bound) in counters.items():
-        found.append(judge.check(check, "le", bound, gpu.get(f"ecc.{counter}", COUNT), call, unit="errors"))
-    found.append(_aggregate(judge, gpu, call))
-    threshold = gpu.get("ecc.sram_threshold_exceeded", FLAG)
-    call = "nvmlDeviceGetSramEccErrorStatus"
-    return [*found, judge.check("gpu.sram_threshold", "eq", False, threshold, call, needed=False)]
-
-
-AGGREGATE = "gpu.ecc_uncorrected_aggregate"
-
-
-def _aggregate(judge: Judge, gpu: Gpu, call: str) -> Json:
-    """The counter of a card's whole life never goes back, so an error that was repaired must not condemn the card.
-
-    DCGM does not judge it. Here it fails where nothing tells of a repair: no row remapped, no page retired for an
-    uncorrectable error, no SRAM below its threshold. Whether the repair is complete is for the other checks.
-    """
-    total = gpu.get("ecc.uncorrected_aggregate", COUNT)
-    if not total.value:
-        return judge.check(AGGREGATE, "eq", 0, total, call, unit="errors")
-    repairs = []
-    if gpu.get("remapped_rows.uncorrected", COUNT).value:
-        repairs.append("rows were remapped")
-    if gpu.get("retired_pages.double_bit", COUNT).value:
-        repairs.append("pages were retired")
-    if gpu.get("ecc.sram_threshold_exceeded", FLAG).value is False:
-        repairs.append("SRAM errors are below their threshold")
-    if repairs:
-        why = f"errors of the card's whole life; {', '.join(repairs)}"
-        return judge.record(AGGREGATE, total.value, why, call, unit="errors")
-    detail = "no row was remapped and no page retired for them"
-    return judge.check(AGGREGATE, "eq", 0, total, call, unit="errors", detail=detail)
+def mig(judge: Judge, gpu: Gpu) -> Json:
+    """Whether MIG splits the GPU."""
+    return mode(judge, gpu, "gpu.mig", "mig", "current", "nvmlDeviceGetMigMode", needed=False)
 
 
 def mode(judge: Judge, gpu: Gpu, check: str, key: str, leaf: str, call: str, *, needed: bool) -> Json:
@@ -127,29 +83,6 @@ def mode(judge: Judge, gpu: Gpu, check: str, key: str, leaf: str, call: str, *, 
     if expected is None:
         return judge.told(check, current, call, key=key)
     return judge.check(check, "eq", expected, current, call)
-
-
-def repairs(judge: Judge, gpu: Gpu) -> list[Json]:
-    """Memory that was taken out of use: by page before Ampere, by row since; one of the two must be readable."""
-    single, double = (gpu.get(f"retired_pages.{kind}_bit", COUNT) for kind in ("single", "double"))
-    pages = single if single.missing else double.but((single.value or 0) + (double.value or 0))
-    rows = gpu.get("remapped_rows.uncorrected", COUNT)
-    by_page, by_row = not pages.missing, not rows.missing
-    call = "nvmlDeviceGetRetiredPages"
-    waiting = gpu.get("retired_pages.pending", FLAG)
-    found = [
-        judge.check("gpu.retired_pages", "lt", RETIRED_PAGES, pages, call, needed=not by_row, unit="pages"),
-        judge.check("gpu.retired_pages_pending", "eq", False, waiting, f"{call}PendingStatus", needed=not by_row),
-    ]
-    call = "nvmlDeviceGetRemappedRows"
-    for check, leaf in (("gpu.row_remap_pending", "pending"), ("gpu.row_remap_failure", "failed")):
-        state = gpu.get(f"remapped_rows.{leaf}", FLAG)
-        found.append(judge.check(check, "eq", False, state, call, needed=not by_page))
-    found.append(
-        judge.check("gpu.row_remap_count", "lt", REMAPPED_ROWS, rows, call, needed=not by_page, unit="rows"),
-    )
-    spent, call = gpu.get("remapped_rows.banks_exhausted", COUNT), "nvmlDeviceGetRowRemapperHistogram"
-    return [*found, judge.check("gpu.row_remap_exhausted", "eq", 0, spent, call, needed=False, unit="banks")]
 
 
 def state(judge: Judge, gpu: Gpu) -> list[Json]:

@@ -13,7 +13,8 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbe
 Json = dict[str, t.Any]
 
 # NVML's errors for what the card or its driver does not have. Any other error is one of reading.
-UNSUPPORTED = {"NotSupported", "FunctionNotFound", "ArgumentVersionMismatch"}
+LACKS = "NotSupported"  # the card itself has no such thing; the others speak of driver and binding
+UNSUPPORTED = {LACKS, "FunctionNotFound", "ArgumentVersionMismatch"}
 
 _KINDS: dict[str, t.Callable[[t.Any], bool]] = {
     "a number": _numbers.is_number,
@@ -31,12 +32,18 @@ SILENT = "the GPU as a whole does not answer"
 
 @dataclass(frozen=True)
 class Reading:
-    """A value; or None, why, whether the card has no such value at all, and the symptom that has the remedy."""
+    """A value; or None, why, and the symptom that has the remedy.
+
+    `reason` is NVML's own word for it, if any; `unsupported` whether it says that the card or driver has no such value;
+    `damaged` whether there is a value, of a type that it cannot have.
+    """
 
     value: t.Any = None
     missing: str | None = None
     unsupported: bool = False
     symptom: str | None = None
+    reason: str | None = None
+    damaged: bool = False
 
     def but(self, value: t.Any) -> Reading:
         """Return the reading with another value made of this one; one without a value stays as it is."""
@@ -56,7 +63,7 @@ def read(facts: t.Any, path: str, kind: str) -> Reading:
 
 
 def _wrong(path: str, value: t.Any, kind: str) -> Reading:
-    return Reading(missing=f"{path} is or holds {_numbers.describe(value)}, not {kind}")
+    return Reading(missing=f"{path} is or holds {_numbers.describe(value)}, not {kind}", damaged=True)
 
 
 def _absent(facts: t.Any, path: str) -> Reading:
@@ -70,9 +77,14 @@ def absent(facts: t.Any, path: str) -> Reading | None:
     while name and isinstance(reasons, dict):
         reason = reasons.get(name)
         if isinstance(reason, str) and reason:
-            return Reading(missing=f"{path}: {reason}", unsupported=reason in UNSUPPORTED)
+            return Reading(missing=f"{path}: {reason}", unsupported=reason in UNSUPPORTED, reason=reason)
         name = name.rpartition(".")[0]
     return None
+
+
+def mig_on(gpu: t.Any) -> bool:
+    """Whether a GPU, one of the facts' `gpus`, is split by MIG."""
+    return read(gpu, "mig.current", FLAG).value is True
 
 
 class Gpu:
@@ -85,6 +97,11 @@ class Gpu:
         names = [read(facts, key, TEXT).value for key in ("pci", "uuid")]
         known = ", ".join(_numbers.printable(name) for name in names if name)
         self.name = f"GPU {position if index is None else index}" + (f" ({known})" if known else "")
+
+    @property
+    def split(self) -> bool:
+        """Whether MIG splits it, so that NVML tells less of it as a whole."""
+        return self.error.value == "" and mig_on(self.facts)
 
     @property
     def symptom(self) -> str:

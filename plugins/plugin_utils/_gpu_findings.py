@@ -13,8 +13,17 @@ import typing as t
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
     _gpu_checks,
+    _gpu_jetson,
     _gpu_links,
+    _gpu_memory,
     _xid_findings,
+)
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_devices import (
+    device_count,
+    devices,
+    is_jetson,
+    mig_enabled,
+    pci_gpus,
 )
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_expect import GPU
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import (
@@ -26,6 +35,8 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts im
     read,
 )
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_judge import TITLES, Judge
+
+__all__ = ["device_count", "findings", "mig_enabled"]
 
 Json = dict[str, t.Any]
 KERNEL_LOG = ("user", "journal", "sudo", "none")
@@ -54,7 +65,7 @@ def findings(
     stated = GPU.read(expect, TITLES)
     if kernel_log not in KERNEL_LOG:
         raise ValueError(f"kernel_log: {_numbers.describe(kernel_log)}, not one of {', '.join(KERNEL_LOG)}")
-    board = read(facts, "source", TEXT).value == "jetson"
+    board = is_jetson(facts)
     judge = Judge(stated, node, ("simulated " if simulated else "") + ("sysfs" if board else "NVML"))
     foreign = _foreign(facts, node)
     if foreign:
@@ -64,35 +75,23 @@ def findings(
         return [readable]
     entries = read(facts, "gpus", LIST) if readable["verdict"] == "pass" else _UNKNOWN
     gpus = [Gpu(entry, position) for position, entry in enumerate(_placed(facts, entries.value or []))]
-    found = [readable]
-    if not board or "count" in stated:
-        found.append(_count(judge, facts, entries, gpus))
+    found = [readable, _count(judge, facts, entries, gpus)]
     found += [_driver(judge, facts)] if not board or "driver" in stated else []
     found += [] if board else [_unique(judge, gpus)] if gpus else []
     for gpu in gpus:
-        found += _of_jetson(judge.of(gpu.name), gpu) if board else _of_gpu(judge.of(gpu.name), gpu)
+        found += _gpu_jetson.findings(judge.of(gpu.name), gpu) if board else _of_gpu(judge.of(gpu.name), gpu)
     if not health:
         return [finding for finding in found if finding["id"].removeprefix("gpu.") in INVENTORY]
-    return found if board else found + _xid_findings.findings(judge, facts, gpus, kernel_log)
+    if board and not read(facts, "kernel_log.xids", LIST).value:  # the drivers of most boards know no Xids
+        return found
+    return found + _xid_findings.findings(judge, facts, gpus, kernel_log)
 
 
 def _of_gpu(judge: Judge, gpu: Gpu) -> list[Json]:
     found = [_gpu_checks.answers(judge, gpu)]
-    for check in (_gpu_checks.identity, _gpu_checks.ecc, _gpu_checks.repairs, _gpu_checks.state, _gpu_links.pcie):
+    for check in (_gpu_checks.identity, _gpu_memory.ecc, _gpu_memory.repairs, _gpu_checks.state, _gpu_links.pcie):
         found += check(judge, gpu)
-    mig = _gpu_checks.mode(judge, gpu, "gpu.mig", "mig", "current", "nvmlDeviceGetMigMode", needed=False)
-    return [*found, *_gpu_links.nvlink(judge, gpu), mig, _gpu_links.processes(judge, gpu)]
-
-
-def _of_jetson(judge: Judge, gpu: Gpu) -> list[Json]:
-    """An integrated GPU has no ECC, no link of its own and no Xids; what is left is its model and its heat."""
-    now, limit = (gpu.get(f"temperature.{key}", "a number") for key in ("gpu_c", "slowdown_c"))
-    call = "/sys/class/thermal"
-    if limit.missing and not now.missing:
-        heat = judge.told("gpu.temperature", now, call, unit="°C")
-    else:
-        heat = judge.check("gpu.temperature", "lt", limit, now, call, unit="°C")
-    return [_gpu_checks.answers(judge, gpu), *_gpu_checks.identity(judge, gpu), heat]
+    return [*found, *_gpu_links.nvlink(judge, gpu), _gpu_checks.mig(judge, gpu), _gpu_links.processes(judge, gpu)]
 
 
 def _foreign(facts: t.Any, node: str) -> str | None:
@@ -147,33 +146,34 @@ def _placed(facts: Json, entries: list[t.Any]) -> list[t.Any]:
 
 
 def _count(judge: Judge, facts: Json, entries: Reading, gpus: list[Gpu]) -> Json:
-    """As many GPUs as the inventory expects, or as the node has device files or PCI devices, whichever are more."""
+    """As many whole GPUs as the inventory expects, or as the node has."""
     call = "nvmlDeviceGetCount"
-    files, buses = read(facts, "device_files", LIST), read(facts, "pci_devices", LIST)
     listed = Reading(missing=entries.missing) if entries.missing else Reading(len(gpus))
     if any(not isinstance(entry, dict) for entry in entries.value or []):
         listed = Reading(missing="an entry of gpus is no object")
-    detail = _missing(files, buses, gpus)
+    split = "MIG is on, and whole GPUs are counted, not instances" if mig_enabled(facts) else None
+    detail = "; ".join(filter(None, (None if is_jetson(facts) else _missing(facts, gpus), split))) or None
     if "count" in judge.expect:
         return judge.check("gpu.count", "eq", judge.expect["count"], listed, call, unit="GPUs", detail=detail)
-    # The PCI bus may be hidden from a container, and is then null; a list of another type is damage.
-    damaged = files.missing or (buses.missing if facts.get("pci_devices", 0) is not None else None)
-    least = max(1, len(files.value or []), len(buses.value or []))
-    bound = Reading(missing=damaged) if damaged else Reading(least)
+    present = devices(facts)
+    bound = present.but(max(1, present.value or 0))
     return judge.check("gpu.count", "ge", bound, listed, call, unit="GPUs", detail=detail)
 
 
-def _missing(files: Reading, buses: Reading, gpus: list[Gpu]) -> str | None:
+def _missing(facts: Json, gpus: list[Gpu]) -> str | None:
     """Name the devices that the node has and NVML does not list."""
     places = {_xid_findings.address(read(gpu.facts, "pci", TEXT).value) for gpu in gpus}
     minors = {f"/dev/nvidia{read(gpu.facts, 'minor', COUNT).value}" for gpu in gpus}
-    absent = [f"PCI {bus}" for bus in buses.value or [] if _xid_findings.address(bus) not in places]
-    absent += [str(path) for path in files.value or [] if str(path) not in minors]
+    absent = [f"PCI {bus}" for bus in pci_gpus(facts).value or [] if _xid_findings.address(bus) not in places]
+    absent += [str(path) for path in read(facts, "device_files", LIST).value or [] if str(path) not in minors]
     return f"not listed: {', '.join(absent)}" if absent else None
 
 
 def _driver(judge: Judge, facts: Json) -> Json:
     version, call = read(facts, "driver.version", TEXT), "nvmlSystemGetDriverVersion"
+    module = read(facts, "driver.module", TEXT)
+    if is_jetson(facts) and version.missing and not version.damaged and module.value:
+        version, call = module, "/sys/module/nvidia/version"
     expected = judge.expect.get("driver")
     if expected is None:
         return judge.told("gpu.driver", version, call, key="driver")

@@ -12,6 +12,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _gpu_c
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import (
     COUNT,
     FLAG,
+    LACKS,
     LIST,
     NUMBER,
     TEXT,
@@ -26,12 +27,15 @@ Json = dict[str, t.Any]
 HEALTHY = 1  # NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY
 # Two bits each of the health mask: 0 is "not supported", 1 is true, 2 is false
 HEALTH_BITS = {"degraded bandwidth": 0, "route recovery": 2, "unhealthy route": 4, "access timeout recovery": 6}
+CONFIGURATION = 8  # where the mask has four bits of the configuration: 0 is "not supported", 1 is right
+LINK_STATE = "nvmlDeviceGetNvLinkState"
+MIG_ON = "MIG is on"
 
 
 def pcie(judge: Judge, gpu: Gpu) -> list[Json]:
     """Width always; generation only under load, since an idle link is slowed down to save power."""
     expected = judge.expect.get("pcie_width")
-    bound = gpu.get("pcie.width_max", COUNT) if expected is None else expected
+    bound = _above_0(gpu, "pcie.width_max") if expected is None else expected
     width, call = gpu.get("pcie.width", COUNT), "nvmlDeviceGetCurrPcieLinkWidth"
     found = [judge.check("gpu.pcie_width", "ge", bound, width, call, unit="lanes"), _generation(judge, gpu)]
     replays, call = gpu.get("pcie.replays", COUNT), "nvmlDeviceGetPcieReplayCounter"
@@ -41,45 +45,72 @@ def pcie(judge: Judge, gpu: Gpu) -> list[Json]:
     return [*found, judge.check("gpu.pcie_replays", "le", most, replays, call)]
 
 
+def _above_0(gpu: Gpu, path: str) -> Reading:
+    """A link's limit, of which 0 is none: nothing would be below it."""
+    limit = gpu.get(path, COUNT)
+    return Reading(missing=f"{path} is 0, which no link has", damaged=True) if limit.value == 0 else limit
+
+
 def _generation(judge: Judge, gpu: Gpu) -> Json:
     now, call = gpu.get("pcie.generation", COUNT), "nvmlDeviceGetCurrPcieLinkGeneration"
-    busy = gpu.get("utilization.gpu", NUMBER).value
+    busy = gpu.get("utilization.gpu", NUMBER)
     stated = judge.expect.get("under_load") is True
-    if not stated and (busy is None or busy < _gpu_checks.LOADED):
-        why = now.missing or "the GPU is not under load, and an idle link is slowed down"
-        return judge.record("gpu.pcie_generation", now.value, why, call)
     expected = judge.expect.get("pcie_generation")
-    bound = gpu.get("pcie.generation_max", COUNT) if expected is None else expected
     needed = stated or expected is not None
+    bound = _above_0(gpu, "pcie.generation_max") if expected is None else expected
+    if not stated and busy.missing and not busy.unsupported:
+        return judge.check("gpu.pcie_generation", "ge", bound, busy, call, needed=needed)
+    if not stated and (busy.missing or busy.value < _gpu_checks.LOADED):
+        untold = f"{MIG_ON}: {busy.missing}" if gpu.split else busy.missing
+        idle = f"whether it is under load is not told ({untold})" if busy.missing else "the GPU is not under load"
+        why = now.missing or f"{idle}, and an idle link is slowed down"
+        return judge.record("gpu.pcie_generation", now.value, why, call)
     return judge.check("gpu.pcie_generation", "ge", bound, now, call, needed=needed)
 
 
 def nvlink(judge: Judge, gpu: Gpu) -> list[Json]:
     """Links that are down, errors on them, and the fabric that they belong to."""
-    expected, call = judge.expect.get("nvlinks"), "nvmlDeviceGetNvLinkState"
     links = gpu.get("nvlink.links", LIST)
-    checks = ("gpu.nvlink", "gpu.nvlink_errors", "gpu.nvlink_retries")
-    if links.missing and links.unsupported:
-        if expected == 0:
-            links = Reading([])
-        else:
-            needed = expected is not None
-            return [*(judge.check(c, "eq", 0, links, call, needed=needed) for c in checks[:2]), _fabric(judge, gpu)]
-    if links.missing:
-        return [*(judge.check(check, "eq", 0, links, call) for check in checks[:2]), _fabric(judge, gpu)]
-    up = [_of_link(gpu, link, "active", FLAG) for link in links.value]
-    damaged = next((flag for flag in up if flag.missing), None)
+    found = _links(judge, gpu, links.value) if links.value else _no_links(judge, gpu, links)
+    return [*found, _fabric(judge, gpu)]
+
+
+def _no_links(judge: Judge, gpu: Gpu, links: Reading) -> list[Json]:
+    """A card that has none, or of which none is told: an empty list is no statement that there are none."""
+    expected, checks = judge.expect.get("nvlinks"), ("gpu.nvlink", "gpu.nvlink_errors")
+    why = links if links.missing else absent(gpu.facts, "nvlink.links")
+    if expected == 0 and why and why.reason == LACKS:
+        said = f"the card has no NVLink ({why.missing})"
+        return [judge.decided(check, "pass", 0, "= 0", said, LINK_STATE) for check in checks]
+    untold = why or Reading(missing="no NVLink is told, nor why there is none", unsupported=True)
+    return [judge.check(check, "eq", 0, untold, LINK_STATE, needed=expected is not None) for check in checks]
+
+
+def _links(judge: Judge, gpu: Gpu, links: list[t.Any]) -> list[Json]:
+    expected = judge.expect.get("nvlinks")
+    numbers = [read(link, "link", COUNT) for link in links]
+    up = [_of_link(gpu, link, "active", FLAG) for link in links]
+    damaged = next((reading for reading in [*numbers, *up] if reading.missing), None)
+    if damaged is None and len({number.value for number in numbers}) < len(links):
+        damaged = Reading(missing="nvlink.links names a link twice", damaged=True)
     active = damaged or Reading(sum(flag.value for flag in up))
-    down = [read(link, "link", COUNT).value for link, flag in zip(links.value, up) if flag.value is False]
-    if expected is None and not active.missing and up and not active.value:
-        why = f"none of {len(up)} links is up, and hpc_validation_gpu.nvlinks does not say how many should be"
-        found = [judge.decided("gpu.nvlink", "undetermined", 0, "-", why, call)]
+    down = [number.value for number, flag in zip(numbers, up) if flag.value is False]
+    if expected is None and active.value == 0:
+        why = f"none of {len(up)} links is up"
+        if gpu.split:
+            why = f"{why}; {MIG_ON}, with which no GPU reaches another by NVLink"
+            found = [judge.record("gpu.nvlink", 0, why, LINK_STATE, unit="links")]
+        else:
+            why = f"{why}, and hpc_validation_gpu.nvlinks does not say how many should be"
+            found = [judge.decided("gpu.nvlink", "undetermined", 0, "-", why, LINK_STATE)]
     else:
         detail = f"down: {', '.join(map(str, down))}" if down else None
         bound = len(up) if expected is None else expected
-        found = [judge.check("gpu.nvlink", "eq", bound, active, call, unit="links", detail=detail)]
-    counted = [link for link, flag in zip(links.value, up) if flag.value is not False]
-    return [*found, *_link_errors(judge, gpu, counted), _fabric(judge, gpu)]
+        found = [judge.check("gpu.nvlink", "eq", bound, active, LINK_STATE, unit="links", detail=detail)]
+    counted = [link for link, flag in zip(links, up) if flag.value is not False]
+    if not counted:
+        return [*found, judge.record("gpu.nvlink_errors", None, "no link is up", LINK_STATE, unit="recoveries")]
+    return [*found, *_link_errors(judge, gpu, counted)]
 
 
 def _of_link(gpu: Gpu, link: t.Any, path: str, kind: str) -> Reading:
@@ -120,26 +151,33 @@ def _fabric(judge: Judge, gpu: Gpu) -> Json:
     if not health.missing or not health.unsupported:
         return judge.check("gpu.fabric", "eq", HEALTHY, health, f"{call}, health summary")
     mask = gpu.get("fabric.health_mask", COUNT)  # of drivers that do not sum it up
-    if mask.missing and not mask.unsupported:
+    if mask.missing and mask.unsupported:
+        return judge.check("gpu.fabric", "eq", 0, status, f"{call}, status")
+    if mask.missing:
         return judge.check("gpu.fabric", "eq", 0, mask, f"{call}, health mask")
-    wrong = [name for name, shift in HEALTH_BITS.items() if (mask.value or 0) >> shift & 3 == 1]
+    wrong = [name for name, shift in HEALTH_BITS.items() if mask.value >> shift & 3 not in (0, 2)]
+    wrong += ["configuration"] if mask.value >> CONFIGURATION & 15 > 1 else []
     detail = ", ".join(wrong) or None
     return judge.check("gpu.fabric", "eq", 0, Reading(len(wrong)), f"{call}, health mask", detail=detail)
 
 
 def processes(judge: Judge, gpu: Gpu) -> Json:
-    """Processes that are not of this job. NVML does not tell them for a GPU that is split by MIG."""
+    """Processes that are not of this job. Of a GPU that is split by MIG, NVML tells them to root alone, if at all."""
     running, call = gpu.get("processes", LIST), "nvmlDeviceGetComputeRunningProcesses"
-    split = gpu.get("mig.current", FLAG).value is True
+    if gpu.split and (running.unsupported or running.reason == "NoPermission"):
+        return judge.record("gpu.foreign_processes", None, f"{MIG_ON}: {running.missing}", call, unit="processes")
     if running.missing:
         allowed = judge.expect.get("foreign_processes") is True
-        return judge.check("gpu.foreign_processes", "eq", 0, running, call, needed=not (split or allowed))
+        return judge.check("gpu.foreign_processes", "eq", 0, running, call, needed=not allowed)
     ours = [read(process, "ours", FLAG) for process in running.value]
     foreign = [process for process, own in zip(running.value, ours) if own.value is False]
     listed = [{key: process.get(key) for key in ("pid", "kind", "memory")} for process in foreign]
     if judge.expect.get("foreign_processes") is True:
         return judge.record("gpu.foreign_processes", listed, "the inventory allows other processes", call)
-    damaged = next((own for own in ours if own.missing), None)
+    # Compute processes alone decide whether there is a list; the others may still not have been told.
+    kinds = (absent(gpu.facts, f"processes.{kind}") for kind in ("graphics", "mps"))
+    told = [*ours, *(kind for kind in kinds if kind and not kind.unsupported)]
+    damaged = next((reading for reading in told if reading.missing), None)
     count = Reading(len(foreign)) if foreign or damaged is None else damaged
     pids = ", ".join(_numbers.show(process["pid"]) for process in listed)
     detail = f"process ids {pids}" if foreign else None

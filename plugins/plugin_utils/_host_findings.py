@@ -12,6 +12,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findi
 
 Json = dict[str, t.Any]
 LEAST_PYTHON = "3.9"
+COMMANDS = ("sbatch", "squeue", "scontrol", "sinfo", "scancel", "sacct", "srun")
 LEAST_APPTAINER = "1.1"
 judged = partial(_findings.judged, source="kit host")
 version_at_least = partial(_findings.version_at_least, source="kit host")
@@ -21,11 +22,11 @@ def _mapping(value: t.Any) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def login_findings(facts: t.Any, host: str, *, air_gap: bool, apptainer: Json) -> list[Json]:
-    """The login node's findings. `apptainer` is the setting: {required, image}."""
+def login_findings(facts: t.Any, host: str, *, no_downloads: str | None, apptainer: Json) -> list[Json]:
+    """The login node's findings. `apptainer` is the setting: {required, image}; `no_downloads` why none are needed."""
     facts, where = _mapping(facts), {"host": host}
     found = [_commands(facts, where), _munge(facts, where), _python("login.python", facts, where)]
-    return [*found, *_internet(facts, where, air_gap), *_apptainer({**apptainer, "image": None}, facts, where)]
+    return [*found, *_internet(facts, where, no_downloads), *_apptainer({**apptainer, "image": None}, facts, where)]
 
 
 def node_findings(facts: t.Any, node: str, *, apptainer: Json, gpus: int) -> list[Json]:
@@ -36,7 +37,7 @@ def node_findings(facts: t.Any, node: str, *, apptainer: Json, gpus: int) -> lis
 
 def _commands(facts: Json, where: Json) -> Json:
     commands = _mapping(facts.get("commands"))
-    missing = [name for name, path in commands.items() if not isinstance(path, str)]
+    missing = [name for name in COMMANDS if not isinstance(commands.get(name), str)]
     return judged(
         "login.commands",
         "Slurm's commands are there",
@@ -69,11 +70,21 @@ def _python(identity: str, facts: Json, where: Json) -> Json:
     return version_at_least(identity, title, LEAST_PYTHON, facts.get("python"), where=where, missing=missing)
 
 
-def _internet(facts: Json, where: Json, air_gap: bool) -> list[Json]:
+def old_python(node: str) -> Json:
+    """The finding for a job that could not even start the guard."""
+    why = f"hpc_validation_python is older than {LEAST_PYTHON} there, or there is none"
+    return {
+        **_python("node.python", {}, {"node": node}),
+        "verdict": "fail",
+        "value": f"older than {LEAST_PYTHON} or none",
+        "why": why,
+    }
+
+
+def _internet(facts: Json, where: Json, no_downloads: str | None) -> list[Json]:
     title = "What is to be downloaded can be reached"
-    if air_gap:
-        reason = "the inventory says that there is no internet (hpc_validation_air_gap)"
-        return [_findings.not_applicable("runtime.internet", title, reason, source="kit host", where=where)]
+    if no_downloads:
+        return [_findings.not_applicable("runtime.internet", title, no_downloads, source="kit host", where=where)]
     reach = facts.get("reach")
     if not isinstance(reach, list) or not reach:
         return [judged("runtime.internet", title, "eq", True, None, where=where, missing="nothing was tried")]

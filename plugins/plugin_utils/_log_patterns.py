@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,18 @@ def load(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     if not sets:
         raise PatternSetError(f"{folder}: no pattern set is there; is the collection installed whole?")
     return sets
+
+
+def remedy_of(text: str) -> str | None:
+    """Return what to do about a message, as it would be said of the same line in a job's log; None if it is unknown."""
+    lines = text.splitlines()
+    for each in load().values():
+        excepted = [re.compile(entry["regex"]) for entry in each["except"]]
+        for pattern in each["patterns"]:
+            found = re.compile(pattern["regex"])
+            if any(found.search(line) and not any(no.search(line) for no in excepted) for line in lines):
+                return str(pattern["remedy"])
+    return None
 
 
 def _remedy(entry: dict[str, Any]) -> str:

@@ -13,31 +13,51 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
     _host_findings,
     _share_findings,
 )
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight_plan import PAIR
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight_plan import NODE_SCRIPT, PAIR_SCRIPT
 
 Json = dict[str, t.Any]
 # How far a node's clock may be from slurmctld's; both are known to the second. munge refuses more than 300.
 CLOCK_SECONDS = 5
+OLD_PYTHON = 86  # the exit code of a job whose Python is too old for the kit, or not there
 
 
 def judge(planned: Json, waited: Json, reports: Json, settings: Json) -> list[Json]:
     """Return the findings about every node of `planned`, from what slurm_job returned and the gathered reports."""
     findings: list[Json] = []
     shares: dict[str, t.Any] = {}
-    outcomes = waited.get("outcomes") or {}
-    for wanted, job in zip(planned["jobs"], waited["jobs"]):
-        found = reports.get(job["job_id"]) or {}
-        outcome = outcomes.get(job["job_id"]) or {}
-        if wanted["options"]["job-name"] == PAIR:
-            findings += _pair(wanted, job, outcome, found, settings)
+    given = {node["name"]: node["gpus"] for node in planned["nodes"]}
+    pairs = 0
+    for wanted, job, outcome, found in _together(planned, waited, reports):
+        if wanted["script"] == PAIR_SCRIPT:
+            findings += _coherence(wanted["nodes"], job, outcome, found, settings)
+            pairs += 1
             continue
-        node = wanted["options"]["nodelist"]
-        given = next(each["gpus"] for each in planned["nodes"] if each["name"] == node)
-        findings += _node(node, given, job, outcome, found, settings)
+        node = wanted["nodes"][0]
+        findings += _node(node, given[node], job, outcome, found, settings)
         shares[node] = found.get("share")
     if len(shares) > 1:
         findings += _share_findings.same_everywhere(shares, settings["share_expect"], share_type=settings["share_type"])
-    return findings
+    return findings if pairs else [*findings, _alone(shares)]
+
+
+def _together(planned: Json, waited: Json, reports: Json) -> t.Iterator[tuple[Json, Json, Json, Json]]:
+    """Each planned job with what became of it and what it reported; slurm_job keeps the order of the jobs."""
+    outcomes = waited.get("outcomes") or {}
+    for wanted, job in zip(planned["jobs"], waited["jobs"], strict=True):
+        yield wanted, job, outcomes.get(job["job_id"]) or {}, _mapping(reports.get(job["job_id"]))
+
+
+def _alone(shares: Json) -> Json:
+    """Coherence takes two nodes that one job can have."""
+    return _findings.finding(
+        "share.coherence",
+        "Two nodes see the same",
+        "recorded",
+        value=None,
+        bound="two nodes",
+        source="srun",
+        why=f"there are no two nodes in scope to compare ({', '.join(shares) or 'none'})",
+    )
 
 
 def _ended_well(job: Json) -> bool:
@@ -45,11 +65,9 @@ def _ended_well(job: Json) -> bool:
 
 
 def _why(job: Json, outcome: Json, found: Json) -> str:
-    words = [f"job {job['job_id']} is {job.get('state')}"]
-    words += [str(job[key]) for key in ("reason_text",) if job.get(key)]
-    words += [str(outcome["why"])] if outcome.get("why") else []
-    words += [str(found["messages"]).strip()[-500:]] if found.get("messages") else []
-    return "; ".join(words)
+    words = [f"job {job['job_id']} is {job.get('state')}", job.get("reason_text"), outcome.get("why")]
+    words.append(str(found.get("messages") or "").strip()[-500:])
+    return "; ".join(dict.fromkeys(str(word) for word in words if word))
 
 
 def _job_ran(node: str, job: Json, outcome: Json, found: Json) -> Json:
@@ -71,17 +89,32 @@ def _job_ran(node: str, job: Json, outcome: Json, found: Json) -> Json:
 
 
 def _node(node: str, gpus: int, job: Json, outcome: Json, found: Json, settings: Json) -> list[Json]:
-    if job.get("exit_code") in _share_findings.GUARD:
+    code = job.get("exit_code")
+    if code in _share_findings.GUARD:
         # The share is what is wrong there; nothing was written, and the exit code says why.
-        return [_share_findings.guard_finding(job["exit_code"], str(found.get("messages") or ""), {"node": node})]
+        return [_share_findings.guard_finding(code, str(found.get("messages") or ""), {"node": node})]
+    if code == OLD_PYTHON:
+        return [_host_findings.old_python(node)]
     ran = _job_ran(node, job, outcome, found)
-    if ran["verdict"] == "undetermined":
-        return [ran]
-    share = _share_findings.findings(
-        found.get("share"), settings["share_expect"], node=node, share_type=settings["share_type"]
-    )
-    host = _host_findings.node_findings(found.get("host"), node, apptainer=settings["apptainer"], gpus=gpus)
-    return [ran, _clock(node, job, found), *host, *_gpu(node, gpus, found, settings), *share]
+    if ran["verdict"] == "undetermined":  # what it did report counts all the same
+        missing = {part for part in ("host", "gpus", "share") if found.get(part) is None}
+    else:
+        missing = set()
+    findings = [ran]
+    if "host" not in missing:
+        findings += [_clock(node, job, found)] if ran["verdict"] != "undetermined" else []
+        findings += _host_findings.node_findings(found.get("host"), node, apptainer=settings["apptainer"], gpus=gpus)
+    if "gpus" not in missing:
+        findings += _gpu(node, gpus, found, settings)
+    if "share" not in missing:
+        findings += _share_findings.findings(
+            found.get("share"),
+            settings["share_expect"],
+            node=node,
+            share_type=settings["share_type"],
+            gate_speed=False,  # measured on all nodes at once; the login node's is judged
+        )
+    return findings
 
 
 def _mapping(value: t.Any) -> Json:
@@ -107,35 +140,50 @@ def _gpu(node: str, gpus: int, found: Json, settings: Json) -> list[Json]:
 
 
 def _gres_equals(node: str, gpus: int, facts: Json) -> Json:
-    counts = [len(facts[key]) for key in ("device_files", "pci_devices") if isinstance(facts.get(key), list)]
+    """With MIG, Slurm counts instances, which the node's devices do not tell."""
+    count = _gpu_findings.device_count(facts)
     return _findings.judged(
         "scheduler.gres_equals_gpus",
         "Slurm defines as many GPUs as the node has",
         "eq",
-        max(counts, default=0),
-        gpus if counts else None,
+        count or 0,
+        gpus if count is not None else None,
         source="scontrol show node; /dev/nvidia*; PCI",
         unit="GPUs",
         where={"node": node},
         missing="the node's GPUs could not be counted",
+        record=_gpu_findings.mig_enabled(facts),
     )
 
 
 def _confined(node: str, found: Json) -> Json:
-    told = _mapping(found.get("confined"))
-    openable, present = (told[key] if isinstance(told.get(key), list) else [] for key in ("openable", "present"))
+    """Where a node has one GPU, that a step with one can open it proves nothing: one without any must not."""
+    with_one, with_none = (_devices(found.get(part)) for part in ("confined", "without"))
+    one_gpu = len(with_one["present"]) == 1
+    told = with_none if one_gpu else with_one
+    known = bool(told["present"]) and set(told["openable"]) <= set(told["present"])
+    what = "none" if one_gpu else "one GPU"
     return _findings.judged(
         "scheduler.confinement",
-        "A step that was given one GPU can open that one and no other",
+        "A step can open the GPUs it was given and no other",
         "eq",
-        1,
-        len(openable) if present else None,
-        source="srun --gres=gpu:1",
+        0 if one_gpu else 1,
+        len(told["openable"]) if known else None,
+        source="srun --gres=none" if one_gpu else "srun --gres=gpu:1",
         unit="GPUs",
         where={"node": node},
-        missing=str(_mapping(found.get("problems")).get("confined") or "the node has no /dev/nvidia* at all"),
-        detail=f"it can open {', '.join(map(str, openable)) or 'none'} of {', '.join(map(str, present))}",
+        missing=str(
+            _mapping(found.get("problems")).get("without" if one_gpu else "confined")
+            or "the node has no /dev/nvidia* at all"
+        ),
+        detail=f"given {what}, it can open {', '.join(map(str, told['openable'])) or 'none'} "
+        f"of {', '.join(map(str, told['present']))}",
     )
+
+
+def _devices(told: t.Any) -> dict[str, list[str]]:
+    found = _mapping(told)
+    return {key: found[key] if isinstance(found.get(key), list) else [] for key in ("present", "openable")}
 
 
 def _clock(node: str, job: Json, found: Json) -> Json:
@@ -157,8 +205,10 @@ def _clock(node: str, job: Json, found: Json) -> Json:
     )
 
 
-def _pair(wanted: Json, job: Json, outcome: Json, found: Json, settings: Json) -> list[Json]:
-    nodes = wanted["options"]["nodelist"].split(",")
+def _coherence(nodes: list[str], job: Json, outcome: Json, found: Json, settings: Json) -> list[Json]:
+    if job.get("exit_code") in _share_findings.GUARD:
+        where = {"node": nodes[0]}
+        return [_share_findings.guard_finding(job["exit_code"], f"asked on {' and '.join(nodes)}", where)]
     document = found.get("coherence")
     if not _ended_well(job) and document is None:
         document = {"error": _why(job, outcome, found)}
@@ -170,10 +220,10 @@ def _pair(wanted: Json, job: Json, outcome: Json, found: Json, settings: Json) -
 def probed(planned: Json, waited: Json, reports: Json) -> Json:
     """Return {nodes, gpus, left_out}: what the jobs really looked at, for the run's coverage."""
     nodes, gpus = [], []
-    for wanted, job in zip(planned["jobs"], waited["jobs"]):
-        facts = (reports.get(job["job_id"]) or {}).get("gpus")
-        if wanted["options"]["job-name"] != PAIR and _ended_well(job):
-            nodes.append(wanted["options"]["nodelist"])
-            listed = facts.get("gpus") if isinstance(facts, dict) else None
-            gpus += [str(gpu["uuid"]) for gpu in listed or [] if isinstance(gpu, dict) and gpu.get("uuid")]
+    for wanted, job, _, found in _together(planned, waited, reports):
+        if wanted["script"] == NODE_SCRIPT and _ended_well(job):
+            nodes += wanted["nodes"]
+            listed = _mapping(found.get("gpus")).get("gpus")
+            told = listed if isinstance(listed, list) else []
+            gpus += [str(gpu["uuid"]) for gpu in told if isinstance(gpu, dict) and gpu.get("uuid")]
     return {"nodes": sorted(set(nodes)), "gpus": sorted(set(gpus)), "left_out": planned["left_out"]}

@@ -16,31 +16,38 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._scheduler_fi
 )
 
 Json = dict[str, t.Any]
-PAIR = "preflight-coherence"
+OUT_OF_REACH = "hpc_validation_slurm (partition, exclude, nodelist, constraint, GRES type) does not lead there"
+NODE_SCRIPT, PAIR_SCRIPT = "node.sbatch", "coherence.sbatch"
 
 
 def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
-    """Return {nodes, jobs, findings}: the nodes in scope that can take a job, and the options of a job for each.
+    """Return {nodes, jobs, left_out, findings}: the nodes in scope that can take a job, and a job for each.
 
     `info` is what slurm_cluster_info returned, `settings` the site's (roles/preflight/vars), `expected` the inventory's
-    compute nodes.
+    compute nodes. A job has the name of its `script`, its `options`, and the `nodes` it is about.
     """
+    gpus = settings["accelerator"] != "cpu"
     scope, left_out, findings = _scope(info, settings, expected)
     ready = [node for node in scope if usable(node)]
     findings += [_out_of_service(node) for node in scope if not usable(node)]
     findings += [_version(node, info.get("version")) for node in ready]
-    gpus = settings["accelerator"] != "cpu"
-    if gpus:
-        findings += [_gres_defined(node) for node in scope]
-    jobs = [_node_job(node, gpus) for node in ready]
-    if len(ready) > 1:
-        jobs.append(_pair_job(ready[0], ready[-1]))
+    findings += [_gres_defined(node) for node in scope] if gpus else []
+    pairs = _pair(ready)
     return {
         "nodes": [{"name": node["name"], "gpus": _gpus(node) if gpus else 0} for node in ready],
-        "jobs": jobs,
+        "jobs": [_node_job(node, gpus) for node in ready] + ([_pair_job(*pairs)] if pairs else []),
         "left_out": left_out,
         "findings": findings if scope or findings else [_no_nodes(info, settings)],
     }
+
+
+def _pair(ready: list[Json]) -> tuple[Json, Json] | None:
+    """Two nodes that one job can have: the first and the last of those that the same settings lead to."""
+    groups: dict[str, list[Json]] = {}
+    for node in ready:
+        groups.setdefault(repr(sorted(node["slurm"].items(), key=str)), []).append(node)
+    largest = max(groups.values(), key=len, default=[])
+    return (largest[0], largest[-1]) if len(largest) > 1 else None
 
 
 def _gpus(node: Json) -> int:
@@ -54,44 +61,71 @@ def names(value: t.Any) -> list[str]:
     return expand_nodes(text) or ([text] if text else [])  # what cannot be read is a name that Slurm does not know
 
 
+def _short(name: str) -> str:
+    return name.partition(".")[0]
+
+
 def _scope(info: Json, settings: Json, expected: t.Sequence[str]) -> tuple[list[Json], list[Json], list[Json]]:
-    """The nodes in scope, those that were left out by name, and findings about names that Slurm does not know."""
-    wanted = names(settings["nodes"])
-    nodes = _in_scope_of_all(info, settings)
-    known = {node["name"] for node in info.get("nodes") or []}
-    listed = [name for name in expected if name in known]
-    # Where the inventory's names are Slurm's, a node without GPUs is one that should have some.
-    nodes = [n for n in nodes if _gpus(n) or n["name"] in (wanted or listed) or settings["accelerator"] == "cpu"]
-    unknown = [name for name in wanted if name not in known]
-    unknown += [name for name in expected if name not in known and listed and not wanted]
+    """The nodes in scope, those left out with why, and findings about names that cannot be in scope.
+
+    Where the inventory's names are Slurm's, a node of it without GPUs is one that should have some.
+    """
+    known = {node["name"]: node for node in info.get("nodes") or []}
+    by_short = {_short(name): name for name in known}
+    listed = [by_short.get(_short(name), name) for name in expected]
+    listed = listed if any(name in known for name in listed) else []
+    wanted = [by_short.get(_short(name), name) for name in names(settings["nodes"])]
+    reached = _in_scope_of_all(info, settings)
     findings = [
-        _findings.judged(
-            "scheduler.node_known",
-            "Slurm knows the nodes that the inventory names",
-            "eq",
-            True,
-            False,
-            source="scontrol show node",
-            where={"node": name},
-            detail=f"Slurm's nodes are {', '.join(sorted(known)) or 'none'}",
-        )
-        for name in unknown
+        _unknown(name, sorted(known)) for name in sorted({*wanted, *listed, *settings["node_gpus"]} - set(known))
     ]
-    if not wanted:
-        return nodes, [], findings
-    left_out = [
-        {"name": node["name"], "why": "not among hpc_validation_nodes"} for node in nodes if node["name"] not in wanted
-    ]
-    return [node for node in nodes if node["name"] in wanted], left_out, findings
+    findings += [_out_of_reach(name) for name in wanted if name in known and name not in reached]
+    left_out = [{"name": name, "why": OUT_OF_REACH} for name in listed if name in known and name not in reached]
+    scope = []
+    for name, node in reached.items():
+        if wanted and name not in wanted:
+            left_out.append({"name": name, "why": "not among hpc_validation_nodes"})
+        elif _gpus(node) or name in (*wanted, *listed) or settings["accelerator"] == "cpu":
+            scope.append(node)
+        else:
+            left_out.append({"name": name, "why": "it defines no GPUs"})
+    return scope, left_out, findings
 
 
-def _in_scope_of_all(info: Json, settings: Json) -> list[Json]:
+def _unknown(name: str, known: list[str]) -> Json:
+    return _findings.judged(
+        "scheduler.node_known",
+        "Slurm knows the nodes that the inventory names",
+        "eq",
+        True,
+        False if known else None,
+        source="scontrol show node",
+        where={"node": name},
+        missing="the scheduler told no nodes",
+        detail=f"Slurm's nodes are {', '.join(known)}" if known else None,
+    )
+
+
+def _out_of_reach(name: str) -> Json:
+    return _findings.judged(
+        "scheduler.node_in_reach",
+        "The site's jobs can run on the nodes that hpc_validation_nodes names",
+        "eq",
+        True,
+        False,
+        source="scontrol show node",
+        where={"node": name},
+        detail=OUT_OF_REACH,
+    )
+
+
+def _in_scope_of_all(info: Json, settings: Json) -> dict[str, Json]:
     """The nodes that the site's settings, or those of a selected workload, lead to; each with the settings that did."""
     found: dict[str, Json] = {}
     for slurm in (settings["slurm"], *settings["workload_slurm"]):
         for node in in_scope(info, slurm):
             found.setdefault(node["name"], {**node, "slurm": slurm})
-    return list(found.values())
+    return found
 
 
 def _out_of_service(node: Json) -> Json:
@@ -114,7 +148,7 @@ def _version(node: Json, login: t.Any) -> Json:
     return _findings.version_at_least(
         "scheduler.version",
         "Slurm on the login node is as new as on the node",
-        version if known else "0.0",
+        str(version) if known else "0.0",
         login if known else None,
         source="sinfo --version; scontrol show node",
         where={"node": node["name"]},
@@ -160,6 +194,8 @@ def _node_job(node: Json, gpus: bool) -> Json:
     kind = node["slurm"].get("gres_type")
     gres = f"gpu:{kind}:{_gpus(node)}" if kind else f"gpu:{_gpus(node)}"
     return {
+        "script": NODE_SCRIPT,
+        "nodes": [node["name"]],
         "options": {
             **_site_options(node["slurm"]),
             "job-name": f"preflight-{node['name']}",
@@ -172,9 +208,11 @@ def _node_job(node: Json, gpus: bool) -> Json:
 
 def _pair_job(first: Json, last: Json) -> Json:
     return {
+        "script": PAIR_SCRIPT,
+        "nodes": [first["name"], last["name"]],
         "options": {
             **_site_options(first["slurm"]),
-            "job-name": PAIR,
+            "job-name": "preflight-coherence",
             "nodelist": f"{first['name']},{last['name']}",
             "nodes": 2,
             "export": "NONE",

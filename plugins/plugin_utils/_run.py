@@ -252,8 +252,14 @@ def _coverage(
             "exercised": gpus_run,
             "in_scope": None if in_scope is None else sum(node["gres"]["gpu"] for node in in_scope),
         },
-        "left_out": [*left_out, *_checks_left_out(findings)],
+        "left_out": [*left_out, *(_also(narrowed, left_out, nodes_run)), *_checks_left_out(findings)],
     }
+
+
+def _also(narrowed: dict[str, str], left_out: list[Json], nodes_run: list[str]) -> list[Json]:
+    """What preflight left out beyond the nodes with GPUs."""
+    told = {*(left["name"] for left in left_out), *nodes_run}
+    return [{"name": name, "why": why} for name, why in sorted(narrowed.items()) if name not in told]
 
 
 def _not_there(workloads: list[Json]) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 from functools import partial
 
@@ -28,6 +29,7 @@ def findings(
     found = [_answers(info)]
     if found[0]["verdict"] != "pass":
         return found  # what it did not say cannot be judged
+    found += [_accounting(info)] if workloads else [_accounting(info), partition(info, slurm)]
     for workload in workloads:
         settings = {**slurm, **((workload_slurm or {}).get(workload["id"]) or {})}
         found += [entry for entry in _for_workload(info, workload, settings, accelerator) if entry not in found]
@@ -74,8 +76,38 @@ def in_scope(info: Json, slurm: Json) -> list[Json]:
 
     exclude, nodelist = listed("exclude"), listed("nodelist")
     partitions = [each["name"] for each in _chosen(info, slurm)]
+    kind = slurm.get("gres_type")
     nodes = [node for node in info.get("nodes") or [] if set(partitions) & set(node.get("partitions") or [])]
-    return [n for n in nodes if n["name"] not in exclude and (not nodelist or n["name"] in nodelist)]
+    return [
+        node
+        for node in nodes
+        if node["name"] not in exclude
+        and (not nodelist or node["name"] in nodelist)
+        and _has_features(node, slurm.get("constraint") or "")
+        and (not kind or not node.get("gres_types") or kind in node["gres_types"])
+    ]
+
+
+def _has_features(node: Json, constraint: str) -> bool:
+    """Whether the node has what a plain constraint (a, a&b or a|b) names; any other is Slurm's to read."""
+    for sign, decide in (("&", all), ("|", any)):
+        wanted = constraint.split(sign)
+        if all(re.fullmatch(r"[\w.-]+", name) for name in wanted):
+            return decide(name in (node.get("features") or []) for name in wanted)
+    return True
+
+
+def _accounting(info: Json) -> Json:
+    on = info.get("accounting")
+    told = {True: "on", False: "off"}.get(on) if isinstance(on, bool) else None
+    return finding(
+        "scheduler.accounting",
+        "Accounting",
+        "recorded",
+        value=told,
+        bound="on or off",
+        why=f"accounting is {told}" if told else "it is configured and does not answer",
+    )
 
 
 def _answers(info: Json) -> Json:

@@ -12,6 +12,7 @@ import json
 import typing as t
 from collections import Counter
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
     _beegfs_findings,
     _share_mount_findings,
@@ -32,7 +33,7 @@ GUARD: dict[int, tuple[str, bool | None, str]] = {
     82: ("share.same_files", False, "the token that the login node wrote is not there: another file system, or stale"),
     83: ("share.writable", False, "the write test was refused"),
     84: ("share.answers", None, "it did not answer in time and was left alone"),
-    85: ("share.guard", None, "its mounts could not be read"),
+    85: ("share.guard", None, "what the kernel says of it could not be read"),
 }
 STEPS = {
     "create": "share.coherence",
@@ -40,6 +41,26 @@ STEPS = {
     "rename": "share.coherence_rename",
     "unlink": "share.coherence_unlink",
 }
+# Options of a mount that differ between nodes that mount alike: addresses and ports of the client, and those of the
+# server that it chose; sizes that both agreed on; logs; what the client's kernel adds. cfgFile is compared by itself.
+OWN_OPTIONS = (
+    "clientaddr",
+    "addr",
+    "mountaddr",
+    "mountport",
+    "port",
+    "rsize",
+    "wsize",
+    "seclabel",
+    "logLevel",
+    "logErrFile",
+    "logStdFile",
+    "logType",
+    "connInterfacesFile",
+    "connClientPort",
+    "connClientPortUDP",
+    "cfgFile",
+)
 # What makes two mounts alike. Paths and intervals of the client's own do not.
 CONFIG = (
     "sysMgmtdHost",
@@ -63,8 +84,12 @@ def findings(
     share_type: str,
     checks: t.Collection[str] = SECTIONS,
     part: str = "node",
+    gate_speed: bool = True,
 ) -> list[Json]:
-    """Judge share facts (share.json). `part` is node or host, as `node` is named in where. Raise ExpectError."""
+    """Judge share facts (share.json). `part` is node or host, as `node` is named in where. Raise ExpectError.
+
+    Without `gate_speed` rates are recorded: of nodes that are measured at once each gets but a part of the share.
+    """
     judging = judge(expect, share_type, {part: node})
     if at(facts, "schema") != 1 or at(facts, "type") != share_type:
         known = "they are no share facts" if not isinstance(facts, dict) else "they are of another kind of share"
@@ -77,9 +102,10 @@ def findings(
         return found
     if "use" in checks:
         found += _share_use_findings.use_findings(judging, use)
+    if "use" in checks or at(facts, "striping"):
         found += _share_use_findings.striping_findings(judging, at(facts, "striping"))
     if "speed" in checks:
-        found += _share_use_findings.speed_findings(judging, speed)
+        found += _share_use_findings.speed_findings(judging, speed, gate=gate_speed)
     return found
 
 
@@ -118,21 +144,26 @@ def coherence_findings(document: t.Any, expect: t.Any, *, nodes: list[str], shar
             ),
             None,
         )
-        found += _direction(judging, told_of if not problem else None, problem, writer, reader)
+        found += _direction(judging, told_of if not problem else None, problem, (writer, reader), at(document, "wait"))
     return found
 
 
-def _direction(judging: Judge, told: t.Any, problem: str | None, writer: str, reader: str) -> list[Json]:
+def _direction(judging: Judge, told: t.Any, problem: str | None, nodes: tuple[str, str], wait: t.Any) -> list[Json]:
+    """Judge what was written on the first node and looked for on the second, for `wait` seconds."""
+    writer, reader = nodes
     missing = problem or "it was not told"
     found = []
     bound = judging.expect["coherence_seconds"]
+    gave_up_early = _numbers.is_number(wait) and wait < bound
     test: str
     limit: t.Any
     value: t.Any
     unit: str | None
     for step, identity in STEPS.items():
         seen, seconds = at(told, "steps", step, "seen"), at(told, "steps", step, "seconds")
-        if seen is False:  # it was looked for until the reader gave up
+        if seen is False and gave_up_early:
+            test, limit, value, unit = "le", bound, None, "s"
+        elif seen is False:  # it was looked for until the reader gave up
             test, limit, value, unit = "eq", f"seen within {bound} s", "not seen", None
         else:
             test, limit, value, unit = "le", bound, seconds if seen is True else None, "s"
@@ -144,7 +175,7 @@ def _direction(judging: Judge, told: t.Any, problem: str | None, writer: str, re
                 value,
                 source="python -m kit coherence",
                 unit=unit,
-                missing=missing,
+                missing=f"it was looked for {wait} s only" if seen is False else missing,
                 detail=f"written on {writer}, looked for on {reader}",
                 node=reader,
             )
@@ -209,7 +240,9 @@ def _likeness(mount: t.Any) -> dict[str, str] | None:
     facets = {
         "mount point": at(mount, "mount_point"),
         "file system type": at(mount, "fstype"),
-        "mount options": sorted(map(str, options)) if isinstance(options, list) else None,
+        "mount options": sorted(name for name in map(str, options) if name.partition("=")[0] not in OWN_OPTIONS)
+        if isinstance(options, list)
+        else None,
         "client configuration": at(mount, "config_file"),
         "file system UUID": at(mount, "client", "fs_uuid"),
         "file system id": at(mount, "statfs", "id"),

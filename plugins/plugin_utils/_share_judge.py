@@ -193,8 +193,13 @@ def at(document: t.Any, *keys: str) -> t.Any:
 
 
 def rows(value: t.Any) -> list[Json]:
-    """Return the objects of a list; nothing for anything else."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    """Return a list of objects; nothing for anything else, be it one row that is none."""
+    return list(value) if are_rows(value) else []
+
+
+def are_rows(value: t.Any) -> bool:
+    """Say whether that is a list of objects and of nothing else."""
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
 def flat(value: t.Any) -> list[Json]:

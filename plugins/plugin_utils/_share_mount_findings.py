@@ -5,10 +5,18 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_judge import Item, Judge, at, rows, text
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_judge import (
+    Item,
+    Judge,
+    are_rows,
+    at,
+    rows,
+    text,
+)
 
 Json = dict[str, t.Any]
 MAGIC = "0x19830326"  # BeeGFS's f_type of statfs(2)
@@ -28,7 +36,7 @@ CLIENT_CHECKS = (
 
 
 def findings(judge: Judge, mount: t.Any, *, used: bool) -> list[Json]:
-    """Judge the `mount` of share facts; `used` says that files were written, so that every server has a connection."""
+    """Judge the `mount` of share facts; `used` says that files were written, over connections to some servers."""
     problem = text(at(mount, "problem"))
     mounted = at(mount, "mounted")
     found = [
@@ -125,23 +133,47 @@ def _config(judge: Judge, mount: Json) -> Json:
     )
 
 
+def _links(server: Json) -> tuple[list[Json], int | None]:
+    """Return a server's connections by protocol, and how many they are; None where that is not told."""
+    links = server.get("connections")
+    counts: list[t.Any] = [link.get("count") for link in rows(links)]
+    known = are_rows(links) and all(map(_numbers.is_number, counts))
+    return (rows(links), sum(counts)) if known else ([], None)
+
+
+def _said_online(client: Json, kind: str, server: Json) -> bool:
+    """Whether the client knows all targets of a server to be online; it is not said of a server without one."""
+    name, number = server.get("name"), server.get("id")
+    states = [
+        target.get("reachability")
+        for target in rows(at(client, "targets", kind))
+        if (kind == "meta" and str(target.get("target")) == number)
+        or (isinstance(name, str) and re.fullmatch(rf"(\S+ )?{re.escape(name)}( \[ID: .*\])?", str(target.get("node"))))
+    ]
+    return bool(states) and set(map(str, states)) == {"online"}
+
+
 def _connections(judge: Judge, client: Json, used: bool) -> list[Json]:
+    """A client drops idle connections and need not use every server.
+
+    So a server without one is amiss unless its targets are said to be online by a management server that is connected.
+    After use, some server of its kind must be connected, since that is how it was used.
+    """
     source = "/proc/fs/beegfs"
     connected, routes, protocols = [], [], []
+    totals = {kind: [_links(server)[1] for server in rows(at(client, "nodes", kind))] for kind in KINDS}
     for kind, name in KINDS.items():
         servers = rows(at(client, "nodes", kind))
         if not servers:
             connected.append(Item(f"any {name}", "gt", 0, None, f"no {name} is listed"))
+        may_be_idle = kind != "management" and any(totals["management"]) and (not used or any(totals[kind]))
         for server in servers:
             named = f"{name} {server.get('name')}"
-            links = server.get("connections")
-            known = rows(links) if isinstance(links, list) else None
-            counts: list[t.Any] = [link.get("count") for link in known or []]
-            total = sum(counts) if known is not None and all(map(_numbers.is_number, counts)) else None
-            # An idle connection is dropped, so that only a server that was just used must have one.
-            idle = kind == "storage" and not used and total == 0
-            connected.append(Item(named, "gt", 0, total, "its connections were not told", record=idle))
-            if not known:
+            known, total = _links(server)
+            idle = total == 0 and may_be_idle and _said_online(client, kind, server)
+            why = "idle, and said to be online" if idle else None
+            connected.append(Item(named, "gt", 0, total, "its connections were not told", why, record=idle))
+            if not total:
                 continue
             fallback = [link for link in known if link.get("fallback") is not False]
             peers = ", ".join(str(link.get("peer")) for link in fallback)
@@ -152,8 +184,25 @@ def _connections(judge: Judge, client: Json, used: bool) -> list[Json]:
     return [
         *judge.each("share.connections", connected, source=source, unit="connections", what="servers"),
         *judge.each("share.fallback_route", routes, source=source, unit="fallback routes", what="connected servers"),
-        *judge.each("share.rdma", protocols, source=source, what="connected servers"),
+        *(
+            judge.each("share.rdma", protocols, source=source, what="connected servers")
+            if protocols
+            else [_no_link(judge)]
+        ),
     ]
+
+
+def _no_link(judge: Judge) -> Json:
+    """By what protocol servers are connected cannot be told where none is."""
+    return judge.check(
+        "share.rdma",
+        "eq",
+        "RDMA",
+        None,
+        source="/proc/fs/beegfs",
+        missing="no metadata or storage server is connected",
+        record=judge.expect.get("rdma") is not True,
+    )
 
 
 def _targets(judge: Judge, client: Json) -> list[Json]:

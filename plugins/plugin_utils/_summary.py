@@ -49,7 +49,8 @@ def _groups(findings: list[Json]) -> list[str]:
     lines = []
     for group, found in groups.items():
         verdicts = [finding["verdict"] for finding in found]
-        worst = next((word.upper() for word in ("fail", "undetermined") if word in verdicts), "pass")
+        worst = next((word for word in ("fail", "undetermined", "pass", "waived") if word in verdicts), "recorded")
+        worst = worst.upper() if worst in ("fail", "undetermined") else worst
         lines.append(f"  {group:<11} {worst:<13} {_findings_table.counts(found)}")
         lines += ["  " + line for line in _findings_table.lines(found)[:-1]]
     return lines

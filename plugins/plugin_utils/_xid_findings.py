@@ -45,8 +45,8 @@ def findings(judge: Judge, facts: t.Any, gpus: list[Gpu], setting: str) -> list[
     doubt = log.missing or _doubt(facts, judge.expect["xid_since"])
     found = [_kernel_log(judge, facts, doubt)]
     entries = read(facts, "kernel_log.xids", LIST).value or []
-    start = _start(facts, judge.expect["xid_since"])
-    entries = [entry for entry in entries if not _earlier(entry, start)]
+    start, told = _start(facts, judge.expect["xid_since"]), read(facts, "kernel_log.since", NUMBER).value
+    entries = [entry for entry in entries if not _earlier(entry, start, told)]
     by_address: dict[tuple[int, ...] | None, list[t.Any]] = {}
     for entry in entries:
         by_address.setdefault(address(read(entry, "pci", TEXT).value), []).append(entry)
@@ -70,10 +70,10 @@ def _kernel_log(judge: Judge, facts: t.Any, doubt: str | None) -> Json:
 
 def _start(facts: t.Any, since: t.Any) -> float | None:
     """Return the time from which Xids count; None where the facts do not tell."""
-    if since == "boot":
-        return read(facts, "boot_time", NUMBER).value
-    now = read(facts, "time", NUMBER).value
-    return None if now is None else now - since
+    now, booted = read(facts, "time", NUMBER).value, read(facts, "boot_time", NUMBER).value
+    if now is None or since != "boot":
+        return None if now is None else now - since
+    return None if booted is None or booted > now + SLACK else booted
 
 
 def _doubt(facts: t.Any, since: t.Any) -> str | None:
@@ -90,25 +90,44 @@ def _doubt(facts: t.Any, since: t.Any) -> str | None:
     xids, more, complete, since_told = (reading.value for reading in readings)
     start = _start(facts, since)
     if start is None:
-        return "the facts do not hold the time of " + ("boot" if since == "boot" else "the reading")
-    if not complete:
-        return "its oldest line is younger than what was asked for: the kernel's buffer was overwritten"
+        return "the facts do not hold the time of the reading, or of a boot before it"
     if since_told > start + SLACK:
         return f"it was read since {_utc(since_told)} only, not since {_utc(start)}"
-    # The kit leaves out repetitions first: where each one listed is the first of its GPU and code, others may lack.
-    kinds = {(str(read(xid, "pci", TEXT).value), read(xid, "code", COUNT).value) for xid in xids}
-    if more and (len(kinds) == len(xids) or since_told < start - SLACK):
-        return f"{more} more Xids were left out"
-    return None
+    # Asked for more than is judged, the log need only reach back to what is judged.
+    oldest = read(facts, "kernel_log.oldest", NUMBER).value if since_told < start - SLACK else None
+    if not complete and (oldest is None or oldest > start):
+        return "its oldest line is younger than what was asked for: the kernel's buffer was overwritten"
+    return f"{more} more Xids were left out" if more and _may_hide(xids, start, since_told) else None
+
+
+def _may_hide(xids: list[t.Any], start: float, since_told: float) -> bool:
+    """Whether an Xid that was left out may be of a GPU and code that no Xid listed shows.
+
+    The kit lists the first of each GPU and code, and the latest of all as far as there is room: what it leaves out is a
+    repetition, unless each one listed is a first. A kind hides only if all that is listed of it is too old to count,
+    and what was left out is not.
+    """
+    times: dict[tuple[t.Any, t.Any], list[float]] = {}
+    for xid in xids:
+        kind = (str(read(xid, "pci", TEXT).value), read(xid, "code", COUNT).value)
+        times.setdefault(kind, []).append(read(xid, "time", NUMBER).value or 0.0)
+    repeated = [time for listed in times.values() for time in sorted(listed)[1:]]
+    if not repeated:
+        return True
+    if since_told >= start - SLACK or min(repeated) < start - SLACK:
+        return False
+    return any(max(listed) < start - SLACK for listed in times.values())
 
 
 _NEEDED = {"xids": LIST, "more": COUNT, "complete": FLAG, "since": NUMBER}
 
 
-def _earlier(entry: t.Any, start: float | None) -> bool:
-    """Whether the Xid is surely from before what is judged."""
+def _earlier(entry: t.Any, start: float | None, told: float | None) -> bool:
+    """Whether the Xid is surely from before what is judged; one from before what was `told` of is damaged."""
     time = read(entry, "time", NUMBER).value
-    return time is not None and start is not None and time < start - SLACK
+    if time is None or start is None or told is None:
+        return False
+    return bool(told - SLACK <= time < start - SLACK)
 
 
 def _of_part(judge: Judge, entries: list[t.Any], doubt: str | None) -> list[Json]:

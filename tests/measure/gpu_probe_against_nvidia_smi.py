@@ -103,10 +103,10 @@ def throttle(gpu: ET.Element) -> list[str] | None:
     return None
 
 
-def ecc(gpu: ET.Element, kind: str, corrected: bool) -> float | None:
-    """The sum over SRAM and DRAM."""
+def ecc(gpu: ET.Element, kind: str, corrected: bool, parts: tuple[str, ...] = ("sram", "dram")) -> float | None:
+    """The sum over SRAM and DRAM, or one of them."""
     names = ("correctable",) if corrected else ("uncorrectable", "uncorrectable_parity", "uncorrectable_secded")
-    told = [number(gpu.findtext(f"ecc_errors/{kind}/{part}_{name}")) for part in ("sram", "dram") for name in names]
+    told = [number(gpu.findtext(f"ecc_errors/{kind}/{part}_{name}")) for part in parts for name in names]
     counted = [count for count in told if count is not None]
     return sum(counted) if counted else None
 
@@ -158,6 +158,7 @@ FIELDS = [
         for kind in ("volatile", "aggregate")
         for name, own in (("corrected", True), ("uncorrected", False))
     ),
+    Field("ecc.sram_uncorrected_aggregate", lambda gpu: ecc(gpu, "aggregate", False, ("sram",))),
     Field("ecc.sram_threshold_exceeded", _one("ecc_errors/aggregate/sram_threshold_exceeded", flag)),
     Field("retired_pages.single_bit", _one("retired_pages/multiple_single_bit_retirement/retired_count")),
     Field("retired_pages.double_bit", _one("retired_pages/double_bit_retirement/retired_count")),

@@ -20,7 +20,7 @@ from kit.gpu import facts as gpu_facts
 from kit.gpu import nvml
 from kit.gpu.reader import Reader
 
-INIT_PATIENCE = 2  # nvmlInit may take this many deadlines: without persistence mode it starts every GPU
+START_PATIENCE = 2  # deadlines that the first call about a GPU may take: without persistence mode it starts the GPU
 GAP = 0.001  # seconds within which a deadline counts as the overall limit's
 
 
@@ -29,6 +29,8 @@ class Options:
     """What to read and for how long; all times in seconds."""
 
     deadline: float = 5.0
+    init_deadline: float = 30.0  # of nvmlInit, which starts eight GPUs one after another without persistence mode
+    log_deadline: float = 20.0
     limit: float = 60.0
     kernel_log: str = "user"
     since: float | None = None  # None: boot
@@ -76,8 +78,7 @@ def _ask_once(progress: Progress, options: Options, until: float) -> tuple[dict[
     asking: dict[str, Any] = {"call": "nvmlInit"}
     try:
         while True:
-            patience = options.deadline * (INIT_PATIENCE if asking["call"] == "nvmlInit" else 1)
-            said = child.next(min(patience, max(0.0, until - time.monotonic())))
+            said = child.next(min(_patience(asking, options), max(0.0, until - time.monotonic())))
             if said is None:
                 return asking, None
             if "unavailable" in said:
@@ -90,6 +91,13 @@ def _ask_once(progress: Progress, options: Options, until: float) -> tuple[dict[
         return asking, str(error)
     finally:
         child.close()
+
+
+def _patience(asking: dict[str, Any], options: Options) -> float:
+    """Return the seconds that what is asked may take."""
+    if asking["call"] == "nvmlInit":
+        return options.init_deadline
+    return options.deadline * (START_PATIENCE if "index" in asking else 1)
 
 
 def _take(progress: Progress, said: dict[str, Any]) -> None:

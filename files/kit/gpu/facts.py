@@ -91,12 +91,25 @@ def ecc(gpu: Reader) -> dict[str, Any]:
         ("uncorrected_aggregate", UNCORRECTED, AGGREGATE),
     ):
         facts[name] = gpu.read(f"ecc.{name}", "nvmlDeviceGetTotalEccErrors", error, counter)
-    sram = gpu.structure("c_nvmlEccSramErrorStatus_v1_t")
-    asked = sram is not None and gpu.did("ecc.sram_threshold_exceeded", "nvmlDeviceGetSramEccErrorStatus", byref(sram))
-    if sram is None:
-        gpu.unsupported["ecc.sram_threshold_exceeded"] = "FunctionNotFound"
-    facts["sram_threshold_exceeded"] = bool(sram.bThresholdExceeded) if asked else None
+    facts.update(_sram(gpu))
     return {"ecc": gpu.collapsed("ecc", facts)}
+
+
+def _sram(gpu: Reader) -> dict[str, Any]:
+    """Return the part of the aggregate counter that is SRAM's, by parity and by ECC, and whether it is too much."""
+    status = gpu.structure("c_nvmlEccSramErrorStatus_v1_t")
+    if status is None:
+        why: str | None = "FunctionNotFound"
+    else:
+        _, why = gpu.ask_first(("nvmlDeviceGetSramEccErrorStatus", (byref(status),)))
+    if why:
+        names = ("sram_uncorrected_aggregate", "sram_threshold_exceeded")
+        gpu.unsupported.update({f"ecc.{name}": why for name in names})
+        return dict.fromkeys(names)
+    return {
+        "sram_uncorrected_aggregate": status.aggregateUncParity + status.aggregateUncSecDed,
+        "sram_threshold_exceeded": bool(status.bThresholdExceeded),
+    }
 
 
 def retired_pages(gpu: Reader) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from kit.gpu import facts as gpu_facts
 
 GPU_DEVICE = re.compile(r"gpu|ga10b|gv11b|gp10b|gm20b")  # names of the GPU under /sys/class/devfreq
 BOARD_RAILS = ("VDD_IN", "VIN", "POM_5V_IN")  # what the whole board draws
+# Why there is no NVML on a board that is well: JetPack 5 has none, and 6 one that knows little.
+NO_NVML = ("nvidia-ml-py is neither", "LibraryNotFound", "FunctionNotFound", "NotSupported")
 COLDEST = -50.0  # a zone that is switched off says -256
 
 
@@ -122,7 +124,11 @@ def complete(document: dict[str, Any], root: Path = Path("/")) -> None:
     document["source"], document["jetson"] = "jetson", board(root)
     if not document["gpus"]:
         document["gpus"] = [_blank(name, document, root)]
-        document.update(error=None, listed=1, selected_by="sysfs")
+        document.update(listed=1, selected_by="sysfs")
+        # A board whose sysfs tells of its GPU has another driver than NVML's.
+        known = (*NO_NVML, "DriverNotLoaded") if load(root) is not None else NO_NVML
+        if document["error"] and document["error"].startswith(known):
+            document["error"] = None
     for gpu in document["gpus"]:
         gpu["name"] = gpu["name"] or name
         _fill(gpu, "utilization", {"gpu": load(root), "memory": None})

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -108,9 +109,14 @@ def journal_messages(lines: Iterable[bytes], booted: float | None) -> Iterator[t
 def read(
     access: str, since: float | None, booted: float | None, seconds: float, commands: Commands = command_lines
 ) -> dict[str, Any]:
-    """Return the Xids since a time (default: boot) and whether the log reaches back to it; ``error`` says why not."""
+    """Return the Xids since a time (default: boot) and whether the log reaches back to it; ``error`` says why not.
+
+    ``oldest`` is the time of the oldest line seen. All takes at most so many ``seconds``.
+    """
     asked = booted if since is None else since
+    until = time.monotonic() + seconds
     found: dict[str, Any] = {"access": access, "source": None, "error": None, "since": asked, "complete": False}
+    found["oldest"] = None
     kept = Kept()
     first = None
     if access == "none":
@@ -128,7 +134,9 @@ def read(
             if first is None:
                 found["error"] = f"{found['source']} printed no kernel line"
             else:
-                found["complete"] = _reaches_back(access, asked, booted, first, seconds, commands)
+                found["oldest"] = first
+                left = max(0.0, until - time.monotonic())
+                found["complete"] = _reaches_back(access, asked, booted, first, left, commands)
         except GivenUpError as error:
             found["error"] = str(error)
         except (ValueError, TypeError, KeyError) as error:

@@ -165,7 +165,7 @@ def select(gpus: list[Gpu], environment: Mapping[str, str], may_open: Callable[[
         return openable, "device access"
     visible = environment.get("CUDA_VISIBLE_DEVICES")
     for source, listed in (("SLURM_JOB_GPUS", wanted), ("CUDA_VISIBLE_DEVICES", visible)):
-        if listed:
+        if listed and "MIG-" not in listed:  # which GPU an instance is of, its name does not say
             return [gpu for gpu in openable if _is_named(gpu, listed.split(","))], source
     return openable, "every GPU listed"
 

@@ -26,6 +26,8 @@ from kit.job import node_name
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command line."""
     parser.add_argument("--deadline", type=float, default=5.0, help="seconds that each check may take (default 5)")
+    parser.add_argument("--init-deadline", type=float, default=30.0, help="seconds that nvmlInit may take (default 30)")
+    parser.add_argument("--log-deadline", type=float, default=20.0, help="seconds for the kernel log (default 20)")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for all but the sampling (default 60)")
     parser.add_argument("--kernel-log", choices=kernel_log.ACCESS, default="user", help="how to read the kernel log")
     parser.add_argument("--since", default="boot", metavar="EPOCH|boot", help="Xids since then (default: boot)")
@@ -39,6 +41,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
     """Do what the command line says; return the document unless a file was asked for."""
     options = Options(
         deadline=_seconds(arguments, "deadline", 0.05, 600),
+        init_deadline=_seconds(arguments, "init_deadline", 0.05, 600),
+        log_deadline=_seconds(arguments, "log_deadline", 0.05, 600),
         limit=_seconds(arguments, "limit", 0.05, 3600),
         kernel_log="none" if arguments.no_health else arguments.kernel_log,
         since=None if arguments.since == "boot" else _epoch(arguments.since),
@@ -56,7 +60,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
 def _seconds(arguments: argparse.Namespace, name: str, least: float, most: float) -> float:
     value = float(getattr(arguments, name))
     if not least <= value <= most:
-        raise KitError(f"--{name} {value:g}: expected {least:g} to {most:g} seconds")
+        raise KitError(f"--{name.replace('_', '-')} {value:g}: expected {least:g} to {most:g} seconds")
     return value
 
 
@@ -86,9 +90,12 @@ def collect(options: Options) -> dict[str, Any]:
         "listed": 0,
         "device_files": _device_files(options.root),
         "pci_devices": topology.nvidia_devices(options.root),
+        "pci_displays": topology.nvidia_devices(options.root, topology.DISPLAY_CLASSES),
         "gpus": [],
         # First, because it may say why the driver does not answer.
-        "kernel_log": kernel_log.read(options.kernel_log, options.since, booted, min(options.deadline, options.limit)),
+        "kernel_log": kernel_log.read(
+            options.kernel_log, options.since, booted, min(options.log_deadline, options.limit)
+        ),
         "samples": None,
         "jetson": None,
     }
@@ -141,7 +148,7 @@ def _sampled(progress: gpu_asking.Progress, options: Options) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     error = None
     child = Child(lambda send: _tell_samples(options, silent, send))
-    patience = options.deadline * gpu_asking.INIT_PATIENCE
+    patience = options.init_deadline
     try:
         while (said := child.next(patience)) is not None:
             rows.extend(said)

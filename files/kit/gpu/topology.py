@@ -14,7 +14,8 @@ from typing import Any
 from kit.gpu.reader import Reader
 
 NVIDIA = "0x10de"
-GPU_CLASSES = ("0x0300", "0x0302")  # VGA and 3D controllers
+DISPLAY_CLASSES = ("0x0300",)  # VGA controllers: of a screen, or GeForce cards and workstation cards that compute
+GPU_CLASSES = (*DISPLAY_CLASSES, "0x0302")  # and 3D controllers
 NIC_CLASSES = ("infiniband", "net")  # RDMA devices first
 
 
@@ -86,8 +87,8 @@ def _entries(folder: Path) -> list[Path]:
         return []
 
 
-def nvidia_devices(root: Path = Path("/")) -> list[str] | None:
-    """Return the PCI addresses of NVIDIA's graphics and 3D controllers; None where sysfs cannot be read."""
+def nvidia_devices(root: Path = Path("/"), classes: tuple[str, ...] = GPU_CLASSES) -> list[str] | None:
+    """Return the PCI addresses of NVIDIA's controllers of some classes; None where sysfs cannot be read."""
     devices = root / "sys/bus/pci/devices"
     try:
         names = sorted(os.listdir(devices))
@@ -96,6 +97,5 @@ def nvidia_devices(root: Path = Path("/")) -> list[str] | None:
     return [
         name
         for name in names
-        if _text(devices / name / "vendor") == NVIDIA
-        and (_text(devices / name / "class") or "").startswith(GPU_CLASSES)
+        if _text(devices / name / "vendor") == NVIDIA and (_text(devices / name / "class") or "").startswith(classes)
     ]

@@ -5,6 +5,9 @@
 
 They meet through files in a folder of their own on the share. Times are of a round trip on the writer's clock (the
 file seen there and the answer seen here), so that the nodes' clocks need not agree.
+
+A word may take as long to be seen as a change, --wait seconds, so that an answer takes twice that, and three times that
+where the other task first looks for a change in vain.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -32,6 +36,10 @@ BYTES = 1 << 20
 PAUSES = (0.002, 0.02)  # seconds between two looks: the first ones, later ones
 LOCKS: dict[str, Callable[[int, int], None]] = {"flock": fcntl.flock, "fcntl": fcntl.lockf}
 STEPS = ("create", "overwrite", "rename", "unlink")
+ANSWER, LOOKED = 2, 3  # times the wait: for an answer, and for one after a look
+# Times the wait that all may take: meeting, then in both directions each step and twice two answers for each lock.
+ALL = 2 * LOOKED + 2 * (len(STEPS) * LOOKED + 2 * len(LOCKS) * ANSWER) + ANSWER
+START = 60.0  # seconds for the other task to be started, and for the writing itself
 
 
 class PeerError(Exception):
@@ -54,7 +62,7 @@ class Meeting:
         write(temporary, json.dumps(said).encode())
         os.replace(temporary, path)
 
-    def hear(self, word: str, times: int = 1) -> Facts:
+    def hear(self, word: str, times: int = ANSWER) -> Facts:
         """Return the other task's word. Raise PeerError when it does not come in `times` x wait."""
         path = self.folder / f"{1 - self.task}-{word}.json"
         found = look(lambda: json.loads(path.read_text()), self.wait * times)
@@ -120,14 +128,14 @@ def steps(meeting: Meeting, writer: int) -> dict[str, Facts]:
     for step in STEPS:
         word = f"{step}-{writer}"
         if meeting.task != writer:
-            meeting.hear(f"{word}-next", times=2)
+            meeting.hear(f"{word}-next")
             # Not told when it is done: what is measured is the file, not the message.
             meeting.say(word, seen=look(partial(change_seen, step, path), meeting.wait) is True)
             continue
         meeting.say(f"{word}-next")
         begin = time.monotonic()
         change(step, path)
-        seen = meeting.hear(word, times=2).get("seen") is True
+        seen = meeting.hear(word, times=LOOKED).get("seen") is True
         account[step] = {"seen": seen, "seconds": round(time.monotonic() - begin, 4) if seen else None}
     return account
 
@@ -178,14 +186,14 @@ def locks(meeting: Meeting, holder: int) -> dict[str, Facts]:
 def take_part(meeting: Meeting) -> Facts | None:
     """Play this task's part. Task 0 returns the document, task 1 None. Raise PeerError, OSError."""
     meeting.say("hello", node=meeting.node)
-    nodes = {meeting.task: meeting.node, 1 - meeting.task: str(meeting.hear("hello", times=3).get("node"))}
+    nodes = {meeting.task: meeting.node, 1 - meeting.task: str(meeting.hear("hello", times=LOOKED).get("node"))}
     accounts: dict[int, Facts] = {}
     for writer in (0, 1):
         accounts[writer] = {"steps": steps(meeting, writer), "locks": locks(meeting, writer)}
     if meeting.task == 1:
         meeting.say("account", **accounts[1])
         return None
-    accounts[1] = meeting.hear("account", times=2)
+    accounts[1] = meeting.hear("account")
     return {
         "nodes": [nodes[0], nodes[1]],
         "directions": [{"writer": nodes[writer], "reader": nodes[1 - writer], **accounts[writer]} for writer in (0, 1)],
@@ -195,8 +203,8 @@ def take_part(meeting: Meeting) -> Facts | None:
 def _play(task: int, node: str, folder: Path, wait: float) -> Facts | None:
     if task == 0:
         os.mkdir(folder, 0o700)
-    elif look(lambda: True if folder.is_dir() else None, 3 * wait) is None:
-        raise PeerError(f"task 0 did not make {folder} in {3 * wait:g} s")
+    elif look(lambda: True if folder.is_dir() else None, LOOKED * wait) is None:
+        raise PeerError(f"task 0 did not make {folder} in {LOOKED * wait:g} s")
     return take_part(Meeting(task, node, folder, wait))
 
 
@@ -215,12 +223,17 @@ def run(arguments: argparse.Namespace, environment: dict[str, str]) -> Facts | N
     )
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,80}", name):
         raise KitError(f"--run {name!r}: expected letters, digits, . _ -")
+    wait = arguments.wait
+    deadline = START + ALL * wait if arguments.deadline is None else arguments.deadline
+    if not (0 < wait < math.inf and 0 < deadline < math.inf):
+        raise KitError("expected --wait and --deadline above 0")
     folder = Path(arguments.folder) / f".coherence-{name}"
     node = arguments.node or environment.get("SLURMD_NODENAME") or socket.gethostname()
-    document: Facts = {"schema": 1, "time": time.time(), "folder": str(folder), "nodes": None, "directions": None}
+    document: Facts = {"schema": 1, "time": time.time(), "folder": str(folder), "wait": wait}
+    document.update(nodes=None, directions=None)
     error = None
     try:
-        found = mounts.in_child(lambda: _play(task, node, folder, arguments.wait), arguments.deadline)
+        found = mounts.in_child(lambda: _play(task, node, folder, wait), deadline)
     except mounts.NoAnswerError as reason:
         raise KitError(f"the share did not let task {task} finish: {reason}") from None
     except mounts.ChildError as reason:
@@ -245,5 +258,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folder", required=True, help="folder on the share, such as <share>/jobs")
     parser.add_argument("--run", help="a name that both tasks agree on (default: from job, restart and step)")
     parser.add_argument("--node", help="this node's name (default: SLURMD_NODENAME, then the host's)")
-    parser.add_argument("--wait", type=float, default=10.0, help="seconds that a change may take to be seen")
-    parser.add_argument("--deadline", type=float, default=120.0, help="seconds for all")
+    parser.add_argument(
+        "--wait", type=float, default=10.0, help="seconds that a change may take to be seen (default 10)"
+    )
+    parser.add_argument(
+        "--deadline",
+        type=float,
+        help=f"seconds for all (default {START:g} and {ALL} times --wait: every step in both directions at its latest)",
+    )

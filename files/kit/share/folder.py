@@ -23,7 +23,11 @@ def private_name() -> str:
 def make(folder: Path) -> None:
     """Make the private folder. Raise OSError."""
     os.mkdir(folder, 0o700)
-    os.chmod(folder, 0o700)  # whatever the umask or a default ACL made of it
+    try:
+        os.chmod(folder, 0o700)  # whatever the umask or a default ACL made of it
+    except OSError:
+        os.rmdir(folder)
+        raise
 
 
 def remove(folder: Path) -> None:

@@ -69,8 +69,7 @@ def _look_again(mount: Facts, options: Options) -> None:
     """Connections to storage servers are made when they are used."""
     if mount["client"]:
         try:
-            found = mounts.in_child(lambda: mounts.clients(mount["fstype"], options.proc), options.deadline)
-            mount["client"] = mounts.client_of(mount, found)
+            mounts.put_client(mount, options.type, options.deadline, options.proc)
         except (mounts.ChildError, LookupError) as error:
             mount["problem"] = str(error)
 
@@ -83,6 +82,7 @@ class _Session:
         self._parent = Path(options.path) / options.folder
         self._folder = self._parent / share_folder.private_name()
         self._ours = True
+        self._silent = False  # it did not answer: nothing touches it any more, not even to tidy up
         # Why nothing more is done on the share.
         self._stopped: str | None = mount["problem"] or self._too_full(mount["statfs"])
 
@@ -115,8 +115,9 @@ class _Session:
                 self._guarded(lambda: share_folder.make(self._folder))
                 folder["made"] = True
             except mounts.ChildError as error:
-                self._ours = False
-                self._stopped = f"{self._folder}: {error}"
+                if not self._silent:
+                    self._ours = False
+                    self._stopped = f"{self._folder}: {error}"
             if "use" in asked:
                 found["use"]["checks"] = {name: self._use(name) for name in share_use.CHECKS}
                 found["striping"] = {name: self._striping(name) for name in self._options.directories}
@@ -130,13 +131,19 @@ class _Session:
         return found
 
     def _guarded(self, work: Callable[[], Any]) -> Any:
-        """Do `work` in a child; after one that did not answer, do nothing more. Raise ChildError."""
+        """Do `work` in a child, unless there is a reason to do nothing more. Raise ChildError."""
         if self._stopped:
             raise mounts.ChildError(f"not done: {self._stopped}")
+        return self._in_child(work)
+
+    def _in_child(self, work: Callable[[], Any]) -> Any:
+        """Do `work` in a child; after one that did not answer, none is started. Raise ChildError."""
+        if self._silent:
+            raise mounts.ChildError(str(self._stopped))
         try:
             return mounts.in_child(work, self._options.deadline)
         except mounts.NoAnswerError as error:
-            self._stopped = f"the share does not answer: {error}"
+            self._silent, self._stopped = True, f"the share does not answer: {error}"
             raise
 
     def _use(self, name: str) -> Facts:
@@ -160,7 +167,7 @@ class _Session:
 
     def _striping(self, name: str) -> Facts:
         nothing: Facts = {"pattern": None, "chunk_kib": None, "targets": None, "source": "ioctl"}
-        if self._options.type != "beegfs":
+        if self._options.type == "other":
             return {**nothing, "error": f"the share's type is {self._options.type}"}
         try:
             found: Facts = self._guarded(lambda: share_stripe.stripe_info(Path(self._options.path) / name))
@@ -198,15 +205,15 @@ class _Session:
 
     def _leave(self) -> Facts:
         """Remove the folder and what dead runs left; not on a share that does not answer, where it would block too."""
-        if self._stopped and "does not answer" in self._stopped:
-            return {"removed": False, "error": self._stopped}
+        found: Facts = {"removed": False}
         try:
             if self._ours:
-                mounts.in_child(lambda: share_folder.remove(self._folder), self._options.deadline)
-            left = mounts.in_child(lambda: share_folder.leftovers(self._parent), self._options.deadline)
-            return {"removed": True, "leftovers": left}
+                self._in_child(lambda: share_folder.remove(self._folder))
+            found["removed"] = True
+            found["leftovers"] = self._in_child(lambda: share_folder.leftovers(self._parent))
         except mounts.ChildError as error:
-            return {"removed": not os.path.lexists(self._folder), "error": str(error)}
+            found["error"] = str(error)
+        return found
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -217,7 +224,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--folder", default="jobs", help="where below the path the private folder is made (default jobs)"
     )
-    parser.add_argument("--directories", default="", help="folders below the path whose striping is asked, with commas")
+    parser.add_argument(
+        "--directories",
+        default="",
+        help="folders below the path whose striping is asked, with commas (default: that of --folder)",
+    )
     parser.add_argument("--size", type=int, default=32, help="MiB of each measurement of throughput (default 32)")
     parser.add_argument("--reserve", type=float, default=1.0, help="GiB that are to stay free (default 1)")
     parser.add_argument("--deadline", type=float, default=30.0, help="seconds for each check (default 30)")
@@ -243,7 +254,7 @@ def run(arguments: argparse.Namespace) -> Facts:
             type=arguments.type,
             checks=checks,
             folder=arguments.folder,
-            directories=directories,
+            directories=directories or (arguments.folder,),
             size=arguments.size << 20,
             reserve=int(arguments.reserve * GIB),
             deadline=arguments.deadline,

@@ -27,6 +27,7 @@ TYPES = ("beegfs", "simulated", "other")
 NODE_LISTS = {"management": "mgmt_nodes", "meta": "meta_nodes", "storage": "storage_nodes"}
 STATE_LISTS = {"meta": "meta_target_state", "storage": "storage_target_state"}
 MOST_BYTES = 1 << 20  # read of a /proc file
+AUTOMOUNT = "autofs"  # the type of an automounter's mount, where nothing else is mounted yet
 
 # Exit codes of guard: all that reaches the controller when the share does not.
 GOOD = 0
@@ -248,7 +249,27 @@ def option(mount: dict[str, Any], name: str) -> str | None:
     return next((text[len(name) + 1 :] for text in mount["options"] if text.startswith(name + "=")), None)
 
 
-def client_of(mount: dict[str, Any], found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def client_module(mount: dict[str, Any], share_type: str) -> str:
+    """Return the name of the client's module, by which /proc/fs knows it.
+
+    A simulated client tells as much of itself as a real one; only its mount is of the machine's own type.
+    """
+    return "beegfs" if False else str(mount["fstype"])
+
+
+def put_client(known: dict[str, Any], share_type: str, deadline: float, proc: str) -> None:
+    """Put into `known`, which names the mount, what its client says of itself now: `clients` and `client`.
+
+    Raise ChildError, and LookupError saying why no client can be told to serve it; there is none in `known` then.
+    """
+    known["client"] = None
+    module = client_module(known, share_type)
+    found = in_child(lambda: clients(module, proc), deadline)
+    known["clients"] = sorted(found)
+    known["client"] = client_of(known, found, module)
+
+
+def client_of(mount: dict[str, Any], found: dict[str, dict[str, Any]], module: str) -> dict[str, Any]:
     """Return the client that serves `mount`, told by its configuration. Raise LookupError saying why there is none."""
     config, host = option(mount, "cfgFile"), option(mount, "sysMgmtdHost")
     fitting = [
@@ -260,7 +281,7 @@ def client_of(mount: dict[str, Any], found: dict[str, dict[str, Any]]) -> dict[s
     if len(fitting) == 1:
         return fitting[0]
     named = f" with the configuration {config}" if config else ""
-    raise LookupError(f"/proc/fs/{mount['fstype']} holds {len(fitting)} clients{named}, of {len(found)}")
+    raise LookupError(f"/proc/fs/{module} holds {len(fitting)} clients{named}, of {len(found)}")
 
 
 def why_dead(client: dict[str, Any]) -> str | None:
@@ -314,6 +335,20 @@ def is_beegfs(fstype: str) -> bool:
     return fstype.startswith("beegfs")
 
 
+def open_folder(path: str) -> None:
+    """Open `path`, which has an automounter mount it. Raise OSError."""
+    os.close(os.open(path, os.O_RDONLY))
+
+
+def find_mount(path: str, deadline: float, proc: str) -> dict[str, Any] | None:
+    """Return the mount that `path` lies on, without touching it. Raise ChildError where the mounts cannot be read."""
+    try:
+        mounts = in_child(lambda: parse_mounts(read(os.path.join(proc, "mounts"))), deadline)
+    except ChildError as error:
+        raise type(error)(f"{proc}/mounts cannot be read: {error}") from None
+    return mount_of(resolve(os.path.normpath(path), mounts), mounts)
+
+
 def facts(path: str, share_type: str, deadline: float, proc: str = "/proc") -> dict[str, Any]:
     """Return what is known of the mount of `path`; `problem` says why it was not touched, or did not answer.
 
@@ -335,23 +370,30 @@ def facts(path: str, share_type: str, deadline: float, proc: str = "/proc") -> d
     }
     if not path.startswith("/"):
         return {**result, "problem": f"{path} is not an absolute path"}
+    refused = None
     try:
-        mounts = in_child(lambda: parse_mounts(read(os.path.join(proc, "mounts"))), deadline)
+        mount = find_mount(path, deadline, proc)
+        if mount and mount["fstype"] == AUTOMOUNT:  # idle: it mounts when it is opened
+            try:
+                in_child(lambda: open_folder(path), deadline)
+            except NoAnswerError as error:
+                raise NoAnswerError(f"the automount at {mount['mount_point']}: {error}") from None
+            except ChildError as error:
+                refused = str(error)
+            mount = find_mount(path, deadline, proc)
     except ChildError as error:
-        return {**result, "problem": f"{proc}/mounts cannot be read: {error}"}
-    mount = mount_of(resolve(os.path.normpath(path), mounts), mounts)
+        return {**result, "problem": str(error)}
+    if mount and mount["fstype"] == AUTOMOUNT:
+        why = refused or "it was opened, and nothing was mounted"
+        return {**result, "mounted": False, "problem": f"the automount at {mount['mount_point']}: {why}"}
     if mount is None or mount["mount_point"] == "/":
         return {**result, "mounted": False, "problem": f"nothing is mounted at {path} or above it"}
     result.update(mount, mounted=True, config_file=option(mount, "cfgFile"))
     if share_type == "beegfs" and not is_beegfs(mount["fstype"]):
         return {**result, "problem": f"{mount['mount_point']} is of type {mount['fstype']}, not beegfs"}
-    # A simulated client tells as much of itself as a real one; only its mount is of the machine's own type.
-    module = "beegfs" if share_type == "simulated" else mount["fstype"]
     if share_type != "other":
         try:
-            found = in_child(lambda: clients(module, proc), deadline)
-            result["clients"] = sorted(found)
-            result["client"] = client_of(mount, found)
+            put_client(result, share_type, deadline, proc)
         except (ChildError, LookupError) as error:
             return {**result, "problem": str(error)}
         dead = why_dead(result["client"])
@@ -361,7 +403,7 @@ def facts(path: str, share_type: str, deadline: float, proc: str = "/proc") -> d
     try:
         result["statfs"] = in_child(lambda: statfs(path), deadline)
         if result["client"]:  # being touched, it has connected again
-            result["client"] = client_of(mount, in_child(lambda: clients(module, proc), deadline))
+            put_client(result, share_type, deadline, proc)
     except (ChildError, LookupError) as error:
         result["problem"] = f"{path}: {error}"
     return result
@@ -389,12 +431,13 @@ def guard(
     nothing is written.
     """
     found = facts(path, share_type, deadline, proc)
+    silent = NO_ANSWER if "did not answer" in (found["problem"] or "") else None
     if found["mount_point"] is None or (share_type == "beegfs" and not is_beegfs(found["fstype"])):
-        raise RefusalError(UNKNOWN if found["mounted"] is None else NOT_MOUNTED, found["problem"])
+        raise RefusalError((silent or UNKNOWN) if found["mounted"] is None else NOT_MOUNTED, found["problem"])
     if not found["touched"]:
-        raise RefusalError(NO_SERVERS, found["problem"])
+        raise RefusalError(NO_SERVERS if found["client"] else (silent or UNKNOWN), found["problem"])
     if found["statfs"] is None:
-        raise RefusalError(NO_ANSWER if "did not answer" in found["problem"] else NOT_MOUNTED, found["problem"])
+        raise RefusalError(silent or NOT_MOUNTED, found["problem"])
     if share_type == "beegfs" and found["statfs"]["magic"] != BEEGFS_MAGIC:
         raise RefusalError(
             NOT_MOUNTED, f"statfs says type {found['statfs']['magic']:#x}, not BeeGFS's {BEEGFS_MAGIC:#x}"

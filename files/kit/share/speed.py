@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -20,6 +19,7 @@ BLOCK = 1 << 20
 FIGURES = ("write_direct", "write_buffered", "read_direct", "read_buffered")
 FILES = 500
 METADATA_SECONDS = 2.0
+VERSION_SECONDS = 10.0  # for fio to say its version
 MILLION = 1_000_000
 
 Measure = Callable[[str, Path, int], float]
@@ -112,13 +112,19 @@ def fio(figure: str, folder: Path, size: int) -> float:
 
 
 def tool(wanted: str) -> tuple[str, Measure]:
-    """Return the name of what measures (auto, fio or own) and the function."""
-    if wanted != "own" and shutil.which("fio"):
-        said = subprocess.run(["fio", "--version"], capture_output=True, timeout=10, check=False)
+    """Return the name of what measures (auto, fio or own) and the function. Raise OSError where there is no fio."""
+    if wanted == "own":
+        return "own", own
+    try:
+        said = subprocess.run(
+            ["fio", "--version"], capture_output=True, stdin=subprocess.DEVNULL, timeout=VERSION_SECONDS, check=False
+        )
         return said.stdout.decode("ascii", "replace").strip() or "fio", fio
-    if wanted == "fio":
-        raise OSError("fio is not on PATH")
-    return "own", own
+    except (OSError, subprocess.SubprocessError) as error:
+        if wanted == "auto":
+            return "own", own
+        missing = isinstance(error, FileNotFoundError)
+        raise OSError("fio is not on PATH" if missing else f"fio is of no use: {error}") from None
 
 
 def metadata(folder: Path) -> dict[str, Any]:

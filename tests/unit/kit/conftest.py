@@ -72,7 +72,8 @@ def collect(fake_node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> t.Callable[
 
     def run(module: types.ModuleType | None, **options: t.Any) -> Document:
         monkeypatch.setitem(sys.modules, "pynvml", module)
-        settings = {"deadline": 0.2, "limit": 5.0, "kernel_log": "none", "root": fake_node.root, **options}
+        times = {"deadline": 0.2, "init_deadline": 0.4, "limit": 5.0}
+        settings = {**times, "kernel_log": "none", "root": fake_node.root, **options}
         document = json.loads(json.dumps(probe.collect(probe.Options(**settings))))
         assert _schema.problems("gpus", document) == []
         every_null_has_its_reason(document)

@@ -51,7 +51,11 @@ class NVMLError_Unknown(NVMLError):
 
 
 class c_nvmlEccSramErrorStatus_v1_t(ctypes.Structure):
-    _fields_ = (("bThresholdExceeded", ctypes.c_uint),)
+    _fields_ = (
+        ("aggregateUncParity", ctypes.c_ulonglong),
+        ("aggregateUncSecDed", ctypes.c_ulonglong),
+        ("bThresholdExceeded", ctypes.c_uint),
+    )
 
 
 class c_nvmlGpuFabricInfo_v3_t(ctypes.Structure):

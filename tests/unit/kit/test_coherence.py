@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _share_findings
+from kit.share import coherence, mounts
 
 
 @pytest.fixture
@@ -59,8 +61,8 @@ def test_a_task_alone_says_that_the_other_did_not_come_and_leaves_nothing(task: 
     assert other.returncode == 1
 
 
-def failing(found: t.Any) -> set[tuple[str, str]]:
-    findings = _share_findings.coherence_findings(found, {}, nodes=["compute01", "compute02"])
+def failing(found: t.Any, **expect: t.Any) -> set[tuple[str, str]]:
+    findings = _share_findings.coherence_findings(found, expect, nodes=["compute01", "compute02"])
     assert _criteria.overall(findings) == "fail"
     return {(f["id"], f["where"]["node"]) for f in findings if f["verdict"] == "fail"}
 
@@ -74,7 +76,10 @@ def test_a_reader_that_keeps_seeing_old_content_is_named(task: t.Any) -> None:
     found = document(first)
     second.communicate(timeout=60)
     # It kept what it saw first, which may be the new file half written.
-    assert failing(found) >= {("share.coherence_overwrite", "compute02"), ("share.coherence_rename", "compute02")}
+    assert failing(found, coherence_seconds=1.5) >= {
+        ("share.coherence_overwrite", "compute02"),
+        ("share.coherence_rename", "compute02"),
+    }
     assert all(step["seen"] for step in found["directions"][1]["steps"].values())
 
 
@@ -93,7 +98,47 @@ def test_a_share_that_hangs_is_given_up(task: t.Any) -> None:
     assert process.returncode == 1
 
 
-@pytest.mark.parametrize(("number", "words"), [("", []), ("2", []), ("x", []), ("0", ["--run", "../up"])])
+@pytest.mark.parametrize(("words", "seconds"), [([], 540), (["--wait", "60"], 2940), (["--deadline", "7"], 7)])
+def test_the_deadline_grows_with_the_wait(monkeypatch: pytest.MonkeyPatch, words: list[str], seconds: float) -> None:
+    parser = argparse.ArgumentParser()
+    coherence.add_arguments(parser)
+    asked = []
+    monkeypatch.setattr(mounts, "in_child", lambda _work, deadline: asked.append(deadline))
+    found = coherence.run(parser.parse_args(["--folder", "/nowhere", *words]), {"SLURM_PROCID": "0"})
+    assert asked == [seconds, 10.0]
+    assert found is not None
+    assert found["wait"] == (60 if "60" in words else 10)
+    assert "48 times --wait" in " ".join(parser.format_help().split())
+
+
+def test_every_word_and_change_may_come_at_its_latest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the protocol waits for at most is within what the default deadline allows."""
+    asked: list[int] = []
+    monkeypatch.setattr(coherence.Meeting, "say", lambda _self, _word, **_said: None)
+    monkeypatch.setattr(coherence, "change", lambda _step, _path: None)
+    answers = {"node": "b", "seen": True, "outcome": "refused"}
+    monkeypatch.setattr(
+        coherence.Meeting, "hear", lambda _self, _word, times=coherence.ANSWER: asked.append(times) or answers
+    )
+    monkeypatch.setattr(coherence, "look", lambda _see, _seconds: True)
+    monkeypatch.setattr(coherence, "attempt", lambda _path, _lock: "refused")
+    coherence.take_part(coherence.Meeting(0, "a", tmp_path, 1.0))
+    # What task 0 waits for at most, and making the folder, which task 1 looks for before it.
+    assert sum(asked) <= coherence.ALL - coherence.LOOKED
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        ("", []),
+        ("2", []),
+        ("x", []),
+        ("0", ["--run", "../up"]),
+        ("0", ["--wait", "0"]),
+        ("0", ["--wait", "nan"]),
+        ("0", ["--deadline", "-1"]),
+    ],
+)
 def test_what_srun_did_not_start_so_is_refused(task: t.Any, number: str, words: list[str]) -> None:
     process = task(number, "compute01", *words)
     assert "kit coherence: " in process.communicate(timeout=60)[1]

@@ -5,13 +5,21 @@
 
 from __future__ import annotations
 
+import signal
 import typing as t
 
 import pytest
 from kit.gpu import jetson, nvml, sampler
 
 from .conftest import FakeNode
-from .fake_nvml import HEALTHY, NVMLError_NotSupported, fake_pynvml, gpu
+from .fake_nvml import (
+    HEALTHY,
+    NVMLError_DriverNotLoaded,
+    NVMLError_NotSupported,
+    NVMLError_Unknown,
+    fake_pynvml,
+    gpu,
+)
 
 HWMON = "sys/bus/i2c/devices/1-0040/hwmon/hwmon3"
 
@@ -133,6 +141,29 @@ def test_probing_a_jetson_samples_it(
     samples = collect(None, sample=0.1, interval=0.05)["samples"]
     (one,) = samples["gpus"].values()
     assert (samples["error"], one["util"]["mean"], one["memory_used"]) == (None, pytest.approx(42.7), None)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (NVMLError_DriverNotLoaded(), None),
+        (NVMLError_Unknown(), "Unknown"),
+        (signal.pause, "nvmlInit did not answer in 0.4 s"),
+    ],
+)
+@pytest.mark.usefixtures("orin")
+def test_an_nvml_that_is_absent_is_no_fault_of_a_board_but_one_that_hangs_is(
+    collect: t.Callable[..., t.Any], fault: t.Any, error: str | None
+) -> None:
+    document = collect(fake_pynvml(init=fault))
+    assert (document["source"], document["error"], len(document["gpus"])) == ("jetson", error, 1)
+
+
+def test_a_board_whose_sysfs_knows_no_gpu_needs_its_driver(
+    fake_node: FakeNode, collect: t.Callable[..., t.Any]
+) -> None:
+    fake_node.write("proc/device-tree/model", b"NVIDIA Jetson AGX Thor Developer Kit\0")
+    assert collect(fake_pynvml(init=NVMLError_DriverNotLoaded()))["error"] == "DriverNotLoaded"
 
 
 def test_a_load_that_is_no_number_is_null(orin: FakeNode) -> None:

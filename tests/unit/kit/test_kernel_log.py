@@ -68,6 +68,7 @@ def test_xids_before_the_asked_time_do_not_count() -> None:
 
 def test_a_buffer_that_has_lost_its_beginning_is_incomplete() -> None:
     assert read(b"[  500.000000] usb", xid(600, 79))["complete"] is False
+    assert read(b"[  500.000000] usb", xid(600, 79))["oldest"] == BOOT + 500
     assert read(b"[  500.000000] usb", since=1400.0)["complete"] is False
     assert read(b"[  500.000000] usb", since=1600.0)["complete"] is True
     assert read(FIRST, since=10.0)["complete"] is False  # before the boot: dmesg cannot know
@@ -122,6 +123,18 @@ def test_the_journal_of_this_boot_goes_by_the_kernels_stamps() -> None:
     )
     assert (found["source"], found["error"], found["complete"]) == ("journalctl", None, True)
     assert [(item["time"], item["code"]) for item in found["xids"]] == [(1013.0, 79)]
+
+
+def test_both_looks_at_a_journal_share_the_time_there_is() -> None:
+    asked: list[float] = []
+
+    def run(_argv: t.Sequence[str], seconds: float) -> t.Iterator[bytes]:
+        asked.append(seconds)
+        return iter([journal("usb", 700_000_000)])
+
+    kernel_log.read("journal", 500.0, BOOT, 5.0, run)
+    assert asked[0] == 5.0
+    assert 4.0 < asked[1] < 5.0
 
 
 def test_a_journal_reaches_back_if_it_has_something_older() -> None:

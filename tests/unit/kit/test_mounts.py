@@ -186,6 +186,8 @@ def test_a_mount_whose_client_cannot_be_told_is_not_touched(proc: t.Any) -> None
     share, folder = proc()
     found = mounts.facts(share, "beegfs", 10, folder)
     assert "2 clients" in found["problem"]
+    assert found["clients"] == [CLIENT, "TWIN"]
+    assert found["client"] is None
     assert found["touched"] is False
 
 
@@ -202,6 +204,68 @@ def test_what_is_no_mount_of_beegfs_is_a_problem(proc: t.Any, line: str, path: s
     found = mounts.facts(path or share, "beegfs", 10, folder)
     assert words in found["problem"]
     assert found["touched"] is False
+
+
+AUTOFS = "systemd-1 {share} autofs rw,relatime,fd=41,pgrp=1,timeout=600,direct 0 0\n"
+
+
+def test_an_idle_automount_is_opened_once_and_what_it_mounts_is_looked_at(
+    proc: t.Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share, folder = proc(line=AUTOFS)
+    whole = Path(folder, "mounts").read_text() + LINE.format(share=share)
+    monkeypatch.setattr(mounts, "open_folder", lambda _path: Path(folder, "mounts").write_text(whole) and None)
+    found = mounts.facts(share, "beegfs", 10, folder)
+    assert (found["problem"], found["fstype"], found["touched"]) == (None, "beegfs", True)
+    assert Path(folder, "mounts").read_text().count("beegfs_nodev") == 1
+    monkeypatch.setattr(mounts, "open_folder", lambda _path: os._exit(9))  # it is mounted: not opened again
+    assert mounts.facts(share, "beegfs", 10, folder)["problem"] is None
+
+
+def test_an_automount_above_the_share_is_triggered_by_the_share(proc: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    share, folder = proc(line="")
+    with Path(folder, "mounts").open("a") as stream:
+        stream.write(AUTOFS.format(share=Path(share).parent))
+    opened = Path(folder) / "opened"
+    monkeypatch.setattr(mounts, "open_folder", lambda path: opened.write_text(path) and None)
+    found = mounts.facts(share, "beegfs", 10, folder)
+    assert opened.read_text() == share
+    assert (found["mounted"], found["touched"]) == (False, False)
+    assert "nothing was mounted" in found["problem"]
+
+
+def refused(_path: str) -> t.NoReturn:
+    raise FileNotFoundError(2, "No such file or directory", "/share")
+
+
+@pytest.mark.parametrize(
+    ("opened", "mounted", "words", "code"),
+    [
+        (lambda _path: None, False, "nothing was mounted", mounts.NOT_MOUNTED),
+        (refused, False, "No such file or directory", mounts.NOT_MOUNTED),
+        (lambda _path: signal.pause(), None, "did not answer in 0.3 s", mounts.NO_ANSWER),
+    ],
+)
+def test_an_automount_that_mounts_nothing_is_no_share(
+    proc: t.Any, monkeypatch: pytest.MonkeyPatch, opened: t.Any, mounted: bool | None, words: str, code: int
+) -> None:
+    share, folder = proc(line=AUTOFS)
+    monkeypatch.setattr(mounts, "open_folder", opened)
+    for share_type in mounts.TYPES:
+        found = mounts.facts(share, share_type, 0.3, folder)
+        assert (found["mounted"], found["mount_point"], found["touched"]) == (mounted, None, False)
+        assert words in found["problem"]
+        with pytest.raises(mounts.RefusalError) as refusal:
+            mounts.guard(share, share_type, deadline=0.3, proc=folder)
+        assert refusal.value.code == code
+
+
+def test_the_guard_takes_a_client_that_cannot_be_told_for_no_dead_one(proc: t.Any) -> None:
+    proc(line="", client="TWIN")
+    share, folder = proc()
+    with pytest.raises(mounts.RefusalError, match="2 clients") as refusal:
+        mounts.guard(share, "beegfs", proc=folder)
+    assert refusal.value.code == mounts.UNKNOWN
 
 
 def test_unreadable_mounts_are_a_problem_and_not_an_answer(tmp_path: Path) -> None:
@@ -331,4 +395,7 @@ def test_a_simulated_client_is_looked_for_below_beegfs_whatever_the_mount_is(tmp
     found = mounts.facts(str(share), "simulated", 5, str(proc))
     assert found["touched"] is False
     assert "was not touched" in found["problem"]
+    (client / "config").write_text("sysMgmtdHost = bee1\n")
+    (client.parent / "2-B-client").mkdir()
+    assert "/proc/fs/beegfs holds 2 clients" in mounts.facts(str(share), "simulated", 5, str(proc))["problem"]
     assert mounts.facts(str(share), "other", 5, str(proc))["touched"] is True

@@ -59,6 +59,12 @@ def test_only_the_jobs_gpus_are_its_own(
     assert ([item.uuid for item in chosen], selected_by) == (expected, by)
 
 
+def test_the_name_of_a_mig_instance_tells_no_gpu_apart() -> None:
+    environment = {"CUDA_VISIBLE_DEVICES": "MIG-11111111-2222-3333-4444-555555555555"}
+    chosen, selected_by = nvml.select(nvml.list_gpus(TWO), environment, lambda _: True)
+    assert (len(chosen), selected_by) == (2, "every GPU listed")
+
+
 def test_one_listed_gpu_of_a_confined_job_is_its_own() -> None:
     chosen, selected_by = nvml.select(nvml.list_gpus(fake_pynvml(gpu(1))), {"SLURM_JOB_GPUS": "1"}, lambda _: True)
     assert ([item.uuid for item in chosen], selected_by) == (["GPU-0001"], "device access")

@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
 from kit import bounded
-from kit.gpu import nvml
+from kit.gpu import asking as gpu_asking
+from kit.gpu import nvml, probe
 
 from .conftest import FakeNode
 from .fake_nvml import (
@@ -60,7 +61,7 @@ def test_a_healthy_gpu_says_everything(collect: t.Callable[..., Document], fake_
     assert (document["source"], document["error"], document["listed"]) == ("nvml", None, 1)
     assert document["driver"] == {"version": "570.1", "cuda": "12.8", "nvml": "12.570.1", "module": "570.1"}
     assert document["device_files"] == ["/dev/nvidia0"]
-    assert document["pci_devices"] == ["0000:00:00.0"]
+    assert (document["pci_devices"], document["pci_displays"]) == (["0000:00:00.0"], [])
     assert document["boot_time"] == 1000
     assert (one["index"], one["minor"], one["uuid"], one["pci"]) == (0, 0, "GPU-0000", "00000000:00:00.0")
     assert (one["serial"], one["compute_capability"], one["persistence_mode"]) == ("165", "9.0", True)
@@ -72,6 +73,7 @@ def test_a_healthy_gpu_says_everything(collect: t.Callable[..., Document], fake_
         "uncorrected_volatile": 0,
         "corrected_aggregate": 0,
         "uncorrected_aggregate": 0,
+        "sram_uncorrected_aggregate": 0,
         "sram_threshold_exceeded": False,
     }
     assert one["retired_pages"] is None
@@ -147,6 +149,61 @@ def test_no_usable_library_is_an_error_text(
     assert (document["source"], document["gpus"]) == ("none", [])
 
 
+def test_a_start_may_take_longer_than_any_other_call(collect: t.Callable[..., Document]) -> None:
+    """Without persistence mode nvmlInit starts every GPU."""
+    slow = fake_pynvml(gpu(0), gpu(1), init=lambda: time.sleep(0.5))
+    document = collect(slow, init_deadline=3.0)
+    assert (document["error"], [item["error"] for item in document["gpus"]]) == (None, [None, None])
+    assert collect(slow, init_deadline=0.3)["error"] == "nvmlInit did not answer in 0.3 s"
+
+
+def test_a_gpu_that_is_started_when_it_is_first_asked_may_take_longer(
+    collect: t.Callable[..., Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = fake_pynvml(gpu(0))
+    handle = module.nvmlDeviceGetHandleByIndex
+    monkeypatch.setattr(module, "nvmlDeviceGetHandleByIndex", lambda index: (time.sleep(0.3), handle(index))[1])
+    assert [item["error"] for item in collect(module)["gpus"]] == [None]
+
+
+def test_the_deadlines_of_start_and_kernel_log_are_their_own() -> None:
+    options = gpu_asking.Options()
+    assert (options.deadline, options.init_deadline, options.log_deadline, options.limit) == (5.0, 30.0, 20.0, 60.0)
+
+
+def test_the_kernel_log_has_its_own_deadline_within_the_limit(
+    collect: t.Callable[..., Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+    monkeypatch.setattr(probe.kernel_log, "read", lambda *given: asked.append(given[3]) or UNREAD)
+    collect(fake_pynvml())
+    collect(fake_pynvml(), log_deadline=2.5)
+    assert asked == [5.0, 2.5]  # the limit here is 5 s
+
+
+UNREAD = {"access": "user", "source": "dmesg", "error": "x", "since": 1.0, "complete": False, "xids": [], "more": 0}
+
+
+def test_sram_errors_are_counted_on_their_own(collect: t.Callable[..., Document]) -> None:
+    status = fill(aggregateUncParity=2, aggregateUncSecDed=1, bThresholdExceeded=1)
+    calls = {"nvmlDeviceGetSramEccErrorStatus": status, "nvmlDeviceGetTotalEccErrors": 5}
+    (one,) = collect(fake_pynvml(gpu(0, calls=calls)))["gpus"]
+    assert (one["ecc"]["sram_uncorrected_aggregate"], one["ecc"]["sram_threshold_exceeded"]) == (3, True)
+    (one,) = collect(fake_pynvml(gpu(0, calls={"nvmlDeviceGetSramEccErrorStatus": NVMLError_Unknown()})))["gpus"]
+    assert (one["ecc"]["sram_uncorrected_aggregate"], one["ecc"]["sram_threshold_exceeded"]) == (None, None)
+    assert one["unsupported"]["ecc.sram_uncorrected_aggregate"] == "Unknown"
+
+
+def test_a_graphics_controller_is_told_from_a_3d_controller(
+    collect: t.Callable[..., Document], fake_node: FakeNode
+) -> None:
+    fake_node.gpu("pci0000:00/0000:00:00.0")
+    fake_node.gpu("pci0000:00/0000:05:00.0", **{"class": "0x030000\n"})
+    document = collect(fake_pynvml(gpu(0)))
+    assert document["pci_devices"] == ["0000:00:00.0", "0000:05:00.0"]
+    assert document["pci_displays"] == ["0000:05:00.0"]
+
+
 def test_no_gpu_is_no_error_of_the_library(collect: t.Callable[..., Document]) -> None:
     document = collect(fake_pynvml())
     assert (document["source"], document["error"], document["listed"], document["gpus"]) == ("nvml", None, 0, [])
@@ -187,7 +244,7 @@ def test_a_gpu_that_does_not_say_what_it_is_costs_one_gpu(
     monkeypatch.setattr(module, "nvmlDeviceGetHandleByIndex", lambda index: hang() if index == 1 else handle(index))
     document = collect(module, sample=0.1, interval=0.05)
     assert uuids(document) == ["GPU-0000", None, "GPU-0002"]
-    assert [item["error"] for item in document["gpus"]] == [None, "did not answer in 0.2 s", None]
+    assert [item["error"] for item in document["gpus"]] == [None, "did not answer in 0.4 s", None]
     assert set(document["samples"]["gpus"]) == {"GPU-0000", "GPU-0002"}
 
 
@@ -316,6 +373,7 @@ def test_an_old_nvidia_ml_py_lacks_functions(collect: t.Callable[..., Document])
     module = fake_pynvml(gpu(0), without=[*absent, "nvmlDeviceGetRemappedRows", "c_nvmlGpuFabricInfo_v2_t"])
     (one,) = collect(module)["gpus"]
     assert one["unsupported"]["ecc.sram_threshold_exceeded"] == "FunctionNotFound"
+    assert one["unsupported"]["ecc.sram_uncorrected_aggregate"] == "FunctionNotFound"
     assert one["unsupported"]["fabric"] == "FunctionNotFound"
     assert one["unsupported"]["remapped_rows"] == "FunctionNotFound"
     assert one["unsupported"]["temperature.margin_c"] == "FunctionNotFound"
@@ -481,7 +539,18 @@ def test_the_command_prints_or_writes_the_document(
 
 
 @pytest.mark.parametrize(
-    "wrong", ["--deadline=0", "--deadline=nan", "--limit=-1", "--sample=1e9", "--interval=0", "--since=noon", "--x"]
+    "wrong",
+    [
+        "--deadline=0",
+        "--init-deadline=0",
+        "--log-deadline=nan",
+        "--deadline=nan",
+        "--limit=-1",
+        "--sample=1e9",
+        "--interval=0",
+        "--since=noon",
+        "--x",
+    ],
 )
 def test_a_senseless_option_is_refused(kit: t.Callable[..., subprocess.CompletedProcess[bytes]], wrong: str) -> None:
     done = kit(wrong)

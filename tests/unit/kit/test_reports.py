@@ -34,7 +34,7 @@ def test_what_is_there_is_read_and_what_is_not_is_named(written: Path) -> None:
     found = gather(written, "7")["7"]
     assert (found["host"], found["gpus"], found["begin"]) == ({"host": "a"}, {"gpus": []}, {"time": 1.0})
     assert found["messages"] == "hello"
-    assert set(found["problems"]) == {"confined", "share", "coherence", "end"}
+    assert set(found["problems"]) == {"confined", "without", "share", "coherence", "end"}
     assert all("was not written" in problem for problem in found["problems"].values())
 
 
@@ -64,3 +64,10 @@ def test_a_link_a_pipe_and_a_huge_file_are_refused(written: Path, monkeypatch: p
     assert (found["host"], found["gpus"], found["share"]) == (None, None, None)
     assert "no regular file" in found["problems"]["gpus"]
     assert "larger than" in found["problems"]["share"]
+
+
+def test_removing_takes_the_jobs_folder_and_markers_and_no_others(written: Path) -> None:
+    (written / "markers/9.begin.json").write_text("{}")
+    reports.remove(written / "run", written / "markers", ["7", "8"])
+    assert not (written / "run").exists()
+    assert [path.name for path in (written / "markers").iterdir()] == ["9.begin.json"]

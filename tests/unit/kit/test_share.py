@@ -118,6 +118,19 @@ def test_a_fio_that_fails_leaves_no_figure_but_a_reason(options: t.Any, fio: t.A
     assert set(share_speed.FIGURES) <= set(speed["problems"])
 
 
+def test_a_fio_that_does_not_say_its_version_is_not_used(
+    options: t.Any, fio: t.Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fio("exec sleep 60")
+    monkeypatch.setattr(share_speed, "VERSION_SECONDS", 0.2)
+    speed = share.collect(options(checks=("speed",), tool="fio"))["speed"]
+    assert (speed["tool"], list(speed["problems"])) == (None, ["tool"])
+    assert "timed out after 0.2 seconds" in speed["problems"]["tool"]
+    speed = share.collect(options(checks=("speed",), tool="auto"))["speed"]
+    assert speed["tool"] == "own"
+    assert speed["write_buffered_mib_s"] > 0
+
+
 def test_no_fio_where_fio_is_asked_for(options: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     speed = share.collect(options(checks=("speed",), tool="fio"))["speed"]
@@ -176,6 +189,82 @@ def test_after_a_check_that_hangs_nothing_more_is_done_on_the_share(
     assert facts["use"]["folder"]["removed"] is False
     assert "does not answer" in facts["speed"]["error"]
     assert all(facts["speed"][f"{figure}_mib_s"] is None for figure in share_speed.FIGURES)
+
+
+@pytest.mark.parametrize("name", ["remove", "leftovers", "make"])
+def test_a_share_that_stops_answering_while_it_is_tidied_up_is_not_touched_again(
+    options: t.Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The parent itself looks at nothing on the share, and starts no child after the one that did not answer."""
+    chosen = options(deadline=0.5, checks=("use",))
+    monkeypatch.setattr(share_use, "CHECKS", {"utime": share_use.utime})
+    parent = os.getpid()
+    touched: list[str] = []
+
+    def watched(function: t.Any) -> t.Any:
+        def call(path: t.Any, *more: t.Any, **options: t.Any) -> t.Any:
+            if os.getpid() == parent and str(path).startswith(f"{chosen.path}/"):
+                touched.append(str(path))
+            return function(path, *more, **options)
+
+        return call
+
+    for each in ("lstat", "stat", "scandir", "listdir", "rmdir", "mkdir", "open"):
+        monkeypatch.setattr(os, each, watched(getattr(os, each)))
+    children: list[object] = []
+    real = mounts.in_child
+    monkeypatch.setattr(mounts, "in_child", lambda work, seconds: children.append(work) or real(work, seconds))
+    monkeypatch.setattr(share_folder, name, lambda *_: signal.pause())
+    folder = share.collect(chosen)["use"]["folder"]
+    assert folder["removed"] is (name == "leftovers")  # then it is gone
+    assert "not answer" in folder["error"]
+    assert touched == []
+    # mounts, statfs; make; utime, jobs' striping; remove; leftovers
+    assert len(children) == {"make": 3, "remove": 5, "leftovers": 6}[name]
+
+
+def test_a_folder_that_cannot_be_removed_is_told(options: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(_folder: Path) -> t.NoReturn:
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    monkeypatch.setattr(share_folder, "remove", busy)
+    folder = share.collect(options(checks=("speed",)))["speed"]["folder"]
+    assert (folder["removed"], folder["error"]) == (False, "Device or resource busy")
+
+
+def test_connections_are_looked_at_again_after_use(options: t.Any, tmp_path: Path) -> None:
+    """Of a simulated client too, which the kernel would know as beegfs, whatever is mounted."""
+    client = tmp_path / "proc/fs/beegfs/1-A-client"
+    client.mkdir(parents=True)
+    (client / "mgmt_nodes").write_text("bee1 [ID: 1]\n   Connections: TCP: 1 (10.99.0.1:8008);\n")
+    (client / "meta_nodes").write_text("bee1 [ID: 1]\n   Root: <yes>\n   Connections: TCP: 1 (10.99.0.1:8005);\n")
+    nodes = client / "storage_nodes"
+    nodes.write_text("stor1 [ID: 1]\n   Connections: <none>\n")
+    real = share_use.utime
+
+    def use(folder: Path) -> t.Any:
+        nodes.write_text("stor1 [ID: 1]\n   Connections: TCP: 3 (10.99.0.1:8003);\n")
+        return real(folder)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(share_use, "CHECKS", {"utime": use})
+        chosen = options(type="simulated", checks=("use",), directories=("jobs",))
+        mount = share.collect(chosen)["mount"]
+        assert mount["problem"] is None
+        assert mount["client"]["nodes"]["storage"][0]["connections"][0]["count"] == 3
+        # A client that is gone by then is not taken for what it was.
+        patch.setattr(share_use, "CHECKS", {"utime": lambda _folder: os.mkdir(client.parent / "2-B-client") or {}})
+        mount = share.collect(chosen)["mount"]
+        assert "holds 2 clients" in mount["problem"]
+        assert mount["client"] is None
+
+
+def test_striping_is_asked_of_a_simulated_share_too(options: t.Any, tmp_path: Path) -> None:
+    (tmp_path / "proc/fs/beegfs/1-A-client").mkdir(parents=True)
+    (tmp_path / "proc/fs/beegfs/1-A-client/meta_nodes").write_text("bee1 [ID: 1]\n   Connections: TCP: 1 (x:1);\n")
+    facts = share.collect(options(type="simulated", checks=("use",), directories=("jobs", "none")))
+    assert "Inappropriate ioctl" in facts["striping"]["jobs"]["error"]
+    assert "No such file" in facts["striping"]["none"]["error"]
 
 
 def test_a_dead_mount_is_not_touched(options: t.Any, tmp_path: Path) -> None:
@@ -245,6 +334,18 @@ def test_the_private_folder_is_nobody_elses(tmp_path: Path) -> None:
         share_folder.make(tmp_path / "x")
 
 
+def test_a_private_folder_that_cannot_be_made_private_is_not_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> t.NoReturn:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "chmod", refuse)
+    with pytest.raises(PermissionError):
+        share_folder.make(tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_striping_is_asked_of_a_file_that_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OSError, match="Inappropriate ioctl"):
         share_stripe.stripe_info(tmp_path)
@@ -289,6 +390,7 @@ def test_the_command_prints_the_facts_in_two_seconds(options: t.Any, root: Path)
     )
     facts = json.loads(done.stdout)
     assert facts["node"] == "n1"
+    assert list(facts["striping"]) == ["jobs"]  # where nothing is said, that of the folder that is used
     assert facts["seconds"] < 10  # 2 on an idle machine
 
 

@@ -42,7 +42,14 @@ LOG = """<?xml version="1.0" ?>
         <dram_correctable>2</dram_correctable>
         <dram_uncorrectable>3</dram_uncorrectable>
       </volatile>
-      <aggregate><sram_threshold_exceeded>No</sram_threshold_exceeded></aggregate>
+      <aggregate>
+        <sram_correctable>0</sram_correctable>
+        <sram_uncorrectable_parity>1</sram_uncorrectable_parity>
+        <sram_uncorrectable_secded>2</sram_uncorrectable_secded>
+        <dram_correctable>0</dram_correctable>
+        <dram_uncorrectable>4</dram_uncorrectable>
+        <sram_threshold_exceeded>No</sram_threshold_exceeded>
+      </aggregate>
     </ecc_errors>
     <remapped_rows>
       <remapped_row_pending>No</remapped_row_pending>
@@ -85,6 +92,9 @@ GPU = {
         "pending": True,
         "corrected_volatile": 3,
         "uncorrected_volatile": 4,
+        "corrected_aggregate": 0,
+        "uncorrected_aggregate": 7,
+        "sram_uncorrected_aggregate": 3,
         "sram_threshold_exceeded": False,
     },
     "remapped_rows": {"pending": False, "banks_exhausted": 0},
@@ -131,6 +141,7 @@ def test_facts_that_agree_do_not_differ():
         ({"memory": {"total": 2**36, "used": 5 * 2**20}}, "memory.total"),
         ({"persistence_mode": False}, "persistence_mode"),
         ({"ecc": {**GPU["ecc"], "uncorrected_volatile": 3}}, "ecc.uncorrected_volatile"),
+        ({"ecc": {**GPU["ecc"], "sram_uncorrected_aggregate": 7}}, "ecc.sram_uncorrected_aggregate"),
         ({"remapped_rows": {"pending": True, "banks_exhausted": 0}}, "remapped_rows.pending"),
         ({"throttle_reasons": []}, "throttle_reasons"),
         ({"temperature": {"gpu_c": 45, "memory_c": None}}, "temperature.gpu_c"),

@@ -116,6 +116,7 @@ def test_a_node_that_tells_nothing_is_undetermined(run, given, told):
         ({"expect": {"count": "8"}}, "hpc_validation_gpu.count"),
         ({"limit": 0}, "limit"),
         ({"deadline": float("nan")}, "deadline"),
+        ({"init_deadline": 0}, "init_deadline"),
         ({"interval": 2}, "interval"),
         ({"kit": "scripts"}, "kit"),
         ({"python": "python3"}, "python"),

@@ -65,4 +65,4 @@ def runner(tool: str, changed: dict[str, str | Result] | None = None, asked: lis
 
 def told(tool: str, changed: dict[str, str | Result] | None = None):
     """The servers' part of the facts that such answers make."""
-    return servers(Cli(tool, runner(tool, changed)), "admin")
+    return servers(Cli(tool, runner(tool, changed)), "1000")

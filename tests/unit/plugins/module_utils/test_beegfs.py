@@ -163,6 +163,32 @@ def test_version_8_quota_and_striping():
     assert _beegfs_json.striping('{"stripe_pattern": 4}')["error"]
 
 
+def test_version_8_quota_without_bounds_and_without_quota():
+    row = '{"name": "a", "id": 1, "type": "user", "pool": "p", "space": "5/9223372036854775807", "inode": "3/-"}'
+    assert _beegfs_json.quota(row).problems  # the inodes' limit is no known word
+    rows = _beegfs_json.quota(row.replace("3/-", "3/9223372036854775807")).rows
+    assert rows == [{"pool": "p", "size": 5, "size_limit": None, "files": 3, "files_limit": None}]
+    assert _beegfs_json.quota(row.replace("5/9223372036854775807", "5/9223372036854775808")).problems
+    warning = answer("cli_8_documented/quota_list_usage_not_enabled").err
+    assert _beegfs_json.quota(warning).problems == ["quota is not enabled: the servers keep none for this user"]
+    assert _beegfs_json.quota("WARNING: something else\n").problems == ["no quota is told"]
+    assert "no JSON" in _beegfs_json.quota(f"{warning}half a docum").problems[0]
+
+
+def test_version_8_names_the_network_cards_by_which_a_server_does_not_answer():
+    row = {"id": {"num_id": 1, "node_type": 3}, "type": 3, "alias": "a"}
+
+    def node(nics, reachable):
+        return _beegfs_json.nodes(json.dumps({**row, "nics": nics, "reachable": reachable})).rows[0]
+
+    both = node("rdma:ib0 (10.98.0.1:8003)\nethernet:eth0 (10.99.0.1:8003)", "no\nyes")
+    assert (both["reachable"], both["unreachable_by"]) == (True, "rdma:ib0 (10.98.0.1:8003)")
+    assert node("eth0", "yes\nno\nno")["unreachable_by"] == "2 of 3 network cards"
+    assert node(None, "yes\nno")["unreachable_by"] == "1 of 2 network cards"
+    assert node("ib0\neth0", "yes\nyes")["unreachable_by"] is None
+    assert (node("ib0\neth0", "no\nno")["reachable"], node("ib0", "no")["unreachable_by"]) == (False, None)
+
+
 @pytest.mark.parametrize("value", [True, -1, 1.5, None, "", "-", "1e3", "١٢", [], {}, "9" * 30])
 def test_what_is_no_whole_number_is_none(value):
     assert _beegfs.whole(value) is None

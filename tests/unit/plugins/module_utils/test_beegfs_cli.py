@@ -23,6 +23,48 @@ def test_beegfs_ctl_is_asked_with_the_mounts_own_configuration_and_through_sudo(
     assert asked[-1][3:7] == ["--getquota", "--uid", "admin", "--csv"]
 
 
+@pytest.mark.parametrize(
+    ("user", "sudo", "asked_of"),
+    [
+        (None, False, "current"),
+        (None, True, "1234"),  # current would be root
+        ("1234", False, "current"),  # a number is for root alone
+        ("1234", True, "1234"),
+        ("77", False, "77"),
+        ("root", False, "0"),
+        ("root", True, "0"),
+    ],
+)
+def test_version_8_is_asked_for_the_quota_of_a_number(monkeypatch, user, sudo, asked_of):
+    monkeypatch.setattr(os, "geteuid", lambda: 1234)
+    asked: list[list[str]] = []
+    told = _beegfs_cli.servers(Cli("beegfs", runner("beegfs", asked=asked), sudo=sudo), user)
+    (quota,) = [argv for argv in asked if "quota" in argv]
+    assert quota[quota.index("--uids") + 1] == asked_of
+    assert told["quota_problems"] == []
+
+
+def test_the_quota_of_a_user_whom_nobody_knows_is_not_asked_for():
+    asked: list[list[str]] = []
+    told = _beegfs_cli.servers(Cli("beegfs", runner("beegfs", asked=asked)), "no-such-user")
+    assert [argv for argv in asked if "quota" in argv] == []
+    assert told["quota"] is None
+    assert "knows no user no-such-user" in told["quota_problems"][0]["problem"]
+    assert told["problems"] == []
+
+
+def test_version_8_says_on_the_error_stream_that_quota_is_not_enabled():
+    changed = {"quota_list-usage": "cli_8_documented/quota_list_usage_not_enabled"}
+    told = _beegfs_cli.servers(Cli("beegfs", runner("beegfs", changed)), None)
+    assert told["quota"] is None
+    (problem,) = told["quota_problems"]
+    assert problem["problem"].startswith("quota is not enabled")
+    assert told["problems"] == []
+    noise = Result(0, "", "license: x\nWARNING: the clock is late\n")
+    told = _beegfs_cli.servers(Cli("beegfs", runner("beegfs", {"quota_list-usage": noise})), None)
+    assert told["quota_problems"][0]["problem"] == "no quota is told"
+
+
 def test_the_exit_codes_that_the_rows_tell_too_are_no_problem():
     changed = {"listtargets_storage": "ctl_7.4.7/listtargets_storage_state_needs_resync"}  # exit code 7
     told = _beegfs_cli.servers(Cli("beegfs-ctl", runner("beegfs-ctl", changed)), "admin")
@@ -122,6 +164,17 @@ def test_the_mount_is_looked_at_first_and_from_stdin_then_the_kit_then_the_serve
     assert facts["striping"]["models"]["source"] == "beegfs-ctl"
     assert facts["striping"]["models"]["targets"] == 4
     assert asked[2][0][-1] == "--cfgFile=/etc/beegfs/beegfs-client.conf"
+
+
+def test_the_striping_of_the_folder_that_is_used_is_asked_where_none_is_named(collect, example):
+    share = {**example("share"), "striping": {"jobs": {"error": "Inappropriate ioctl for device"}}}
+    answers = {"facts": Result(0, json.dumps(MOUNT)), "share": Result(0, json.dumps(share))}
+    facts, asked = collect(answers, directories=[])
+    assert asked[1][0][-2:] == ["--directories", "jobs"]
+    assert facts["striping"]["jobs"]["targets"] == 4
+    facts, asked = collect(answers, directories=[], checks=["mount"])
+    assert facts["striping"] is None
+    assert not any("--getentryinfo" in argv for argv, _ in asked)
 
 
 def test_a_mount_with_a_problem_is_not_touched_and_the_kit_on_it_not_run(collect):

@@ -219,6 +219,17 @@ def test_a_refusal_says_what_to_do(context: Context, slurm: FakeSlurm, one: list
     assert entry(context)["state"] == "refused"
 
 
+def test_one_that_is_refused_need_not_keep_the_others_back(context: Context, slurm: FakeSlurm, one: list) -> None:
+    two = [*one, prepare({"script": SCRIPT + "# another\n"}, "admin")]
+    slurm.sbatch, slurm.sbatch_submits = Result(1, b"", "sbatch: error: invalid partition specified: nope"), False
+    refused = submit_all(context, two, go_on=True)
+    assert [(each.job_id, "nope" in str(each.refused)) for each in refused] == [("", True), ("", True)]
+    slurm.down = True
+    slurm.sbatch = None
+    with pytest.raises(SlurmError, match="does not answer"):
+        submit_all(context, two, go_on=True)
+
+
 def test_a_controller_that_is_down_may_be_tried_again(context: Context, slurm: FakeSlurm, one: list) -> None:
     slurm.down = True
     with pytest.raises(SlurmError, match="does not answer") as error:

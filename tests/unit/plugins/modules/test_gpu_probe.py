@@ -47,16 +47,18 @@ ECHO = "import json, sys; print(json.dumps({'schema': 1, 'argv': sys.argv[1:]}))
 def test_the_facts_of_the_kit_are_returned(run, kit):
     answer = run(kit=kit(ECHO))
     assert answer["changed"] is False
-    assert " ".join(answer["facts"]["argv"]) == "probe --deadline 5 --limit 20 --kernel-log user --since boot"
+    times = "--deadline 5 --init-deadline 30 --limit 20"
+    assert " ".join(answer["facts"]["argv"]) == f"probe {times} --kernel-log user --since boot"
 
 
 def test_every_option_reaches_the_kit(run, kit):
     options = {"health": False, "sample_seconds": 2, "interval": 0.5, "kernel_log": "sudo", "since": "60"}
     before = time.time()
-    argv = run(kit=kit(ECHO), deadline=1.5, _ansible_check_mode=True, **options)["facts"]["argv"]
+    argv = run(kit=kit(ECHO), deadline=1.5, init_deadline=9, _ansible_check_mode=True, **options)["facts"]["argv"]
     since = float(argv.pop(argv.index("--since") + 1))
     assert before - 61 <= since <= time.time() - 59
-    told = "probe --deadline 1.5 --limit 20 --kernel-log sudo --since --sample 2 --interval 0.5 --no-health"
+    times = "--deadline 1.5 --init-deadline 9 --limit 20"
+    told = f"probe {times} --kernel-log sudo --since --sample 2 --interval 0.5 --no-health"
     assert " ".join(argv) == told
 
 

@@ -35,6 +35,7 @@ def gpu(index: int) -> Json:
             "uncorrected_volatile": 0,
             "corrected_aggregate": 3,
             "uncorrected_aggregate": 0,
+            "sram_uncorrected_aggregate": 0,
             "sram_threshold_exceeded": False,
         },
         "retired_pages": None,
@@ -93,6 +94,7 @@ def healthy() -> Json:
         "listed": 2,
         "device_files": ["/dev/nvidia0", "/dev/nvidia1"],
         "pci_devices": ["0000:10:00.0", "0000:20:00.0"],
+        "pci_displays": [],
         "gpus": [gpu(0), gpu(1)],
         "kernel_log": {
             "access": "user",
@@ -100,6 +102,7 @@ def healthy() -> Json:
             "error": None,
             "since": BOOT,
             "complete": True,
+            "oldest": BOOT,
             "xids": [],
             "more": 0,
         },

@@ -8,7 +8,9 @@ import pytest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
     _expect,
     _gpu_findings,
+    _gpu_jetson,
     _gpu_judge,
+    _gpu_memory,
     _remedies,
     _schema,
 )
@@ -104,12 +106,60 @@ FAILS = {
     "ecc pending": (second(ecc__pending=False), {}, "gpu.ecc_mode", True, "= false", "gpu-reset"),
     "uncorrected": (second(ecc__uncorrected_volatile=3), {}, "gpu.ecc_uncorrected_volatile", 3, "<= 0", "gpu-reset"),
     "uncorrected, never repaired": (
-        second(ecc__uncorrected_aggregate=2, ecc__sram_threshold_exceeded=True),
+        second(ecc__uncorrected_aggregate=2),
         {},
         "gpu.ecc_uncorrected_aggregate",
         2,
         "= 0",
         "dcgmi diag",
+    ),
+    "uncorrected, SRAM above its threshold": (
+        second(ecc__uncorrected_aggregate=2, ecc__sram_uncorrected_aggregate=2, ecc__sram_threshold_exceeded=True),
+        {},
+        "gpu.ecc_uncorrected_aggregate",
+        2,
+        "= 0",
+        "ask the vendor",
+    ),
+    "uncorrected, of SRAM only in part": (
+        second(ecc__uncorrected_aggregate=5, ecc__sram_uncorrected_aggregate=3),
+        {},
+        "gpu.ecc_uncorrected_aggregate",
+        5,
+        "= 0",
+        "ROW_REMAPPER",
+    ),
+    "uncorrected, rows remapped for other memory than SRAM above its threshold": (
+        second(
+            ecc__uncorrected_aggregate=5,
+            ecc__sram_uncorrected_aggregate=3,
+            ecc__sram_threshold_exceeded=True,
+            remapped_rows__uncorrected=1,
+        ),
+        {},
+        "gpu.ecc_uncorrected_aggregate",
+        5,
+        "= 0",
+        "ROW_REMAPPER",
+    ),
+    "uncorrected, rows remapped for corrected errors alone": (
+        second(ecc__uncorrected_aggregate=1, remapped_rows__corrected=4),
+        {},
+        "gpu.ecc_uncorrected_aggregate",
+        1,
+        "= 0",
+        "ROW_REMAPPER",
+    ),
+    "fabric misconfigured": (
+        second(
+            fabric={"state": "completed", "status": 0, "health": None, "health_mask": 4 << 8},
+            unsupported={"fabric.health": "NotSupported", "retired_pages": "NotSupported"},
+        ),
+        {},
+        "gpu.fabric",
+        1,
+        "= 0",
+        "Fabric",
     ),
     "corrected": (second(ecc__corrected_volatile=1001), EXPECT, "gpu.ecc_corrected", 1001, "<= 1000", "replaced"),
     "corrected by default": (
@@ -412,6 +462,48 @@ def test_no_nvlink_is_expected_of_a_card_that_has_none():
     assert blamed(facts, {"nvlinks": 0}) == []
 
 
+def no_links(reason=None):
+    facts = second(nvlink__links=[])
+    if reason:
+        facts["gpus"][1]["unsupported"]["nvlink"] = reason
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("reason", "expect", "verdict"),
+    [
+        (None, {}, "recorded"),
+        (None, {"nvlinks": 4}, "undetermined"),
+        (None, {"nvlinks": 0}, "undetermined"),
+        ("NotSupported", {}, "recorded"),
+        ("NotSupported", {"nvlinks": 4}, "undetermined"),
+        ("NotSupported", {"nvlinks": 0}, "pass"),
+        ("FunctionNotFound", {"nvlinks": 0}, "undetermined"),
+        ("Unknown", {}, "undetermined"),
+        ("Unknown", {"nvlinks": 0}, "undetermined"),
+    ],
+)
+def test_an_empty_list_of_links_is_no_statement_that_there_are_none(reason, expect, verdict):
+    found = [e for e in judged(no_links(reason), expect) if e["where"].get("gpu") == SECOND]
+    assert {e["id"]: e["verdict"] for e in found if e["id"] in ("gpu.nvlink", "gpu.nvlink_errors")} == {
+        "gpu.nvlink": verdict,
+        "gpu.nvlink_errors": verdict,
+    }
+
+
+@pytest.mark.parametrize("number", [0, None, "1", True])
+def test_a_link_told_twice_or_without_its_number_is_undetermined(number):
+    changed = links()
+    changed[1]["link"] = number
+    found = blamed(second(nvlink__links=changed), {"nvlinks": 4})
+    assert [(e["id"], e["verdict"]) for e in found] == [("gpu.nvlink", "undetermined")]
+
+
+def test_no_link_that_is_up_tells_of_no_recovery():
+    found = [e for e in judged(second(nvlink__links=links(0, 1, 2, 3))) if e["id"] == "gpu.nvlink_errors"]
+    assert [e["verdict"] for e in found] == ["pass", "recorded"]
+
+
 def test_without_any_link_up_only_the_inventory_knows_whether_that_is_right():
     facts = second(nvlink__links=links(0, 1, 2, 3))
     assert [(e["id"], e["verdict"]) for e in blamed(facts)] == [("gpu.nvlink", "undetermined")]
@@ -434,11 +526,70 @@ def test_error_counters_that_new_cards_lack_are_recorded():
     assert blamed(facts) == []
 
 
-def test_processes_are_not_told_of_a_gpu_that_is_split():
-    facts = unsupported(processes="NotSupported", utilization="NotSupported")
+def split(reason="NotSupported"):
+    facts = unsupported(processes=reason, utilization="NotSupported")
     facts["gpus"][1]["mig"] = {"current": True, "pending": True}
+    return facts
+
+
+@pytest.mark.parametrize("reason", ["NotSupported", "NoPermission"])
+def test_processes_and_utilisation_are_not_demanded_of_a_gpu_that_is_split(reason):
+    facts = split(reason)
     assert blamed(facts, {"mig": True, "nvlinks": 4})[0]["where"]["gpu"] != SECOND  # the first is not split
     assert blamed(facts) == []
+    found = {e["id"]: e for e in judged(facts) if e["where"].get("gpu") == SECOND}
+    assert found["gpu.foreign_processes"]["why"] == f"MIG is on: processes: {reason}"
+    assert "MIG is on: utilization.gpu: NotSupported" in found["gpu.pcie_generation"]["why"]
+    (count,) = [e for e in judged(facts) if e["id"] == "gpu.count"]
+    assert (count["verdict"], count["value"]) == ("pass", 2)
+    assert "whole GPUs are counted" in count["why"]
+
+
+def test_what_is_told_of_a_gpu_that_is_split_is_judged():
+    facts = split("Unknown")
+    assert [e["id"] for e in blamed(facts)] == ["gpu.foreign_processes"]
+    facts = second(mig={"current": True, "pending": True}, ecc__uncorrected_volatile=1)
+    assert [e["id"] for e in blamed(facts)] == ["gpu.ecc_uncorrected_volatile"]
+
+
+def test_no_permission_excuses_no_gpu_that_is_whole():
+    found = blamed(unsupported(processes="NoPermission"))
+    assert [(e["id"], e["verdict"]) for e in found] == [("gpu.foreign_processes", "undetermined")]
+
+
+def test_mig_puts_nvlink_out_of_use_as_a_whole_but_not_in_part():
+    facts = second(mig={"current": True, "pending": True}, nvlink__links=links(0, 1, 2, 3))
+    assert blamed(facts) == []
+    (entry,) = [e for e in judged(facts) if e["id"] == "gpu.nvlink" and e["where"]["gpu"] == SECOND]
+    assert (entry["verdict"], "MIG is on" in entry["why"]) == ("recorded", True)
+    assert [e["id"] for e in blamed(facts, {"nvlinks": 4})] == ["gpu.nvlink"]
+    facts = second(mig={"current": True, "pending": True}, nvlink__links=links(3))
+    assert [(e["id"], e["verdict"]) for e in blamed(facts)] == [("gpu.nvlink", "fail")]
+
+
+@pytest.mark.parametrize("kind", ["graphics", "mps"])
+def test_processes_of_a_kind_that_could_not_be_read_are_undetermined(kind):
+    facts = second(unsupported={"retired_pages": "NotSupported", "temperature.memory_c": "NotSupported"})
+    facts["gpus"][1]["unsupported"][f"processes.{kind}"] = "NotSupported"
+    assert blamed(facts) == []
+    facts["gpus"][1]["unsupported"][f"processes.{kind}"] = "Unknown"
+    assert [(e["id"], e["verdict"]) for e in blamed(facts)] == [("gpu.foreign_processes", "undetermined")]
+
+
+def test_utilisation_that_could_not_be_read_leaves_the_generation_undetermined():
+    found = blamed(unsupported(utilization="Unknown"))
+    assert [(e["id"], e["verdict"]) for e in found] == [("gpu.pcie_generation", "undetermined")]
+
+
+@pytest.mark.parametrize(
+    ("facts", "identity"),
+    [
+        (second(pcie__width=0, pcie__width_max=0), "gpu.pcie_width"),
+        (second(pcie__generation=0, pcie__generation_max=0, utilization__gpu=99), "gpu.pcie_generation"),
+    ],
+)
+def test_a_link_of_no_width_at_all_is_undetermined(facts, identity):
+    assert [(e["id"], e["verdict"]) for e in blamed(facts)] == [(identity, "undetermined")]
 
 
 def test_other_processes_may_be_allowed():
@@ -453,22 +604,83 @@ def test_our_own_processes_are_no_others():
 @pytest.mark.parametrize(
     "facts",
     [
-        second(ecc__uncorrected_aggregate=2, remapped_rows__uncorrected=2),
-        second(ecc__uncorrected_aggregate=2),  # SRAM below its threshold
+        second(ecc__uncorrected_aggregate=2, remapped_rows__uncorrected=1),  # one row, until it was replaced
+        second(ecc__uncorrected_aggregate=2, ecc__sram_uncorrected_aggregate=2),
+        second(ecc__uncorrected_aggregate=2, ecc__sram_uncorrected_aggregate=1, remapped_rows__uncorrected=1),
         second(
             ecc__uncorrected_aggregate=2,
+            ecc__sram_uncorrected_aggregate=None,
             ecc__sram_threshold_exceeded=None,
             retired_pages={"single_bit": 0, "double_bit": 2, "pending": False},
-            unsupported={"ecc.sram_threshold_exceeded": "FunctionNotFound", "temperature.memory_c": "NotSupported"},
+            unsupported={
+                "ecc.sram_threshold_exceeded": "FunctionNotFound",
+                "ecc.sram_uncorrected_aggregate": "FunctionNotFound",
+                "temperature.memory_c": "NotSupported",
+            },
         ),
     ],
-    ids=["remapped", "sram", "retired"],
+    ids=["remapped", "sram", "both", "retired"],
 )
 def test_errors_that_were_dealt_with_do_not_condemn_a_card_for_life(facts):
     found = {e["id"]: e for e in judged(facts) if e["where"].get("gpu") == SECOND}
     assert found["gpu.ecc_uncorrected_aggregate"]["verdict"] == "recorded"
     assert found["gpu.ecc_uncorrected_aggregate"]["value"] == 2
     assert blamed(facts) == []
+
+
+@pytest.mark.parametrize("missing", ["ecc__sram_uncorrected_aggregate", "ecc__sram_threshold_exceeded"])
+@pytest.mark.parametrize(("reason", "verdict"), [("Unknown", "undetermined"), ("NotSupported", "fail")])
+def test_errors_that_may_be_dealt_with_are_undetermined_and_those_that_cannot_fail(missing, reason, verdict):
+    facts = unsupported(**{missing: reason})
+    facts["gpus"][1]["ecc"].update(uncorrected_aggregate=2)
+    found = {e["id"]: e["verdict"] for e in judged(facts) if e["where"].get("gpu") == SECOND}
+    assert found["gpu.ecc_uncorrected_aggregate"] == verdict
+
+
+def geforce():
+    """A node with two cards that have neither ECC nor anything that repairs memory, nor NVLink, as most GeForce."""
+    facts = unsupported(**dict.fromkeys(("ecc", "remapped_rows", "retired_pages", "nvlink", "fabric"), "NotSupported"))
+    facts["gpus"][0] = facts["gpus"][1] | {key: gpu(0)[key] for key in ("index", "minor", "uuid", "pci")}
+    return facts
+
+
+def test_one_statement_suffices_for_cards_without_ecc():
+    assert blamed(geforce(), {"ecc": False}) == []
+    found = [e for e in judged(geforce(), {"ecc": False}) if e["where"].get("gpu") == SECOND]
+    verdicts = {e["id"]: (e["verdict"], e["why"]) for e in found}
+    assert verdicts["gpu.ecc_mode"] == ("pass", "the card has no ECC (NotSupported)")
+    excused = {identity for identity, (verdict, _why) in verdicts.items() if verdict == "not_applicable"}
+    assert excused == {
+        "gpu.ecc_uncorrected_volatile",
+        "gpu.ecc_uncorrected_aggregate",
+        "gpu.ecc_corrected",
+        "gpu.sram_threshold",
+        *_gpu_memory.REPAIRS,
+    }
+
+
+@pytest.mark.parametrize("expect", [{}, {"ecc": True}])
+def test_without_that_statement_a_card_without_ecc_is_undetermined(expect):
+    assert {e["verdict"] for e in blamed(geforce(), expect) if e["id"] == "gpu.ecc_mode"} == {"undetermined"}
+
+
+@pytest.mark.parametrize("reason", ["FunctionNotFound", "Unknown", "GpuIsLost"])
+def test_a_mode_that_could_not_be_read_is_no_card_without_ecc(reason):
+    found = {e["id"]: e["verdict"] for e in blamed(unsupported(ecc=reason), {"ecc": False})}
+    assert found["gpu.ecc_mode"] == "undetermined"
+
+
+def test_ecc_that_is_on_where_it_should_be_off_fails():
+    assert [(e["id"], e["verdict"]) for e in blamed(second(), {"ecc": False}) if e["where"]["gpu"] == SECOND] == [
+        ("gpu.ecc_mode", "fail")
+    ]
+
+
+def test_repairs_that_fail_are_found_without_ecc_too():
+    facts = second(ecc__mode=False, ecc__pending=False, remapped_rows__failed=True)
+    assert "gpu.row_remap_failure" in {e["id"] for e in blamed(facts, {"ecc": False})}
+    facts = unsupported(remapped_rows="Unknown")
+    assert "gpu.row_remap_failure" in {e["id"] for e in blamed(facts, {"ecc": False})}
 
 
 def test_an_inventory_without_ecc_excuses_its_counters():
@@ -545,6 +757,70 @@ def test_a_hidden_pci_bus_leaves_the_device_files_to_count_by():
     assert [e["id"] for e in blamed(broken(pci_devices="0000:10:00.0"))] == ["gpu.count"]
 
 
+# ---- how many GPUs there are ----
+
+SCREEN = "0000:05:00.0"
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({}, 2),
+        ({"pci_devices": None, "pci_displays": None}, 2),
+        ({"device_files": []}, 2),
+        ({"pci_devices": []}, 2),
+        ({"device_files": ["/dev/nvidia0"]}, 2),  # a card that died keeps its place on the bus
+        ({"device_files": ["/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia2"]}, 3),
+        ({"pci_devices": ["0000:10:00.0", "0000:20:00.0", SCREEN], "pci_displays": [SCREEN]}, 2),
+        ({"pci_devices": ["0000:10:00.0", "0000:20:00.0", SCREEN], "pci_displays": []}, 3),
+        ({"pci_displays": ["0000:10:00.0", "0000:20:00.0"], "device_files": []}, 2),  # GeForce, listed by NVML
+        ({"pci_displays": ["0000:10:00.0", "0000:20:00.0"], "device_files": [], "gpus": []}, 0),
+        ({"device_files": [], "pci_devices": []}, 0),
+        ({"device_files": [], "pci_devices": None}, None),
+        ({"device_files": None}, None),
+        ({"device_files": [0]}, None),
+        ({"pci_devices": "0000:10:00.0"}, None),
+        ({"pci_devices": ["10"]}, None),
+        ({"pci_displays": [None]}, None),
+    ],
+    ids=str,
+)
+def test_the_gpus_of_a_node_are_counted_without_its_screens(changes, count):
+    facts = healthy() | changes
+    assert _gpu_findings.device_count(facts) == count
+
+
+@pytest.mark.parametrize("facts", [None, [], {}, "facts", {"device_files": []}])
+def test_what_is_no_facts_document_counts_nothing(facts):
+    assert _gpu_findings.device_count(facts) is None
+    assert _gpu_findings.mig_enabled(facts) is False
+
+
+def test_a_document_from_before_displays_were_told_counts_every_controller():
+    facts = healthy()
+    del facts["pci_displays"]
+    assert _gpu_findings.device_count(facts) == 2
+
+
+def test_a_screen_is_no_gpu_that_is_missing():
+    facts = broken(pci_devices=["0000:10:00.0", "0000:20:00.0", SCREEN], pci_displays=[SCREEN])
+    assert blamed(facts) == []
+    assert [e["id"] for e in blamed(facts | {"pci_displays": []})] == ["gpu.count"]
+
+
+@pytest.mark.parametrize(
+    ("mig", "enabled"),
+    [({"current": True, "pending": True}, True), ({"current": False, "pending": True}, False), (None, False)],
+)
+def test_mig_is_on_where_one_gpu_says_so(mig, enabled):
+    assert _gpu_findings.mig_enabled(second(mig=mig)) is enabled
+
+
+@pytest.mark.parametrize("gpus", [None, [], [None], [{"mig": {"current": "yes"}}], [{"mig": {"current": 1}}]])
+def test_damaged_facts_tell_of_no_mig(gpus):
+    assert _gpu_findings.mig_enabled(broken(gpus=gpus)) is False
+
+
 def test_simulated_hardware_says_so():
     assert all(e["source"].startswith("simulated NVML") for e in judged(healthy(), simulated=True))
 
@@ -561,11 +837,46 @@ def test_a_jetson_is_judged_by_what_it_has():
     assert blamed(jetson()) == []
     assert {e["id"] for e in judged(jetson())} == {
         "gpu.readable",
+        "gpu.count",
         "gpu.answers",
         "gpu.model",
         "gpu.memory",
         "gpu.temperature",
     }
+
+
+@pytest.mark.parametrize("expect", [{"count": 1}, {"count": 1, "model": "NVIDIA Jetson*", "driver": ">=540"}])
+def test_a_healthy_jetson_passes_what_a_preflight_expects(expect):
+    """As the kit tells it of JetPack 6: the module's version, device files or none, perhaps the bus."""
+    for changes in ({}, {"device_files": ["/dev/nvidia0"], "pci_devices": None}, {"pci_devices": ["0001:01:00.0"]}):
+        facts = jetson() | changes
+        facts["driver"] = {"version": None, "cuda": None, "nvml": None, "module": "540.3.0"}
+        assert blamed(facts, expect) == []
+        assert _gpu_findings.device_count(facts) == 1
+
+
+@pytest.mark.parametrize(
+    ("gpus", "verdict"), [([], "fail"), (None, "undetermined"), ([1], "undetermined"), ({}, "undetermined")]
+)
+def test_a_jetson_of_which_no_gpu_is_told_is_not_healthy(gpus, verdict):
+    assert ("gpu.count", verdict) in {(e["id"], e["verdict"]) for e in blamed(jetson() | {"gpus": gpus})}
+
+
+@pytest.mark.parametrize("key", ["ecc", "persistence", "mig", "power_limit_w", "nvlinks", "pcie_width"])
+def test_what_is_expected_of_a_jetson_is_judged(key):
+    found = blamed(jetson(), {key: EXPECT[key]})
+    assert [(e["id"], e["verdict"]) for e in found] == [(_gpu_jetson.STATED[key], "undetermined")]
+
+
+def test_xids_of_a_jetson_are_judged():
+    facts = jetson() | {"kernel_log": log(xid(79, pci="0000:01:00"))}
+    assert [(e["id"], e["verdict"]) for e in blamed(facts)] == [("gpu.xid", "fail")]
+
+
+def test_a_limit_of_a_jetson_that_is_no_number_is_undetermined():
+    facts = jetson()
+    facts["gpus"][0]["temperature"]["slowdown_c"] = "99"
+    assert [(e["id"], e["verdict"]) for e in blamed(facts)] == [("gpu.temperature", "undetermined")]
 
 
 def test_a_jetson_too_hot_or_of_another_model_fails():
@@ -643,6 +954,59 @@ def test_an_xid_that_nobody_knows_is_undetermined(entry):
     assert [e["id"] for e in found] == ["gpu.xid"]
     assert found[0]["verdict"] == "undetermined"
     assert "xids.yml" in found[0]["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("since", "complete", "verdict"),
+    [
+        (NOW - 9000, True, "pass"),  # asked for more than is expected
+        (NOW - 3600, True, "pass"),
+        (NOW - 3600 - 60, True, "pass"),
+        (NOW - 1800, True, "undetermined"),  # asked for less
+        (NOW - 9000, False, "undetermined"),
+    ],
+)
+def test_a_log_that_was_read_from_earlier_than_expected_will_do(since, complete, verdict):
+    kernel_log = log(since=since, complete=complete, oldest=NOW - 2000 if not complete else since)
+    found = judged(broken(kernel_log=kernel_log), {"xid_since": 3600})
+    assert of(found, "gpu.kernel_log") == [(verdict, None)]
+
+
+def test_a_buffer_that_was_overwritten_need_only_reach_back_to_what_is_expected():
+    def verdict(oldest):
+        facts = broken(kernel_log=log(complete=False, oldest=oldest))
+        return of(judged(facts, {"xid_since": 3600}), "gpu.kernel_log")[0][0]
+
+    assert verdict(NOW - 5000) == "pass"
+    assert {verdict(oldest) for oldest in (NOW - 3000, None, "0", True)} == {"undetermined"}
+
+
+def test_what_was_left_out_of_a_longer_log_hides_nothing_that_counts():
+    old, new = NOW - 9000, NOW - 100
+
+    def verdict(*xids):
+        found = judged(broken(kernel_log=log(*xids, more=5)), {"xid_since": 3600})
+        return of(found, "gpu.kernel_log")[0][0]
+
+    # The oldest repetition listed is too old to count, and what was left out is older still.
+    assert verdict(xid(79, when=old), xid(31, when=old), xid(31, when=old + 1), xid(31, when=new)) == "pass"
+    # Each kind is seen since: what was left out is of one of them.
+    assert verdict(xid(31, when=old), xid(31, when=new)) == "pass"
+    # Of 79 an old one is listed, and one that counts may be among those left out.
+    assert verdict(xid(79, when=old), xid(31, when=new - 9), xid(31, when=new)) == "undetermined"
+    assert verdict(xid(31, when=old), xid(32, when=new)) == "undetermined"
+
+
+@pytest.mark.parametrize("changes", [{"boot_time": NOW + 3600}, {"boot_time": None}, {"time": None}, {"time": "now"}])
+def test_a_boot_that_is_not_before_the_reading_hides_no_xid(changes):
+    facts = broken(kernel_log=log(xid(79))) | changes
+    assert of(judged(facts), "gpu.kernel_log") == [("undetermined", None)]
+    assert of(blamed(facts), "gpu.xid")[-1] == ("fail", SECOND)
+
+
+def test_an_xid_from_before_what_was_read_is_damaged_and_counts():
+    facts = broken(kernel_log=log(xid(79, when=0.0)))
+    assert of(blamed(facts), "gpu.xid") == [("fail", SECOND)]
 
 
 def test_only_xids_since_the_time_asked_count():

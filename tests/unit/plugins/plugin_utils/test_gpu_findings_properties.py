@@ -28,8 +28,9 @@ READ = {
     "gpu.recovery_action": ["recovery_action"],
     "gpu.throttle": ["throttle_reasons"],
     "gpu.temperature": ["temperature", "temperature.gpu_c", "temperature.slowdown_c", "temperature.gpu_max_c"],
+    "gpu.pcie_generation": ["utilization", "utilization.gpu", "pcie.generation"],
     "gpu.pcie_width": ["pcie", "pcie.width", "pcie.width_max"],
-    "gpu.nvlink": ["nvlink", "nvlink.links", "nvlink.links.1", "nvlink.links.1.active"],
+    "gpu.nvlink": ["nvlink", "nvlink.links", "nvlink.links.1", "nvlink.links.1.link", "nvlink.links.1.active"],
     "gpu.nvlink_errors": ["nvlink", "nvlink.links.1.errors", "nvlink.links.1.errors.recovery"],
     "gpu.fabric": ["fabric", "fabric.state", "fabric.status", "fabric.health"],
     "gpu.power_limit": ["power", "power.limit_w", "power.default_limit_w"],
@@ -37,9 +38,10 @@ READ = {
     "gpu.mig": ["mig", "mig.current", "mig.pending"],
     "gpu.foreign_processes": ["processes"],
 }
+HIDDEN = ("pci_devices", "pci_displays")  # null where a container hides the bus
 OF_NODE = {
     "gpu.readable": ["error", "source", "schema", "node"],
-    "gpu.count": ["gpus", "device_files", "gpus.1"],
+    "gpu.count": ["gpus", "device_files", "pci_devices", "pci_displays", "gpus.1"],
     "gpu.driver": ["driver", "driver.version"],
     "gpu.unique": ["gpus.1.uuid", "gpus.1.pci"],
     "gpu.kernel_log": ["kernel_log", *(f"kernel_log.{key}" for key in ("xids", "more", "complete", "since"))],
@@ -86,7 +88,9 @@ def test_a_check_whose_value_is_gone_or_of_another_type_does_not_pass(place, val
     before = at(document, path)
     if value is GONE:
         remove(document, path)
-    elif kind(value) == kind(before) or (check, value) == ("gpu.answers", None):
+        if path == "pci_displays":  # a document from before it was told
+            return
+    elif (value is None and path in HIDDEN) or kind(value) == kind(before) or (check, value) == ("gpu.answers", None):
         return
     else:
         put(document, path, value)

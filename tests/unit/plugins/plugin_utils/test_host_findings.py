@@ -31,7 +31,7 @@ def facts(example: t.Callable[[str], Json]) -> Json:
 
 
 def test_a_healthy_login_node_passes(facts: Json) -> None:
-    assert verdicts(login_findings(facts, "login", air_gap=False, apptainer={})) == {
+    assert verdicts(login_findings(facts, "login", no_downloads=None, apptainer={})) == {
         "login.commands": "pass",
         "login.munge": "pass",
         "login.python": "pass",
@@ -44,6 +44,7 @@ def test_a_healthy_login_node_passes(facts: Json) -> None:
     ("change", "identity", "verdict", "words"),
     [
         ({"commands": {"sbatch": None, "squeue": "/bin/squeue"}}, "login.commands", "fail", "sbatch"),
+        ({"commands": {"squeue": "/bin/squeue"}}, "login.commands", "fail", "sbatch"),
         ({"commands": {}}, "login.commands", "undetermined", "not looked for"),
         ({"munge": {"ok": False, "error": "no socket"}}, "login.munge", "fail", "no socket"),
         ({"munge": {"ok": "yes"}}, "login.munge", "undetermined", "not tried"),
@@ -56,7 +57,7 @@ def test_a_healthy_login_node_passes(facts: Json) -> None:
     ],
 )
 def test_what_is_amiss_is_named(facts: Json, change: Json, identity: str, verdict: str, words: str) -> None:
-    found = login_findings({**facts, **change}, "login", air_gap=False, apptainer={"required": True})
+    found = login_findings({**facts, **change}, "login", no_downloads=None, apptainer={"required": True})
     assert verdicts(found)[identity] == verdict
     finding = next(finding for finding in found if finding["id"] == identity)
     assert words in finding["why"]
@@ -65,12 +66,14 @@ def test_what_is_amiss_is_named(facts: Json, change: Json, identity: str, verdic
 
 @pytest.mark.parametrize("facts", [None, [], "text", {}, {"munge": 1, "commands": 2, "reach": 3, "apptainer": 4}])
 def test_what_is_no_document_never_passes(facts: t.Any) -> None:
-    found = verdicts(login_findings(facts, "login", air_gap=False, apptainer={"required": True}))
+    found = verdicts(login_findings(facts, "login", no_downloads=None, apptainer={"required": True}))
     assert set(found.values()) == {"undetermined"}
 
 
 def test_an_air_gap_is_the_inventorys_word(facts: Json) -> None:
-    found = login_findings({**facts, "reach": []}, "login", air_gap=True, apptainer={})
+    found = login_findings(
+        {**facts, "reach": []}, "login", no_downloads="the inventory says that there is no internet", apptainer={}
+    )
     assert verdicts(found)["runtime.internet"] == "not_applicable"
 
 

@@ -119,3 +119,10 @@ def test_a_set_that_cannot_be_read_is_named(tmp_path, content):
 def test_a_folder_without_sets_is_an_error(tmp_path):
     with pytest.raises(_log_patterns.PatternSetError, match="no pattern set"):
         _log_patterns.load(tmp_path)
+
+
+def test_a_message_of_ours_has_the_remedy_of_the_same_line_in_a_log():
+    sets = _log_patterns.load()
+    told = next(p["remedy"] for p in sets["io_errors"]["patterns"] if p["id"] == "full")
+    assert _log_patterns.remedy_of("cp: error writing 'x': No space left on device") == told
+    assert _log_patterns.remedy_of("nothing that anybody knows") is None

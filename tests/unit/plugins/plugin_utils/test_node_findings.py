@@ -57,6 +57,7 @@ def report(node: str, example: t.Callable[[str], Json]) -> Json:
         "host": {**example("host"), "host": node},
         "gpus": facts,
         "confined": {"present": present, "openable": present[:1]},
+        "without": None,
         "share": {**example("share"), "node": node},
         "coherence": None,
     }
@@ -149,6 +150,64 @@ def test_a_busy_node_is_undetermined_and_hides_no_other(world: Json) -> None:
     finding = next(f for f in found if f["id"] == "node.job" and f["verdict"] == "undetermined")
     assert "it waited 120 s" in finding["why"]
     assert "squeue --nodelist=compute01" in finding["remedy"]
+
+
+def test_a_job_that_was_refused_hides_no_other(world: Json) -> None:
+    world["waited"]["jobs"][0] = {
+        "job_id": "0",
+        "state": "UNKNOWN",
+        "exit_code": None,
+        "reason_text": "sbatch refused it",
+    }
+    del world["reports"]["11"]
+    found = judged(world)
+    assert ("node.job", "undetermined", "compute01") in odd(found)
+    assert "sbatch refused it" in next(f for f in found if f["id"] == "node.job")["why"]
+    assert "compute02" not in {node for _, _, node in odd(found)}
+
+
+def test_jobs_that_are_not_those_of_the_plan_are_a_defect(world: Json) -> None:
+    del world["waited"]["jobs"][2]
+    with pytest.raises(ValueError, match="zip"):
+        judged(world)
+
+
+def test_what_a_job_reported_before_it_was_killed_counts(world: Json) -> None:
+    world["waited"]["jobs"][1].update(state="TIMEOUT", exit_code=None)
+    world["reports"]["12"]["gpus"]["gpus"][1]["pcie"]["width"] = 8
+    world["reports"]["12"].update(share=None, end=None)
+    assert {(i, v) for i, v, node in odd(judged(world)) if node == "compute02"} == {
+        ("node.job", "undetermined"),
+        ("gpu.pcie_width", "fail"),
+    }
+
+
+def test_a_python_that_is_too_old_is_named(world: Json) -> None:
+    world["waited"]["jobs"][1].update(state="FAILED", exit_code=86)
+    world["reports"]["12"] = {}
+    assert ("node.python", "fail", "compute02") in odd(judged(world))
+
+
+def test_one_gpu_is_confined_only_if_a_step_without_any_opens_none(world: Json) -> None:
+    one = {"present": ["/dev/nvidia0"], "openable": ["/dev/nvidia0"]}
+    world["reports"]["12"]["confined"] = one
+    assert ("scheduler.confinement", "undetermined", "compute02") in odd(judged(world))
+    world["reports"]["12"]["without"] = one
+    assert ("scheduler.confinement", "fail", "compute02") in odd(judged(world))
+    world["reports"]["12"]["without"] = {"present": ["/dev/nvidia0"], "openable": []}
+    assert "scheduler.confinement" not in {identity for identity, _, _ in odd(judged(world))}
+
+
+def test_a_device_that_is_not_there_proves_nothing(world: Json) -> None:
+    world["reports"]["12"]["confined"]["openable"] = ["/dev/zzz"]
+    assert ("scheduler.confinement", "undetermined", "compute02") in odd(judged(world))
+
+
+def test_one_node_has_nobody_to_be_compared_with(world: Json) -> None:
+    planned = {**PLANNED, "jobs": PLANNED["jobs"][:1]}
+    waited = {"jobs": world["waited"]["jobs"][:1], "outcomes": {}}
+    found = _node_findings.judge(planned, waited, world["reports"], SETTINGS)
+    assert [f["verdict"] for f in found if f["id"] == "share.coherence"] == ["recorded"]
 
 
 @pytest.mark.parametrize("state", ["NODE_FAIL", "TIMEOUT", "UNKNOWN", "OUT_OF_MEMORY", "PENDING", "CANCELLED"])

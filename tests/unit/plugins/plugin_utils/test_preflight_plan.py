@@ -23,7 +23,7 @@ INFO = {
         for n in (1, 2, 3)
     ],
 }
-SETTINGS = {"accelerator": "cuda", "nodes": [], "slurm": {}, "workload_slurm": []}
+SETTINGS = {"accelerator": "cuda", "nodes": [], "slurm": {}, "workload_slurm": [], "node_gpus": {}}
 
 
 @pytest.fixture
@@ -177,3 +177,36 @@ def test_nodes_of_a_workloads_own_partition_are_looked_at_through_it(info: Json)
     info["nodes"][2]["partitions"] = ["big"]
     found = planned(info, workload_slurm=[{"partition": "big"}])
     assert [job["options"].get("partition") for job in found["jobs"]] == [None, None, "big", None]
+    assert found["jobs"][-1]["nodes"] == ["compute01", "compute02"]  # one job can have these two
+
+
+def test_a_wanted_node_that_the_sites_jobs_cannot_reach_fails(info: Json) -> None:
+    info["nodes"][2]["partitions"] = ["big"]
+    assert odd(planned(info, nodes=["compute01", "compute03"])) == {("scheduler.node_in_reach", "compute03"): "fail"}
+    assert planned(info, ["compute01", "compute03"])["left_out"][0]["name"] == "compute03"
+
+
+def test_a_node_that_lost_its_gpus_is_told_though_the_inventory_has_other_names(info: Json) -> None:
+    info["nodes"][1]["gres"] = {}
+    assert planned(info)["left_out"] == [{"name": "compute02", "why": "it defines no GPUs"}]
+    found = planned(info, [f"{node['name']}.example.org" for node in info["nodes"]])
+    assert odd(found) == {("scheduler.gres_defined", "compute02"): "fail"}
+
+
+def test_expectations_of_a_node_that_is_not_there_are_refused(info: Json) -> None:
+    assert odd(planned(info, node_gpus={"compute9": {"count": 4}})) == {("scheduler.node_known", "compute9"): "fail"}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "count"),
+    [("h200", 1), ("h200|v100", 2), ("h200&ib", 1), ("[a*2]", 3)],
+)
+def test_features_narrow_as_they_do_for_jobs(info: Json, constraint: str, count: int) -> None:
+    for node, features in zip(info["nodes"], (["h200", "ib"], ["v100"], [])):
+        node["features"] = features
+    assert len(planned(info, slurm={"constraint": constraint})["nodes"]) == count
+
+
+def test_a_gres_type_leads_to_nodes_of_that_type(info: Json) -> None:
+    info["nodes"][0]["gres_types"], info["nodes"][1]["gres_types"] = ["h200"], ["v100"]
+    assert [node["name"] for node in planned(info, slurm={"gres_type": "h200"})["nodes"]] == ["compute01", "compute03"]

@@ -35,6 +35,7 @@ def test_a_healthy_cluster_passes(info, example):
     assert {key: value["verdict"] for key, value in found.items()} == {
         "scheduler.answers": "pass",
         "scheduler.partition": "pass",
+        "scheduler.accounting": "recorded",
         "scheduler.nodes": "pass",
     }
 
@@ -120,7 +121,7 @@ def test_a_workloads_own_partition_is_the_one_that_is_judged(info, example):
     info["partitions"].append({"name": "cpu", "state": "up", "default": False, "nodes": []})
     manifest = example("manifest")
     found = findings(info, [manifest], {"partition": "cpu"}, "cuda", {manifest["id"]: {"partition": "gpu"}})
-    assert {finding["verdict"] for finding in found} == {"pass"}
+    assert {finding["verdict"] for finding in found} == {"pass", "recorded"}
     found = findings(info, [manifest], {}, "cuda", {manifest["id"]: {"partition": "gpux"}})
     assert "partition gpux does not exist" in found[-1]["why"]
 
@@ -130,3 +131,12 @@ def test_of_several_partitions_each_must_exist_and_one_be_up(info, example):
     assert judge(info, example("manifest"), {"partition": "gpu,old"})["scheduler.partition"]["verdict"] == "pass"
     assert judge(info, example("manifest"), {"partition": "old"})["scheduler.partition"]["verdict"] == "undetermined"
     assert judge(info, example("manifest"), {"partition": "gpu,new"})["scheduler.partition"]["verdict"] == "fail"
+
+
+@pytest.mark.parametrize(("state", "verdict"), [("UP", "pass"), ("DOWN", "undetermined")])
+def test_the_partition_is_judged_without_workloads_too(info, state, verdict):
+    info["partitions"][0]["state"] = state
+    found = {finding["id"]: finding["verdict"] for finding in findings(info, [], {}, "cuda")}
+    assert found["scheduler.partition"] == verdict
+    missing = {finding["id"]: finding["verdict"] for finding in findings(info, [], {"partition": "x"}, "cuda")}
+    assert missing["scheduler.partition"] == "fail"

@@ -133,6 +133,11 @@ SERVERS: dict[str, tuple[str, dict[str, str | Result], Fault]] = {
         {"quota_list-usage": "cli_8_documented/quota_list_usage_exceeded"},
         Fault("share.quota", "fail", "storage_pool_default, files", 100000, "< 100000"),
     ),
+    "quota not enabled, 8.x": (
+        "beegfs",
+        {"quota_list-usage": "cli_8_documented/quota_list_usage_not_enabled"},
+        Fault("share.quota", "undetermined", "", None, "< 0", "quota is not enabled"),
+    ),
     "quota not told": (
         "beegfs-ctl",
         {"getquota": "ctl_7.4.7/error_mgmtd_down"},
@@ -254,7 +259,10 @@ def mounted(tmp_path, state: str | None = None, line: str = "") -> dict[str, t.A
     share.mkdir(exist_ok=True)
     client = proc / "fs/beegfs/3F6-6B00FE9C-client"
     client.mkdir(parents=True)
-    for folder in ("healthy", state or "healthy"):
+    for folder in ("healthy", *(state or "healthy").split("+")):
+        if folder == "management_unconnected":
+            (client / "mgmt_nodes").write_text("bee1 [ID: 1]\n   Connections: <none>\n")
+            continue
         for path in (FIXTURES / "proc_fs" / folder).iterdir():
             (client / path.name).write_text(path.read_text())
     default = f"beegfs_nodev {share} beegfs rw,relatime,cfgFile=/etc/beegfs/beegfs-client.conf 0 0\n"
@@ -271,8 +279,13 @@ CLIENT: dict[str, tuple[str | None, str, Fault]] = {
         "",
         Fault("share.connections", "fail", "metadata server bee1", 0, "> 0"),
     ),
-    "storage server without connection": (
-        "storage_node_unconnected",
+    "storage server without connection, target offline": (
+        "storage_node_unconnected+target_offline",
+        "",
+        Fault("share.connections", "fail", "storage server stor2", 0, "> 0"),
+    ),
+    "storage server without connection, target online but nobody can know": (
+        "storage_node_unconnected+management_unconnected",
         "",
         Fault("share.connections", "fail", "storage server stor2", 0, "> 0"),
     ),

@@ -110,9 +110,217 @@ def test_only_what_was_asked_is_judged_and_what_was_asked_is():
 def test_an_idle_storage_server_needs_no_connection_before_it_is_used():
     facts = json.loads(json.dumps(EXAMPLE))
     facts["mount"]["client"]["nodes"]["storage"][1]["connections"] = []
-    assert verdicts(judge(facts))["share.connections"] == "fail"
     mount_only = [f for f in judge(facts, checks=["mount"]) if f["id"] == "share.connections"]
     assert [f["verdict"] for f in mount_only] == ["pass", "recorded"]
+
+
+def connections(change, **options):
+    """The verdicts about connections once `change` was made to the client of the example."""
+    facts = json.loads(json.dumps(EXAMPLE))
+    change(facts["mount"]["client"])
+    return {f["where"].get("target", "all"): f for f in judge(facts, **options) if f["id"] == "share.connections"}
+
+
+def unconnected(*kinds):
+    def change(client):
+        for kind in kinds:
+            for server in client["nodes"][kind]:
+                server["connections"] = []
+
+    return change
+
+
+def test_a_server_of_another_pool_needs_no_connection_while_it_is_said_to_be_online():
+    found = connections(lambda client: client["nodes"]["storage"][1].update(connections=[]))
+    assert found["storage server stor2"]["verdict"] == "recorded"
+    assert "idle" in found["storage server stor2"]["why"]
+
+    def named_otherwise(client):
+        client["nodes"]["storage"][1].update(connections=[])
+        for target in client["targets"]["storage"]:
+            target["node"] = f"beegfs-storage {target['node']} [ID: 7]"
+
+    assert connections(named_otherwise)["storage server stor2"]["verdict"] == "recorded"
+
+
+@pytest.mark.parametrize("state", ["offline", "probably-offline", None, 7])
+def test_a_server_without_connection_that_nobody_says_is_online_fails(state):
+    def change(client):
+        client["nodes"]["storage"][1].update(connections=[])
+        client["targets"]["storage"][2]["reachability"] = state
+
+    assert connections(change)["storage server stor2"]["verdict"] == "fail"
+    assert connections(change, checks=["mount"])["storage server stor2"]["verdict"] == "fail"
+
+    def without_targets(client):
+        client["nodes"]["storage"][1].update(connections=[])
+        del client["targets"]["storage"][2]
+
+    assert connections(without_targets)["storage server stor2"]["verdict"] == "fail"
+
+
+def test_an_idle_metadata_server_is_recorded_before_use_and_not_after():
+    found = connections(unconnected("meta"), checks=["mount"])
+    assert found["metadata server bee1"]["verdict"] == "recorded"
+    assert connections(unconnected("meta"))["metadata server bee1"]["verdict"] == "fail"
+    assert connections(unconnected("storage"))["storage server stor1"]["verdict"] == "fail"
+
+
+def test_without_the_management_server_nothing_is_idle():
+    found = connections(unconnected("management", "meta"), checks=["mount"])
+    assert {f["verdict"] for f in found.values()} == {"fail"}
+    assert set(found) == {"management server bee1", "metadata server bee1"}
+
+
+def test_by_what_an_idle_client_is_connected_is_asked_only_where_it_is_expected():
+    facts = json.loads(json.dumps(EXAMPLE))
+    unconnected("meta", "storage")(facts["mount"]["client"])
+    assert _criteria.overall(judge(facts, checks=["mount"])) == "pass"
+    assert verdicts(judge(facts, {"rdma": True}, checks=["mount"]))["share.rdma"] == "undetermined"
+
+
+def test_rows_of_no_known_form_in_the_clients_lists_are_no_servers():
+    found = connections(lambda client: client["nodes"]["storage"].append("stor3"))
+    assert found["any storage server"]["verdict"] == "undetermined"
+    found = connections(lambda client: client["nodes"]["storage"][0].update(connections=[{"count": 1}, "x"]))
+    assert found["storage server stor1"]["verdict"] == "undetermined"
+
+
+def slow(**changed):
+    facts = json.loads(json.dumps(EXAMPLE))
+    facts["speed"].update(write_buffered_mib_s=1.0, read_direct_mib_s=None)
+    facts["speed"]["metadata"]["operations_per_s"] = 1.0
+    facts["speed"].update(changed)
+    return facts
+
+
+def test_where_all_nodes_are_measured_at_once_rates_are_only_recorded():
+    rates = ("write_throughput", "read_throughput_direct", "metadata_rate")
+    gated = verdicts(judge(slow()))
+    assert [gated[f"share.{rate}"] for rate in rates] == ["fail", "undetermined", "fail"]
+    recorded_only = judge(slow(), gate_speed=False)
+    assert {verdicts(recorded_only)[f"share.{rate}"] for rate in rates} == {"recorded"}
+    assert _criteria.overall(recorded_only) == "pass"
+    (rate,) = [f for f in recorded_only if f["id"] == "share.write_throughput"]
+    assert (rate["value"], rate["severity"]) == (1.0, "record")
+    assert verdicts(judge(slow(tool=None), gate_speed=False))["share.speed"] == "undetermined"
+
+
+@pytest.mark.parametrize("striping", [None, {}, [], "x", False])
+def test_an_expected_striping_that_nobody_looked_at_is_undetermined(striping):
+    facts = {**EXAMPLE, "striping": striping}
+    (finding,) = [f for f in judge(facts, {"chunk_kib": 512, "stripe_targets": 4}) if f["id"] == "share.striping"]
+    assert (finding["verdict"], finding["bound"]) == ("undetermined", '= "chunk_kib 512, stripe_targets 4"')
+    assert finding["remedy"]
+
+
+def test_striping_that_is_not_expected_need_not_be_told():
+    assert "share.striping" not in verdicts(judge({**EXAMPLE, "striping": None}))
+    assert verdicts(judge({**EXAMPLE, "striping": []}))["share.striping"] == "undetermined"
+    gone = {
+        "pattern": None,
+        "chunk_kib": None,
+        "targets": None,
+        "source": "ioctl",
+        "error": "No such file or directory",
+    }
+    facts = {**EXAMPLE, "striping": {**EXAMPLE["striping"], "datasets": gone}}
+    (finding,) = [f for f in judge(facts) if f["where"].get("path") == "datasets"]
+    assert finding["verdict"] == "recorded"
+    assert _criteria.overall(judge(facts)) == "pass"
+    (finding,) = [f for f in judge(facts, {"chunk_kib": 512}) if f["where"].get("path") == "datasets"]
+    assert (finding["verdict"], "No such file" in finding["why"]) == ("undetermined", True)
+
+
+def test_the_kernel_of_a_simulated_share_cannot_tell_its_striping_but_the_tool_can():
+    gone = {"pattern": None, "chunk_kib": None, "targets": None, "source": "ioctl", "error": "Inappropriate ioctl"}
+    facts = {**EXAMPLE, "type": "simulated", "striping": {"jobs": gone}}
+    (finding,) = [f for f in judge(facts, {"chunk_kib": 512}, "simulated") if f["id"] == "share.striping"]
+    assert (finding["verdict"], finding["where"]["path"]) == ("not_applicable", "jobs")
+    for size, verdict in ((64, "fail"), (512, "pass"), (None, "undetermined")):
+        facts["striping"] = {"jobs": {**gone, "source": "beegfs-ctl", "chunk_kib": size, "error": None}}
+        assert verdicts(judge(facts, {"chunk_kib": 512}, "simulated"))["share.striping"] == verdict
+
+
+def test_a_figure_beside_an_error_is_not_believed():
+    facts = json.loads(json.dumps(EXAMPLE))
+    facts["striping"]["models"]["error"] = "Input/output error"
+    assert verdicts(judge(facts, {"chunk_kib": 512}))["share.striping"] == "undetermined"
+
+
+def test_striping_is_judged_wherever_it_was_told():
+    facts = {**EXAMPLE, "use": None, "speed": None}
+    assert verdicts(judge(facts, {"chunk_kib": 64}, checks=["mount"]))["share.striping"] == "fail"
+
+
+def servers(facts, expect=None):
+    findings = _share_findings.servers_findings(facts, expect, host="login", share_type="beegfs")
+    for finding in findings:
+        assert _schema.problems("finding", finding) == []
+    return findings
+
+
+@pytest.mark.parametrize("tool", ["beegfs", "beegfs-ctl"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"targets": []},
+        {"targets": None},
+        {"targets": ["x"]},
+        {"targets": [[]]},
+        {"targets": "x"},
+        {"problems": ["boom"]},
+        {"problems": {"a": 1}},
+        {"problems": False},
+        {"nodes": ["x"]},
+        {"nodes": 7},
+    ],
+    ids=str,
+)
+def test_servers_of_which_nothing_is_told_or_nothing_of_a_known_form_are_undetermined(tool, changed):
+    (finding,) = [f for f in servers({**told(tool), **changed}) if f["id"] == "share.servers"]
+    assert (finding["verdict"], bool(finding["remedy"])) == ("undetermined", True)
+    assert finding["why"]
+
+
+@pytest.mark.parametrize("part", ["targets", "nodes", "mirrors", "quota"])
+def test_one_row_of_no_known_form_makes_the_servers_undetermined(part):
+    facts = told("beegfs")
+    facts[part] = [*(facts[part] or []), "x"]
+    assert verdicts(servers(facts))["share.servers"] == "undetermined"
+
+
+def test_a_boolean_is_no_number_of_inodes_and_no_limit_is_what_the_tool_says():
+    facts = told("beegfs-ctl")
+    for target in facts["targets"]:
+        target.update(inodes=False, inodes_free=None)
+    assert verdicts(servers(facts))["share.target_free_inodes"] == "undetermined"
+    for limit in ({}, [], "x", True):
+        facts = told("beegfs-ctl")
+        facts["quota"][0]["size_limit"] = limit
+        assert verdicts(servers(facts))["share.quota"] == "undetermined"
+    facts = told("beegfs-ctl")
+    del facts["quota"][0]["files_limit"]
+    assert verdicts(servers(facts))["share.quota"] == "undetermined"
+
+
+def test_quota_that_is_not_enabled_is_recorded_only_where_none_is_expected():
+    facts = told("beegfs", {"quota_list-usage": "cli_8_documented/quota_list_usage_not_enabled"})
+    for expect, verdict in (({}, "undetermined"), ({"quota": True}, "undetermined"), ({"quota": False}, "recorded")):
+        (finding,) = [f for f in servers(facts, expect) if f["id"] == "share.quota"]
+        assert finding["verdict"] == verdict
+        assert "quota is not enabled" in finding["why"]
+    (finding,) = [f for f in servers(facts) if f["id"] == "share.quota"]
+    assert "{quota: false}" in finding["remedy"]
+
+
+def test_the_network_cards_by_which_a_server_does_not_answer_are_recorded():
+    facts = told("beegfs")
+    facts["nodes"][1]["unreachable_by"] = "rdma:ib0 (10.98.0.2:8005)"
+    found = [f for f in servers(facts) if f["id"] == "share.nodes_reachable"]
+    assert [f["verdict"] for f in found] == ["pass", "recorded"]
+    assert "not by rdma:ib0 (10.98.0.2:8005)" in found[1]["why"]
+    assert _criteria.overall(servers(facts)) == "pass"
 
 
 def test_the_inventory_excuses_a_check_with_its_reason():
@@ -331,6 +539,16 @@ def test_what_is_seen_too_late_or_never_names_the_reader(document, step, seen, s
     assert "written on b" in finding["why"]
 
 
+def test_what_was_looked_for_too_briefly_is_undetermined(document):
+    document["directions"][0]["steps"]["rename"] = {"seen": False, "seconds": None}
+    document["wait"] = 5
+    assert _criteria.overall(coherence(document)) == "fail"
+    findings = coherence(document, {"coherence_seconds": 30})
+    (finding,) = [f for f in findings if f["verdict"] != "pass"]
+    assert (finding["id"], finding["verdict"]) == ("share.coherence_rename", "undetermined")
+    assert "looked for 5 s only" in finding["why"]
+
+
 def test_a_lock_that_only_its_own_node_knows_fails_unless_only_recorded(document):
     document["directions"][0]["locks"]["fcntl"]["while_held"] = "granted"
     (finding,) = [f for f in coherence(document) if f["verdict"] == "fail"]
@@ -394,6 +612,27 @@ def test_the_node_that_mounts_otherwise_is_named(facts, words):
     assert {f["verdict"] for f in findings} == {"fail"}
     assert any(words in f["why"] for f in findings)
     assert all(_schema.problems("finding", f) == [] and f["remedy"] for f in findings)
+
+
+@pytest.mark.parametrize(
+    ("one", "another"),
+    [
+        (["rw", "vers=4.2", "clientaddr=10.0.0.1", "addr=10.1.0.1"], ["rw", "vers=4.2", "clientaddr=10.0.0.2"]),
+        (["rw", "rsize=1048576", "mountport=20048"], ["rw", "rsize=262144", "mountport=4711"]),
+        (["rw", "logLevel=3", "cfgFile=/etc/beegfs/beegfs-client.conf"], ["rw", "seclabel"]),
+        (["rw", "relatime"], ["relatime", "rw"]),
+    ],
+)
+def test_options_that_are_each_clients_own_do_not_make_mounts_differ(one, another):
+    (finding,) = _share_findings.same_everywhere({"a": other(options=one), "b": other(options=another)})
+    assert finding["verdict"] == "pass"
+
+
+@pytest.mark.parametrize("option", ["ro", "noexec", "local_lock=all", "vers=3", "soft", "connPortShift=100"])
+def test_options_that_change_what_a_mount_does_make_it_differ(option):
+    facts = {"a": other(options=["rw"]), "b": other(options=["rw"]), "c": other(options=["rw", option])}
+    (finding,) = _share_findings.same_everywhere(facts)
+    assert (finding["verdict"], finding["where"]) == ("fail", {"node": "c"})
 
 
 @pytest.mark.parametrize("facts", [{}, {"a": EXAMPLE}, {"a": EXAMPLE, "b": None}, {"a": None, "b": "x"}])

@@ -1,0 +1,48 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The checks of a Jetson board's GPU, which has no ECC, no link and no memory of its own."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _gpu_checks, _gpu_links, _gpu_memory
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import NUMBER, Gpu
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_judge import Judge
+
+Json = dict[str, t.Any]
+# What a board is judged by only where the inventory expects it, and the expectation: it is no part of most of them.
+STATED = {
+    "ecc": "gpu.ecc_mode",
+    "persistence": "gpu.persistence",
+    "mig": "gpu.mig",
+    "power_limit_w": "gpu.power_limit",
+    "pcie_generation": "gpu.pcie_generation",
+    "pcie_width": "gpu.pcie_width",
+    "pcie_replays_max": "gpu.pcie_replays",
+    "nvlinks": "gpu.nvlink",
+}
+
+
+def findings(judge: Judge, gpu: Gpu) -> list[Json]:
+    """Return whether it answers, its model, its memory, its heat, and what else is expected of it."""
+    stated = {check for key, check in STATED.items() if key in judge.expect}
+    others = [
+        *_gpu_memory.ecc(judge, gpu),
+        *_gpu_checks.state(judge, gpu),
+        *_gpu_links.pcie(judge, gpu),
+        *_gpu_links.nvlink(judge, gpu),
+        _gpu_checks.mig(judge, gpu),
+    ]
+    found = [_gpu_checks.answers(judge, gpu), *_gpu_checks.identity(judge, gpu), _heat(judge, gpu)]
+    return found + [finding for finding in others if finding["id"] in stated]
+
+
+def _heat(judge: Judge, gpu: Gpu) -> Json:
+    """Against the limit, if the board tells one; most do not, and lower their clocks themselves."""
+    now, limit = (gpu.get(f"temperature.{key}", NUMBER) for key in ("gpu_c", "slowdown_c"))
+    call = "/sys/class/thermal"
+    if limit.missing and not limit.damaged and not now.missing:
+        return judge.told("gpu.temperature", now, call, unit="°C")
+    return judge.check("gpu.temperature", "lt", limit, now, call, unit="°C")
