@@ -150,7 +150,7 @@ def _said_online(client: Json, kind: str, server: Json) -> bool:
         if (kind == "meta" and str(target.get("target")) == number)
         or (isinstance(name, str) and re.fullmatch(rf"(\S+ )?{re.escape(name)}( \[ID: .*\])?", str(target.get("node"))))
     ]
-    return bool(states) and set(map(str, states)) == {"online"}
+    return set(map(str, states)) == {"online"}
 
 
 def _connections(judge: Judge, client: Json, used: bool) -> list[Json]:

@@ -254,7 +254,7 @@ def client_module(mount: dict[str, Any], share_type: str) -> str:
 
     A simulated client tells as much of itself as a real one; only its mount is of the machine's own type.
     """
-    return "beegfs" if False else str(mount["fstype"])
+    return "beegfs" if share_type == "simulated" else str(mount["fstype"])
 
 
 def put_client(known: dict[str, Any], share_type: str, deadline: float, proc: str) -> None:
