@@ -36,7 +36,7 @@ def types(session: nox.Session) -> None:
 @nox.session
 def unit(session: nox.Session) -> None:
     """Pure code: no cluster."""
-    session.run("pytest", "tests/unit", *session.posargs)
+    session.run("pytest", "--numprocesses", "2", "tests/unit", *session.posargs)
 
 
 @nox.session

@@ -73,8 +73,10 @@ def wait_for(condition: t.Callable[[], t.Any], seconds: float) -> None:
 
 
 @contextmanager
-def running_play(variables: dict[str, t.Any], folder: Path) -> t.Iterator[subprocess.Popen[bytes]]:
-    """A play whose job runs; its screen is in `folder`/screen. It is interrupted at the end, if nobody did before."""
+def running_play(
+    variables: dict[str, t.Any], folder: Path, until: str = " canary: RUNNING for"
+) -> t.Iterator[subprocess.Popen[bytes]]:
+    """A play that has got so far; its screen is in `folder`/screen. It is interrupted at the end, if nobody did before."""
     command = ["ansible-playbook", "playbooks/validate_category1.yml", "-i", "inventories/local"]
     screen = folder / "screen"
     with screen.open("w") as stream:
@@ -82,7 +84,7 @@ def running_play(variables: dict[str, t.Any], folder: Path) -> t.Iterator[subpro
             [*command, "-e", json.dumps(variables)], cwd=ROOT, stdout=stream, stderr=stream, start_new_session=True
         )
         try:
-            wait_for(lambda: "RUNNING for" in screen.read_text(), 60)
+            wait_for(lambda: until in screen.read_text(), 90)
             yield played
         finally:
             if played.poll() is None:
@@ -142,6 +144,10 @@ def canary(tmp_path: Path) -> t.Callable[..., dict[str, t.Any]]:
         manifest = {**yaml.safe_load(path.read_text()), **changes}
         manifest["command"] = ["python", "canary.py", "--behaviour", behaviour]
         path.write_text(yaml.safe_dump(manifest))
-        return {"hpc_validation_workload_folders": [str(folder)], "hpc_validation_only": ["TEST-1"]}
+        return {
+            "hpc_validation_workload_folders": [str(folder)],
+            "hpc_validation_only": ["TEST-1"],
+            "hpc_validation_nodes": ["compute01"],  # preflight has tests of its own, over all nodes
+        }
 
     return make

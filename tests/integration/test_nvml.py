@@ -205,7 +205,7 @@ def test_the_library_exports_nvmls_calls_and_nothing_else(package):
 
 
 def test_every_call_that_the_project_makes_is_there(pynvml):
-    text = "".join(path.read_text() for path in sorted((ROOT / "files/kit").glob("*.py")))
+    text = "".join(path.read_text() for path in sorted((ROOT / "files/kit").rglob("*.py")))
     names = set(re.findall(r"\b(nvml(?:Device|System|Gpm|Init|Shutdown)\w*)", text))
     called = {name for name in names if callable(getattr(pynvml, name, None))}
     assert len(called) > 20

@@ -24,7 +24,7 @@ def test_the_canary_passes_and_a_second_run_changes_nothing_but_the_job(play, ca
     second = play(variables=variables)
     assert second.code == 0, second.screen
     changed = [line for line in second.screen.splitlines() if line.startswith("changed: ")]
-    assert len(changed) == 2, second.screen  # the run's own record and the job
+    assert len(changed) == 4, second.screen  # the run's own record, preflight's scripts and jobs, and the job
     assert first.verdict["workloads"][0]["job"]["job_id"] != second.verdict["workloads"][0]["job"]["job_id"]
 
 
@@ -176,6 +176,16 @@ def test_an_interrupted_play_leaves_no_job_and_an_honest_verdict(canary, tmp_pat
     assert "did not finish" in verdict["why"]
 
 
+def test_a_play_that_is_interrupted_in_its_preflight_leaves_no_job(canary, tmp_path):
+    variables = {**canary(), "hpc_validation_results": str(tmp_path / "results")}
+    with running_play(variables, tmp_path, until="preflight-compute01: submitted") as played:
+        os.killpg(played.pid, signal.SIGINT)
+        wait_for(lambda: jobs() == [], 20)
+        assert played.wait(timeout=30) != 0
+    (verdict,) = (tmp_path / "results").glob("*/verdict.json")
+    assert json.loads(verdict.read_text())["verdict"] == "undetermined"
+
+
 def test_a_changed_payload_is_another_job_though_the_first_still_runs(play, canary, tmp_path):
     variables = canary("sleep")
     with running_play({**variables, "hpc_validation_results": str(tmp_path / "first")}, tmp_path):
@@ -191,11 +201,12 @@ def test_a_changed_payload_is_another_job_though_the_first_still_runs(play, cana
 def test_what_an_older_job_of_the_same_id_left_is_no_evidence(play, canary):
     first = play(variables=canary())
     job = int(first.verdict["workloads"][0]["job"]["job_id"])
-    old, new = f"/mnt/beegfs/models/canary/job-{job}", f"/mnt/beegfs/models/canary/job-{job + 1}"
+    following = job + 2  # preflight's own job comes between
+    old, new = f"/mnt/beegfs/models/canary/job-{job}", f"/mnt/beegfs/models/canary/job-{following}"
     cluster("login", "cp", "-r", old, new, user="admin")
-    cluster("login", "sed", "-i", f's/"{job}"/"{job + 1}"/', f"{new}/metrics.json", user="admin")
+    cluster("login", "sed", "-i", f's/"{job}"/"{following}"/', f"{new}/metrics.json", user="admin")
     played = play(variables=canary("no-metrics"))
-    assert played.verdict["workloads"][0]["job"]["job_id"] == str(job + 1)
+    assert played.verdict["workloads"][0]["job"]["job_id"] == str(following)
     assert played.code != 0
     assert played.criterion("T-2")["verdict"] == "undetermined"
 
