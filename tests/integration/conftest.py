@@ -76,7 +76,7 @@ def wait_for(condition: t.Callable[[], t.Any], seconds: float) -> None:
 def running_play(
     variables: dict[str, t.Any], folder: Path, until: str = " canary: RUNNING for"
 ) -> t.Iterator[subprocess.Popen[bytes]]:
-    """A play that has got so far; its screen is in `folder`/screen. It is interrupted at the end, if nobody did before."""
+    """A play that got so far; its screen is in `folder`/screen. It is interrupted at the end, if nobody did before."""
     command = ["ansible-playbook", "playbooks/validate_category1.yml", "-i", "inventories/local"]
     screen = folder / "screen"
     with screen.open("w") as stream:
