@@ -75,5 +75,5 @@ def slow(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Speed and memory as ratios taken in one run; nothing here passes or fails."""
-    for name in ("bench_metrics_assert", "bench_waiting", "bench_play", "bench_preflight", "bench_share"):
-        session.run("python", "-m", f"tests.bench.{name}", *session.posargs)
+    for name in ("metrics_assert", "waiting", "play", "preflight", "gpu_probe", "share"):
+        session.run("python", "-m", f"tests.bench.bench_{name}", *session.posargs)

@@ -41,7 +41,24 @@ def _for_workload(info: Json, workload: Json, slurm: Json, accelerator: str) -> 
     if judged["verdict"] == "fail":
         return [judged]
     names = ",".join(each["name"] for each in _chosen(info, slurm))
-    return [judged, _eligible(workload, in_scope(info, slurm), names, accelerator)]
+    nodes = in_scope(info, slurm)
+    return [judged, _eligible(workload, nodes, names, accelerator) if nodes else _nobody(workload, names, slurm)]
+
+
+def _nobody(workload: Json, partition: str, slurm: Json) -> Json:
+    """The finding where the site's own settings leave no node."""
+    narrowing = {key: slurm[key] for key in ("nodelist", "exclude", "constraint", "gres_type") if slurm.get(key)}
+    told = ", ".join(f"{key} {value}" for key, value in narrowing.items()) or "nothing"
+    return finding(
+        "scheduler.gres",
+        f"Some node can start {workload['id']}",
+        "fail",
+        value=[],
+        bound="at least 1 node",
+        why=f"no node of partition {partition} is left by hpc_validation_slurm: {told}",
+        remedy=_remedies.remedy("scheduler.node_in_reach"),
+        where={"workload": workload["id"]},
+    )
 
 
 def _wanted(slurm: Json) -> list[str]:
@@ -138,7 +155,7 @@ def partition(info: Json, slurm: Json) -> Json:
             "scheduler.partition",
             title,
             "fail",
-            value=None,
+            value=[partition["name"] for partition in partitions],
             bound=bound,
             why=f"{absent} does not exist; known are {known}",
             remedy=_remedies.remedy("scheduler.partition"),

@@ -140,3 +140,9 @@ def test_the_partition_is_judged_without_workloads_too(info, state, verdict):
     assert found["scheduler.partition"] == verdict
     missing = {finding["id"]: finding["verdict"] for finding in findings(info, [], {"partition": "x"}, "cuda")}
     assert missing["scheduler.partition"] == "fail"
+
+
+def test_settings_that_leave_no_node_are_named(info, example):
+    found = judge(info, example("manifest"), {"constraint": "h200&ib"})["scheduler.gres"]
+    assert found["verdict"] == "fail"
+    assert "constraint h200&ib" in found["why"]
