@@ -76,7 +76,8 @@ def findings(judge: Judge, servers: t.Any, access: str, client: t.Any) -> list[J
 
 
 def _name(target: Json) -> str:
-    return f"{target.get('type')} target {target.get('id')} on {target.get('node')}"
+    named = f"{target.get('type')} target {target.get('id')}"
+    return f"{named} on {target['node']}" if target.get("node") else named  # an offline row may end before its node
 
 
 def _nodes(judge: Judge, servers: Json, tool: str) -> list[Json]:
