@@ -68,7 +68,7 @@ def failed_step(result: t.Any, task: t.Any, host: str, workload: str | None = No
     if stderr and stderr not in why:
         why = f"{why}: {stderr[-1000:]}"
     where = {"host": str(host), **({"workload": str(workload)} if workload else {})}
-    if isinstance(command, list) and command[1:2] == ["-c"] and command[3:4] == ["guard"]:
+    if isinstance(command, list) and command[1:3] == ["-", "guard"]:
         return guard_finding(told.get("rc"), stderr, {"host": str(host)})
     remedy = _log_patterns.remedy_of(why) or _remedies.remedy("step.failed", where)
     return step_failed("failed", str(task.get("name") or task.get("action")), why, where, remedy)

@@ -8,8 +8,6 @@ Stands alone (standard library, nothing of the kit), so that it also runs where 
     python3 - guard --path /mnt/beegfs --token scripts/token:1f3a [-- command that runs if all is well] < mounts.py
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import json
@@ -20,7 +18,12 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, Callable, NoReturn
+from typing import Any, Callable, NoReturn, Optional
+
+OLD_PYTHON = 86
+if sys.version_info < (3, 9):  # said before anything below is read that an older one does not know
+    sys.stderr.write(f"Python {sys.version.split()[0]}\n")
+    sys.exit(OLD_PYTHON)
 
 BEEGFS_MAGIC = 0x19830326  # f_type of statfs(2)
 TYPES = ("beegfs", "simulated", "other")
@@ -111,7 +114,7 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
-def _answer(receive: int, deadline: float) -> bytes | None:
+def _answer(receive: int, deadline: float) -> Optional[bytes]:
     """Return all that comes before the pipe is closed, or None when that is not before `deadline`."""
     answer = b""
     while True:
@@ -148,7 +151,7 @@ def parse_mounts(text: str) -> list[dict[str, Any]]:
     return mounts
 
 
-def mount_of(path: str, mounts: list[dict[str, Any]]) -> dict[str, Any] | None:
+def mount_of(path: str, mounts: list[dict[str, Any]]) -> Optional[dict[str, Any]]:
     """Return the mount that the absolute `path` lies on: the longest prefix, and the last one mounted there."""
     chosen = None
     for mount in mounts:
@@ -244,7 +247,7 @@ def clients(fstype: str, proc: str = "/proc") -> dict[str, dict[str, Any]]:
     }
 
 
-def option(mount: dict[str, Any], name: str) -> str | None:
+def option(mount: dict[str, Any], name: str) -> Optional[str]:
     """Return the value of a mount option."""
     return next((text[len(name) + 1 :] for text in mount["options"] if text.startswith(name + "=")), None)
 
@@ -284,7 +287,7 @@ def client_of(mount: dict[str, Any], found: dict[str, dict[str, Any]], module: s
     raise LookupError(f"/proc/fs/{module} holds {len(fitting)} clients{named}, of {len(found)}")
 
 
-def why_dead(client: dict[str, Any]) -> str | None:
+def why_dead(client: dict[str, Any]) -> Optional[str]:
     """Say why touching this client's mount would block, or None.
 
     A client drops idle connections, so that a metadata server without one is gone only if it is not said to be online,
@@ -340,7 +343,7 @@ def open_folder(path: str) -> None:
     os.close(os.open(path, os.O_RDONLY))
 
 
-def find_mount(path: str, deadline: float, proc: str) -> dict[str, Any] | None:
+def find_mount(path: str, deadline: float, proc: str) -> Optional[dict[str, Any]]:
     """Return the mount that `path` lies on, without touching it. Raise ChildError where the mounts cannot be read."""
     try:
         mounts = in_child(lambda: parse_mounts(read(os.path.join(proc, "mounts"))), deadline)
@@ -420,8 +423,8 @@ class RefusalError(Exception):
 def guard(
     path: str,
     share_type: str,
-    token: tuple[str, str] | None = None,
-    write_to: str | None = None,
+    token: Optional[tuple[str, str]] = None,
+    write_to: Optional[str] = None,
     deadline: float = 10.0,
     proc: str = "/proc",
 ) -> None:

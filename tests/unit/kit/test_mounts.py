@@ -399,3 +399,11 @@ def test_a_simulated_client_is_looked_for_below_beegfs_whatever_the_mount_is(tmp
     (client.parent / "2-B-client").mkdir()
     assert "/proc/fs/beegfs holds 2 clients" in mounts.facts(str(share), "simulated", 5, str(proc))["problem"]
     assert mounts.facts(str(share), "other", 5, str(proc))["touched"] is True
+
+
+def test_a_python_that_is_too_old_is_said_before_anything_else(root: Path) -> None:
+    program = "import runpy, sys; sys.version_info = (3, 8); runpy.run_path(sys.argv[1], run_name='__main__')"
+    argv = [sys.executable, "-c", program, str(root / "files/kit/share/mounts.py"), "guard", "--path", "/nowhere"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 86
+    assert done.stderr.startswith("Python 3.")
