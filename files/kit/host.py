@@ -94,8 +94,8 @@ def in_image(program: str, image: str) -> dict[str, Any]:
     lines = [line.partition(" ") for line in said["out"].splitlines()]
     return {
         "path": image,
-        "devices": [rest for kind, _, rest in lines if kind == "device"],
-        "libraries": [os.path.basename(rest) for kind, _, rest in lines if kind == "library" and "*" not in rest],
+        "devices": [rest for kind, _other, rest in lines if kind == "device"],
+        "libraries": [os.path.basename(rest) for kind, _other, rest in lines if kind == "library" and "*" not in rest],
         "error": said["error"] or None,
     }
 

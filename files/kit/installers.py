@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -64,7 +65,7 @@ def _find_uv(root: Path, source: Source, tools: Tools) -> str | None:
 
 
 def _fetch_uv(folder: Path, source: Source) -> Path:
-    wheel, _ = wheels.fetch("uv", folder, indexes=source.indexes, wheelhouse=source.wheelhouse)
+    wheel, _other = wheels.fetch("uv", folder, indexes=source.indexes, wheelhouse=source.wheelhouse)
     binary = folder / "-".join(wheel.name.split("-")[:2])
     if not binary.is_file():
         with zipfile.ZipFile(wheel) as archive:
@@ -125,5 +126,6 @@ def run(command: Sequence[str], environment: dict[str, str]) -> str:
         raise KitError(f"cannot run {command[0]}: {error.strerror}") from error
     if done.returncode != 0:
         said = "\n".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-15:])
+        said = re.sub(r"(://)[^/\s@]+@", r"\1***@", said)  # an index's URL may hold a password
         raise KitError(f"`{' '.join(command[:3])} …` ended with exit code {done.returncode}:\n{said}")
     return done.stdout

@@ -27,13 +27,14 @@ class Job:
         return {"job_id": self.job_id, "attempt": self.attempt}
 
 
-def node_name(environment: Mapping[str, str] = os.environ) -> str:
+def node_name(environment: Mapping[str, str] | None = None) -> str:
     """Return this node's name: as Slurm calls it inside a job, which need not be the host's own."""
-    return environment.get("SLURMD_NODENAME") or socket.gethostname()
+    return (os.environ if environment is None else environment).get("SLURMD_NODENAME") or socket.gethostname()
 
 
-def current_job(environment: Mapping[str, str] = os.environ) -> Job:
+def current_job(environment: Mapping[str, str] | None = None) -> Job:
     """Read the job from the environment that the job script sets; outside Slurm the id is ``manual``."""
+    environment = os.environ if environment is None else environment
     job_id = environment.get("SLURM_JOB_ID") or "manual"
     attempt = environment.get("HPC_VALIDATION_ATTEMPT") or environment.get("SLURM_RESTART_COUNT") or "0"
     if not re.fullmatch(r"[A-Za-z0-9_+]{1,64}", job_id):  # it becomes part of file names

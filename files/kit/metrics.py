@@ -52,5 +52,5 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_other: object) -> None:
         self.close()

@@ -67,8 +67,8 @@ def gpu_facts() -> dict[str, Any]:
         pynvml = nvml.load()
     except nvml.NvmlUnavailableError as error:
         return {**facts, "nvml_reason": str(error), "gpus": [], "gpus_listed": 0, "gpus_selected_by": "none"}
-    facts["driver_version"], _ = nvml.ask(pynvml, pynvml.nvmlSystemGetDriverVersion)
-    number, _ = nvml.ask(pynvml, pynvml.nvmlSystemGetCudaDriverVersion)
+    facts["driver_version"], _other = nvml.ask(pynvml, pynvml.nvmlSystemGetDriverVersion)
+    number, _other = nvml.ask(pynvml, pynvml.nvmlSystemGetCudaDriverVersion)
     facts["cuda_driver_version"] = None if number is None else f"{number // 1000}.{number % 1000 // 10}"
     usable = nvml.usable_gpus(pynvml)
     gpus = [{"uuid": gpu.uuid, "pci": gpu.pci, "name": gpu.name, "error": gpu.error} for gpu in usable.gpus]

@@ -6,25 +6,32 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 BYTES = 4 * 1024 * 1024
 PARTS = ("host", "gpus", "confined", "without", "share", "coherence")
 TAIL = 4000  # characters of a job's own messages
 
 
+def _open(path: Path) -> BinaryIO:
+    """Open a regular file, never a link and never waiting for a FIFO's other end; OSError where it is none."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "is no regular file")
+    return os.fdopen(descriptor, "rb")
+
+
 def read(path: Path) -> tuple[Any, str | None]:
     """Return (document, None), or (None, why it could not be read)."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                return None, f"{path} is no regular file"
+        with _open(path) as stream:
             content = stream.read(BYTES + 1)
         if len(content) > BYTES:
             return None, f"{path} is larger than {BYTES} bytes"
@@ -63,7 +70,7 @@ def remove(folder: Path, markers: Path, jobs: list[str]) -> None:
 
 def _tail(path: Path) -> str:
     try:
-        with open(path, "rb") as stream:
+        with _open(path) as stream:
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - TAIL))
             return stream.read(TAIL).decode("utf-8", "replace")
     except OSError:

@@ -22,6 +22,7 @@ from kit.files import sha256, write_atomic
 
 PINS = Path(__file__).with_name("pins.json")
 TIMEOUT = 60  # seconds without an answer
+PAGE_BYTES, WHEEL_BYTES = 64 << 20, 256 << 20
 
 
 class _Links(HTMLParser):
@@ -69,6 +70,14 @@ def _open(url: str) -> Any:
     return opener.open(request, timeout=TIMEOUT)
 
 
+def _bounded(answer: Any, limit: int) -> bytes:
+    """Read an answer; ValueError where it is larger than anything of its kind."""
+    content = bytes(answer.read(limit + 1))
+    if len(content) > limit:
+        raise ValueError(f"it answers with more than {limit} bytes")
+    return content
+
+
 def _shown(url: str) -> str:
     """The URL without a password."""
     parts = urllib.parse.urlsplit(url)
@@ -79,7 +88,7 @@ def find_link(index: str, project: str, filename: str) -> str | None:
     """Return the address of ``filename`` on an index's page (JSON or HTML), None where it is not listed."""
     page = f"{index.rstrip('/')}/{project}/"
     with _open(page) as answer:
-        body = answer.read().decode("utf-8", "replace")
+        body = _bounded(answer, PAGE_BYTES).decode("utf-8", "replace")
         kind = answer.headers.get_content_type()
     if kind.endswith("json"):
         links = [(entry["url"], entry["filename"]) for entry in json.loads(body)["files"]]
@@ -152,7 +161,7 @@ def _from_indexes(project: str, wheel: dict[str, str], indexes: Sequence[str]) -
                 problems.append(f"{_shown(index)}: does not list it")
                 continue
             with _open(link) as answer:
-                return bytes(answer.read())
+                return _bounded(answer, WHEEL_BYTES)
         except (OSError, ValueError, LookupError, TypeError, http.client.HTTPException) as error:
             problems.append(f"{_shown(index)}: {error}")
     raise KitError(

@@ -184,7 +184,7 @@ def _tell(progress: Progress, options: Options, send: Send) -> None:
 
 
 def _driver(pynvml: Any) -> dict[str, Any]:
-    number, _ = nvml.ask_first(pynvml, [("nvmlSystemGetCudaDriverVersion", ())])
+    number, _other = nvml.ask_first(pynvml, [("nvmlSystemGetCudaDriverVersion", ())])
     return {
         "version": nvml.ask_first(pynvml, [("nvmlSystemGetDriverVersion", ())])[0],
         "cuda": None if number is None else f"{number // 1000}.{number % 1000 // 10}",

@@ -57,7 +57,7 @@ def system_memory(root: Path) -> dict[str, Any] | None:
     """Return the node's memory in bytes, which a GPU without its own shares."""
     try:
         lines = (root / "proc/meminfo").read_text().splitlines()
-        kibibytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines) if rest}
+        kibibytes = {name: int(rest.split()[0]) for name, _sep, rest in (line.partition(":") for line in lines) if rest}
         total, free = kibibytes["MemTotal"] * 1024, kibibytes["MemAvailable"] * 1024
     except (OSError, ValueError, KeyError, IndexError):
         return None
@@ -101,7 +101,7 @@ def _sram(gpu: Reader) -> dict[str, Any]:
     if status is None:
         why: str | None = "FunctionNotFound"
     else:
-        _, why = gpu.ask_first(("nvmlDeviceGetSramEccErrorStatus", (byref(status),)))
+        _other, why = gpu.ask_first(("nvmlDeviceGetSramEccErrorStatus", (byref(status),)))
     if why:
         names = ("sram_uncorrected_aggregate", "sram_threshold_exceeded")
         gpu.unsupported.update({f"ecc.{name}": why for name in names})
@@ -238,7 +238,7 @@ def fabric(gpu: Reader) -> dict[str, Any]:
         info = gpu.structure(name)
         if info is None:
             continue
-        _, why = gpu.ask_first((call, (byref(info),)))
+        _other, why = gpu.ask_first((call, (byref(info),)))
         if why is None and info.state != 0:
             return {"fabric": _fabric(gpu, info)}
         if why not in nvml.UNSUPPORTED:

@@ -61,7 +61,7 @@ class Gpm:
         wanted.sample1, wanted.sample2 = first, second
         for place, number in enumerate(METRICS.values()):
             wanted.metrics[place].metricId = number
-        _, why = self._ask("nvmlGpmMetricsGet", wanted)
+        _other, why = self._ask("nvmlGpmMetricsGet", wanted)
         if why:
             return dict.fromkeys(METRICS), why
         found = [wanted.metrics[place] for place in range(len(METRICS))]

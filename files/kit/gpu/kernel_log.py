@@ -162,4 +162,4 @@ def _reaches_back(access: str, asked: float, booted: float, first: float, second
     if access != "journal":
         return False
     older = (*JOURNAL, "--lines=1", f"--until=@{asked:.0f}")
-    return any(True for _ in journal_messages(commands(older, seconds), None))
+    return any(True for _each in journal_messages(commands(older, seconds), None))

@@ -147,9 +147,9 @@ def describe(pynvml: Any, index: int) -> Gpu:
     if reason:
         return Gpu(index, error=reason)
     uuid, reason = ask(pynvml, pynvml.nvmlDeviceGetUUID, handle)
-    pci, _ = ask(pynvml, lambda: pynvml.nvmlDeviceGetPciInfo(handle).busId)
-    name, _ = ask(pynvml, pynvml.nvmlDeviceGetName, handle)
-    minor, _ = ask(pynvml, pynvml.nvmlDeviceGetMinorNumber, handle)
+    pci, _other = ask(pynvml, lambda: pynvml.nvmlDeviceGetPciInfo(handle).busId)
+    name, _other = ask(pynvml, pynvml.nvmlDeviceGetName, handle)
+    minor, _other = ask(pynvml, pynvml.nvmlDeviceGetMinorNumber, handle)
     return Gpu(index, handle, uuid, pci, name, minor, reason)
 
 

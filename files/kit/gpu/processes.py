@@ -53,17 +53,17 @@ class Mine:
         self._proc = proc
         own = os.getpid() if pid is None else pid
         self._jobs = self._jobs_of(own)
-        _, self._session = self._parent_and_session(own)
+        _other, self._session = self._parent_and_session(own)
         self._ancestors: set[int] = set()
         while own > 1 and own not in self._ancestors:
             self._ancestors.add(own)
-            own, _ = self._parent_and_session(own)
+            own, _other = self._parent_and_session(own)
 
     def has(self, pid: int) -> bool:
         """Tell whether ``pid`` is this job's; one that cannot be seen is not."""
         if self._jobs and self._jobs & self._jobs_of(pid):
             return True
-        _, session = self._parent_and_session(pid)
+        _other, session = self._parent_and_session(pid)
         return pid in self._ancestors or (session > 0 and session == self._session)
 
     def _jobs_of(self, pid: int) -> set[str]:

@@ -42,7 +42,7 @@ class Reader:
 
     def did(self, key: str, name: str, *arguments: Any) -> bool:
         """Make a call that fills a structure; tell whether it did."""
-        _, why = self.ask_first((name, arguments))
+        _other, why = self.ask_first((name, arguments))
         if why:
             self.unsupported[key] = why
         return why is None

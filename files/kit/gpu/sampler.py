@@ -21,8 +21,13 @@ from typing import Any, Callable
 from kit.bounded import die_with_parent
 from kit.files import json_line
 from kit.gpu import jetson, nvml
+from kit.gpu.facts import UNCORRECTED, VOLATILE
 from kit.gpu.gpm import Gpm
 from kit.job import Job
+
+# With any of these the driver holds the clocks down because something is wrong: heat, power, hardware.
+SLOWDOWNS = {"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}
+LOST = {"GpuIsLost", "ResetRequired"}
 
 
 def follow_parent(parent: int) -> Callable[[], bool]:
@@ -35,9 +40,10 @@ def read_gpu(pynvml: Any, gpu: nvml.Gpu, gpm: Gpm | None = None) -> dict[str, An
     """Return one GPU's readings; what NVML does not give is None, with the reason under ``unsupported``.
 
     SM occupancy and tensor activity, from ``gpm``, are of the time since the row before: the first row has none.
+    ``lost``, ``answers`` (all that it supports could be read) and ``slowdown`` are 0 or 1, so that they can be counted.
     """
     if gpu.handle is None:
-        return {"uuid": gpu.uuid, "pci": gpu.pci, "error": gpu.error}
+        return {"uuid": gpu.uuid, "pci": gpu.pci, "error": gpu.error, "lost": 1, "answers": 0}
     unsupported: dict[str, str] = {}
 
     def read(key: str, *names: str, arguments: tuple[Any, ...] = ()) -> Any:
@@ -62,6 +68,8 @@ def read_gpu(pynvml: Any, gpu: nvml.Gpu, gpm: Gpm | None = None) -> dict[str, An
         "sm_clock_mhz": read("sm_clock_mhz", "nvmlDeviceGetClockInfo", arguments=(pynvml.NVML_CLOCK_SM,)),
         "mem_clock_mhz": read("mem_clock_mhz", "nvmlDeviceGetClockInfo", arguments=(pynvml.NVML_CLOCK_MEM,)),
         "throttle_reasons": None if bits is None else nvml.throttle_names(bits),
+        "slowdown": None if bits is None else int(not SLOWDOWNS.isdisjoint(nvml.throttle_names(bits))),
+        "ecc_uncorrected": read("ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", arguments=(UNCORRECTED, VOLATILE)),
     }
     metrics, reason = (gpm or Gpm(pynvml, gpu.handle)).read()
     row.update(metrics)
@@ -69,9 +77,23 @@ def read_gpu(pynvml: Any, gpu: nvml.Gpu, gpm: Gpm | None = None) -> dict[str, An
         unsupported.update({name: reason for name, value in metrics.items() if value is None})
     if unsupported:
         row["unsupported"] = unsupported
-    if "GpuIsLost" in unsupported.values():
-        row["error"] = "GpuIsLost"
+    lost = sorted(LOST.intersection(unsupported.values()))
+    if lost:
+        row["error"] = lost[0]
+    row.update(lost=int(bool(lost)), answers=int(set(unsupported.values()) <= set(nvml.UNSUPPORTED)))
     return row
+
+
+class NewErrors:
+    """Counts uncorrected memory errors since the first sample of each GPU."""
+
+    def __init__(self) -> None:
+        self._before: dict[str | None, int] = {}
+
+    def of(self, row: dict[str, Any]) -> int | None:
+        """Return how many are new in this row; None where they cannot be read."""
+        count = row.get("ecc_uncorrected")
+        return None if count is None else count - self._before.setdefault(row["uuid"], count)
 
 
 def samples(pynvml: Any, usable: nvml.Usable, gpms: dict[int, Gpm] | None = None) -> Iterator[dict[str, Any]]:
@@ -95,11 +117,15 @@ def ticks(
     """Yield the rows of one moment every ``interval`` seconds, for the last time after ``stop`` or ``not alive()``."""
     gpms = {gpu.index: Gpm(pynvml, gpu.handle) for gpu in usable.gpus if gpu.handle is not None}
     watchable = bool(usable.gpus) or jetson.row() is not None  # with no GPU there is one row to say so
+    errors = NewErrors()
     tick = time.monotonic()
     while True:
         now = time.time()
-        yield [{"time": now, **row} for row in samples(pynvml, usable, gpms)]
-        if stop.is_set() or not alive() or not watchable:
+        # The last row of a job that ended in order says so: without it the sampler was killed, or hung.
+        ended = {"ended": 1} if stop.is_set() else {}
+        rows = list(samples(pynvml, usable, gpms))
+        yield [{"time": now, **row, "ecc_uncorrected_new": errors.of(row), **ended} for row in rows]
+        if ended or not alive() or not watchable:
             return
         tick = max(tick + interval, time.monotonic())
         stop.wait(tick - time.monotonic())

@@ -21,13 +21,13 @@ NIC_CLASSES = ("infiniband", "net")  # RDMA devices first
 
 def sysfs_address(pci: str) -> str:
     """Return NVML's PCI address as the kernel writes it: 00000000:1B:00.0 becomes 0000:1b:00.0."""
-    domain, _, rest = pci.partition(":")
+    domain, _sep, rest = pci.partition(":")
     return f"{int(domain, 16):04x}:{rest.lower()}"
 
 
 def nvml_address(device: str) -> str:
     """Return a PCI address of sysfs as NVML writes it."""
-    domain, _, rest = device.partition(":")
+    domain, _sep, rest = device.partition(":")
     return f"{int(domain, 16):08X}:{rest.upper()}"
 
 
@@ -77,7 +77,7 @@ def _nearest(classes: Path, path: list[str], root: str | None) -> str | None:
 
 
 def _shared(path: list[str], other: list[str]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(path, other)))
+    return sum(1 for _each in takewhile(lambda pair: pair[0] == pair[1], zip(path, other)))
 
 
 def _entries(folder: Path) -> list[Path]:

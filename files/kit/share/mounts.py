@@ -118,7 +118,7 @@ def _answer(receive: int, deadline: float) -> Optional[bytes]:
     """Return all that comes before the pipe is closed, or None when that is not before `deadline`."""
     answer = b""
     while True:
-        ready, _, _ = select.select([receive], [], [], max(0.0, deadline - time.monotonic()))
+        ready, _other, _other = select.select([receive], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             return None
         block = os.read(receive, 1 << 16)
@@ -167,7 +167,7 @@ def resolve(path: str, mounts: list[dict[str, Any]]) -> str:
     """Return `path` with its links followed, as far as that is possible without touching a mounted file system."""
     points = {mount["mount_point"] for mount in mounts} - {"/"}
     left, done = [part for part in path.split("/") if part], ""
-    for _ in range(40):  # as many links as the kernel follows
+    for _each in range(40):  # as many links as the kernel follows
         while left:
             step = f"{done}/{left[0]}"
             if step in points:
@@ -217,7 +217,7 @@ def parse_states(text: str) -> list[dict[str, Any]]:
 def parse_config(text: str) -> dict[str, str]:
     """Return the 'key = value' lines of a client's config."""
     pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
-    return {key.strip(): value.strip() for key, _, value in pairs}
+    return {key.strip(): value.strip() for key, _other, value in pairs}
 
 
 def clients(fstype: str, proc: str = "/proc") -> dict[str, dict[str, Any]]:
@@ -494,7 +494,7 @@ def main(arguments: list[str]) -> int:
     if chosen.command == "facts":
         print(json.dumps(facts(chosen.path, chosen.type, chosen.deadline, chosen.proc)))
         return GOOD
-    file, _, text = (chosen.token or "").rpartition(":")
+    file, _sep, text = (chosen.token or "").rpartition(":")
     try:
         token = (file, text) if chosen.token else None
         guard(chosen.path, chosen.type, token, chosen.write_to, chosen.deadline, chosen.proc)

@@ -27,7 +27,7 @@ Measure = Callable[[str, Path, int], float]
 
 def own(figure: str, folder: Path, size: int) -> float:
     """Return MiB/s of one figure, `size` bytes in blocks of 1 MiB; what is read was written before. Raise OSError."""
-    direction, _, how = figure.partition("_")
+    direction, _sep, how = figure.partition("_")
     path = folder / f"{how}.data"
     flags = os.O_DIRECT if how == "direct" else 0
     with mmap.mmap(-1, BLOCK) as block:  # aligned as O_DIRECT wants it
@@ -70,7 +70,7 @@ def _read(path: Path, flags: int, view: memoryview, size: int) -> float:
 
 def fio_arguments(figure: str, folder: Path, size: int) -> list[str]:
     """Return the command by which fio does the same."""
-    direction, _, how = figure.partition("_")
+    direction, _sep, how = figure.partition("_")
     return [
         "fio",
         f"--name={figure}",

@@ -68,7 +68,7 @@ class c_nvmlGpuFabricInfo_v2_t(ctypes.Structure):
 
 class c_nvmlGpmMetricsGet_t:
     def __init__(self) -> None:
-        self.metrics = [types.SimpleNamespace(metricId=0, nvmlReturn=0, value=0.0) for _ in range(8)]
+        self.metrics = [types.SimpleNamespace(metricId=0, nvmlReturn=0, value=0.0) for _each in range(8)]
 
 
 STRUCTURES = [c_nvmlEccSramErrorStatus_v1_t, c_nvmlGpuFabricInfo_v3_t, c_nvmlGpuFabricInfo_v2_t, c_nvmlGpmMetricsGet_t]
@@ -193,7 +193,7 @@ def fake_pynvml(*gpus: t.Any, init: t.Any = None, without: t.Collection[str] = (
     module = types.ModuleType("pynvml")
 
     def field(name: str) -> t.Callable[..., t.Any]:
-        def read(handle: dict[str, t.Any], *_: t.Any) -> t.Any:
+        def read(handle: dict[str, t.Any], *_other: t.Any) -> t.Any:
             value = handle[name]
             if isinstance(value, Exception):
                 raise value
@@ -202,7 +202,7 @@ def fake_pynvml(*gpus: t.Any, init: t.Any = None, without: t.Collection[str] = (
         return read
 
     def wrapped(name: str, **shape: str) -> t.Callable[..., t.Any]:
-        def read(handle: dict[str, t.Any], *_: t.Any) -> t.Any:
+        def read(handle: dict[str, t.Any], *_other: t.Any) -> t.Any:
             value = field(name)(handle)
             return types.SimpleNamespace(**dict.fromkeys(shape, value))
 

@@ -104,7 +104,7 @@ def test_lines_are_whole_however_they_come() -> None:
         lines.next(0.01)
     os.write(writing, b"o\n\nlast")
     os.close(writing)
-    assert [lines.next(1) for _ in range(4)] == [b"two", b"", b"last", None]
+    assert [lines.next(1) for _each in range(4)] == [b"two", b"", b"last", None]
     os.close(reading)
 
 

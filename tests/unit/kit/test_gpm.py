@@ -37,7 +37,7 @@ def test_the_first_sample_has_no_value_and_the_second_has() -> None:
 
 def test_samples_too_close_have_no_value() -> None:
     gpm = made([0.0, 0.05, 0.2, 0.2])
-    assert [gpm.read() for _ in range(3)] == [(NOTHING, None), (NOTHING, None), (VALUES, None)]
+    assert [gpm.read() for _each in range(3)] == [(NOTHING, None), (NOTHING, None), (VALUES, None)]
 
 
 def test_a_card_without_it_says_so() -> None:

@@ -99,7 +99,7 @@ class _Answer(http.server.BaseHTTPRequestHandler):
         self.send_response(404)
         self.end_headers()
 
-    def log_message(self, *_: t.Any) -> None:
+    def log_message(self, *_other: t.Any) -> None:
         pass
 
 

@@ -102,7 +102,10 @@ def test_occupied_holds_the_device_files_and_lets_them_go(tmp_path: Path, monkey
     (tmp_path / "gpu0").touch()
     monkeypatch.setattr(nvml, "DEVICE", f"{tmp_path}/gpu{{minor}}")
     monkeypatch.setitem(sys.modules, "pynvml", TWO)
-    held = lambda: sum(os.path.realpath(entry.path) == str(tmp_path / "gpu0") for entry in os.scandir("/proc/self/fd"))  # noqa: E731
+
+    def held() -> int:
+        return sum(os.path.realpath(entry.path) == str(tmp_path / "gpu0") for entry in os.scandir("/proc/self/fd"))
+
     with nvml.occupied():
         assert held() == 1
     assert held() == 0

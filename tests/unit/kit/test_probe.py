@@ -39,11 +39,11 @@ from .fake_nvml import (
 Document = dict[str, t.Any]
 
 
-def hang(*_: t.Any) -> None:
+def hang(*_other: t.Any) -> None:
     signal.pause()
 
 
-def crash(*_: t.Any) -> None:
+def crash(*_other: t.Any) -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
@@ -268,11 +268,11 @@ def test_two_gpus_that_block_are_each_their_own_finding(collect: t.Callable[...,
 def test_the_overall_limit_ends_it_and_the_rest_says_so(collect: t.Callable[..., Document]) -> None:
     gpus = [gpu(number, calls={"nvmlDeviceGetSerial": hang}) for number in range(8)]
     begin = time.monotonic()
-    document = collect(fake_pynvml(*gpus), limit=0.5)
-    assert time.monotonic() - begin < 2
+    document = collect(fake_pynvml(*gpus), limit=1.4)
+    assert time.monotonic() - begin < 5
     assert len(document["gpus"]) == 8
     assert document["gpus"][0]["error"] == "did not answer in 0.2 s"
-    assert document["gpus"][7]["error"] == "not reached within 0.5 s"
+    assert document["gpus"][7]["error"] == "not reached within 1.4 s"
 
 
 def test_an_init_that_blocks_only_later_closes_the_rest(collect: t.Callable[..., Document], tmp_path: Path) -> None:

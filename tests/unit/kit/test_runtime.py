@@ -180,7 +180,7 @@ def command(site: Site, root: Path) -> tuple[list[str], dict[str, str]]:
 
 def test_installers_at_once_make_one_environment(site: Site, root: Path) -> None:
     arguments, environment = command(site, root)
-    processes = [subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE) for _ in range(3)]
+    processes = [subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE) for _each in range(3)]
     answers = [json.loads(process.communicate(timeout=120)[0]) for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert sorted(answer["changed"] for answer in answers) == [False, False, True]
@@ -202,17 +202,16 @@ def test_where_locks_do_not_reach_the_first_rename_wins(site: Site, monkeypatch:
 
     monkeypatch.setattr(runtime.fcntl, "flock", lambda *_: None)  # every installer believes it is alone
     monkeypatch.setattr(runtime, "_verify", overtaken)
-    inode = lambda path: Path(path).stat().st_ino  # noqa: E731
     answer = site.install()
     assert rival["changed"] is True
     assert answer["path"] == rival["path"]
-    assert inode(answer["python"]) == inode(rival["python"])
+    assert Path(answer["python"]).samefile(rival["python"])
     assert site.left() == [answer["key"]]
 
 
 def read_within(descriptor: int, seconds: float) -> bytes | None:
     """Return what there is to read, b"" at the end, None when nothing comes in time."""
-    ready, _, _ = select.select([descriptor], [], [], seconds)
+    ready, _other, _other = select.select([descriptor], [], [], seconds)
     return os.read(descriptor, 100) if ready else None
 
 

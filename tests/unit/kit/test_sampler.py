@@ -19,7 +19,7 @@ import pytest
 from kit.gpu import nvml, sampler
 from kit.job import Job
 
-from .fake_nvml import NVMLError_GpuIsLost, NVMLError_NotSupported, fake_pynvml, gpu
+from .fake_nvml import NVMLError_GpuIsLost, NVMLError_NotSupported, NVMLError_Unknown, fake_pynvml, gpu
 
 JOB = Job("12", 1)
 
@@ -74,6 +74,42 @@ def test_a_gpu_lost_while_sampling_says_so_and_hides_no_other(tmp_path: Path, mo
     assert [row.get("error") for row in rows] == ["GpuIsLost", "GpuIsLost", None]
 
 
+@pytest.mark.parametrize(
+    ("changes", "counted"),
+    [
+        ({}, {"lost": 0, "answers": 1, "slowdown": 1, "ecc_uncorrected_new": 0, "ended": 1}),
+        ({"reasons": 0x1 | 0x4}, {"slowdown": 0}),
+        ({"reasons": 0x20}, {"slowdown": 1}),
+        ({"reasons": 0x80}, {"slowdown": 1}),
+        ({"reasons": NVMLError_NotSupported()}, {"slowdown": None, "answers": 1}),
+        (
+            {"calls": {"nvmlDeviceGetTotalEccErrors": NVMLError_NotSupported()}},
+            {"ecc_uncorrected_new": None, "answers": 1},
+        ),
+        ({"power": NVMLError_GpuIsLost()}, {"lost": 1, "answers": 0}),
+        ({"power": NVMLError_Unknown()}, {"lost": 0, "answers": 0}),
+    ],
+)
+def test_what_criteria_count_is_a_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, t.Any], counted: dict[str, t.Any]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml(gpu(0, **changes)))
+    (row,) = sample_once(tmp_path / "gpu.jsonl")
+    assert {key: row.get(key) for key in counted} == counted
+
+
+def test_a_gpu_without_a_handle_is_lost_and_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml(NVMLError_GpuIsLost()))
+    (row,) = sample_once(tmp_path / "gpu.jsonl")
+    assert (row["lost"], row["answers"]) == (1, 0)
+
+
+def test_memory_errors_are_counted_from_each_gpus_first_sample() -> None:
+    errors = sampler.NewErrors()
+    rows = [("A", 5), ("B", 0), ("A", None), ("A", 5), ("A", 7), ("B", 0)]
+    assert [errors.of({"uuid": uuid, "ecc_uncorrected": count}) for uuid, count in rows] == [0, 0, None, 0, 2, 0]
+
+
 def test_without_nvml_one_row_says_why_and_the_sampler_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvml, "WHEELS", tmp_path / "none")
     monkeypatch.setitem(sys.modules, "pynvml", None)
@@ -101,7 +137,7 @@ def environment(tmp_path: Path, root: Path) -> dict[str, str]:
 
 def wait_for_rows(path: Path, process: subprocess.Popen[t.Any], count: int) -> None:
     """Return once ``path`` has that many rows; the process must be alive until then."""
-    for _ in range(200):
+    for _each in range(200):
         if path.exists() and len(path.read_bytes().splitlines()) >= count:
             return
         assert process.poll() is None
@@ -119,6 +155,7 @@ def test_a_signal_ends_it_with_a_last_whole_row(
     wait_for_rows(path, process, 2)
     process.send_signal(number)
     assert process.wait(10) == 0
+    assert [row.get("ended") for row in read(path)[-2:]] == [None, 1]
     assert all(row["uuid"] == "GPU-0000" for row in read(path))
     assert path.read_bytes().endswith(b"\n")
 
@@ -138,7 +175,7 @@ def test_it_ends_when_the_job_script_is_killed(
         wait_for_rows(path, parent, 2)
         parent.send_signal(number)
         parent.wait(10)
-        ended, _, _ = select.select([reading], [], [], 10)
+        ended, _other, _other = select.select([reading], [], [], 10)
         assert ended, "the sampler outlived its parent"
         assert os.read(reading, 1) == b""
     finally:
@@ -151,7 +188,8 @@ def test_it_ends_at_once_when_its_parent_is_already_gone(tmp_path: Path, environ
     command = [sys.executable, "-m", "kit", "sample", "--output", str(tmp_path / "gpu.jsonl"), "--parent", "1"]
     done = subprocess.run(command, env=environment, timeout=20, check=False)
     assert done.returncode == 0
-    assert len(read(tmp_path / "gpu.jsonl")) == 1
+    (row,) = read(tmp_path / "gpu.jsonl")
+    assert "ended" not in row
 
 
 @pytest.mark.parametrize("interval", ["0", "-1", "nan", "x"])

@@ -337,7 +337,7 @@ def test_the_private_folder_is_nobody_elses(tmp_path: Path) -> None:
 def test_a_private_folder_that_cannot_be_made_private_is_not_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> t.NoReturn:
+    def refuse(*_other: object) -> t.NoReturn:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "chmod", refuse)

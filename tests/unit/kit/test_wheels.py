@@ -41,7 +41,7 @@ class Index(http.server.SimpleHTTPRequestHandler):
             return "application/vnd.pypi.simple.v1+json"
         return super().guess_type(path)
 
-    def log_message(self, *_: t.Any) -> None:
+    def log_message(self, *_other: t.Any) -> None:
         """Keep the test's output clean."""
 
 

@@ -1,0 +1,25 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`kit provenance`: what the job runs on."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from kit import provenance
+from kit.files import write_json
+from kit.job import current_job
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--python", help="the runtime's interpreter")
+    parser.add_argument("--data", type=Path, help="folder of the dataset")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the document."""
+    write_json(arguments.output, provenance.collect(current_job(), arguments.python, arguments.data))

@@ -1,0 +1,28 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`kit reports`: what the jobs of a preflight wrote."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from kit import reports
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--folder", type=Path, required=True, help="holds one folder a job")
+    parser.add_argument("--markers", type=Path, required=True, help="folder of markers")
+    parser.add_argument("--remove", action="store_true", help="remove all of it when it has been read")
+    parser.add_argument("jobs", nargs="*", metavar="JOB")
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what they wrote."""
+    gathered = reports.gather(arguments.folder, arguments.markers, arguments.jobs)
+    if arguments.remove:
+        reports.remove(arguments.folder, arguments.markers, arguments.jobs)
+    return gathered
