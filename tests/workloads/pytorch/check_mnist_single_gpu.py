@@ -33,7 +33,7 @@ def digits(count: int, seed: int) -> tuple[bytes, bytes]:
     """Return images that a small network learns at once: digit N is a bar in row 2N, with noise; and their labels."""
     noise = random.Random(seed)
     labels = bytes(position % 10 for position in range(count))
-    pixels = bytearray(noise.randrange(60) for _ in range(count * 784))
+    pixels = bytearray(noise.randrange(60) for _each in range(count * 784))
     for position, label in enumerate(labels):
         start = position * 784 + label * 56
         pixels[start : start + 56] = b"\xff" * 56

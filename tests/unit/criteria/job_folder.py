@@ -1,0 +1,103 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A job's folder made from a description, read by the real reader and judged. README.md says how it is described."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec, _evidence
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns
+
+from tests.unit.conftest import ROOT
+
+ABSENT = "(absent)"
+SIZE = re.compile(r"\(([0-9]+) bytes\)")
+LINK = re.compile(r"\(link: (.+)\)")
+STAMP = {"job_id": "12", "attempt": 0}
+WRITTEN = 1795232630.0  # while the job of files/schemas/examples ran
+TODAY = datetime.date(2026, 11, 21)
+PATTERNS = _log_patterns.load()
+
+
+def merged(base: Any, change: Any) -> Any:
+    """Return `base` with `change` merged in; what is `(absent)` is left out of mappings."""
+    if not isinstance(base, dict) or not isinstance(change, dict):
+        return change
+    result = {**base, **{key: merged(base.get(key), value) for key, value in change.items()}}
+    return {key: value for key, value in result.items() if value != ABSENT}
+
+
+def read_files(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the files that the workload role has read for this manifest, as the role itself says it."""
+    variables = yaml.safe_load((ROOT / "roles/workload/vars/main.yml").read_text(encoding="utf-8"))
+    templar = Templar(loader=DataLoader(), variables={"__workload": manifest})
+    found: dict[str, dict[str, Any]] = templar.template(trust_as_template(variables["__workload_files"]))
+    return found
+
+
+def write(folder: Path, described: dict[str, Any]) -> None:
+    """Write files and logs as they are described."""
+    for name, content in described["files"].items():
+        _write(folder / "output" / name, content)
+    for name, text in described["logs"].items():
+        _write(folder / name, text)
+
+
+def _write(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, dict):
+        path.write_text(json.dumps({**STAMP, **content}))
+    elif isinstance(content, list):
+        path.write_text("".join(json.dumps({**STAMP, **row}) + "\n" for row in content))
+    elif size := SIZE.fullmatch(content):
+        with path.open("wb") as stream:
+            os.truncate(stream.fileno(), int(size[1]))
+    elif link := LINK.fullmatch(content):
+        path.symlink_to(link[1])
+    else:
+        path.write_text(content)
+    date(path)
+
+
+def date(path: Path) -> None:
+    """Make it look as old as the job that it is described to be of."""
+    os.utime(path, (WRITTEN, WRITTEN), follow_symlinks=False)
+
+
+def collect(folder: Path, manifest: dict[str, Any], described: dict[str, Any], job: Any) -> dict[str, Any]:
+    """Return the evidence that the real reader makes of the folder."""
+    request = _evidence.Request(
+        **STAMP,
+        output=str(folder / "output"),
+        files=read_files(manifest),
+        logs={name: str(folder / name) for name in ("stdout", "stderr")},
+        artifacts=manifest["output"].get("artifacts", []),
+        patterns=PATTERNS,
+        settle=0.0,
+    )
+    assert _evidence.check(request) == []
+    evidence = _evidence.collect(request, timeout=60.0)
+    evidence.update(job=job, context=described["context"])
+    if "baseline" in described:
+        evidence["baseline"] = {"job": job, "problems": [], **described["baseline"]}
+    return evidence
+
+
+def judge(manifest: dict[str, Any], described: dict[str, Any], evidence: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the judged criteria by id, and beside them the verdict over all under the empty id."""
+    references = described.get("references", {})
+    criteria = _criteria_spec.read(
+        manifest["criteria"], workload=manifest["id"], pattern_sets=PATTERNS, references=references
+    )
+    judged = _criteria.judge(evidence, criteria, references=references, today=TODAY)
+    return {"": {"verdict": _criteria.overall(judged)}, **{entry["id"]: entry for entry in judged}}

@@ -1,0 +1,57 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The manifests there are, and what is written beside each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.unit.conftest import ROOT
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A manifest and the description of its opposites, which is empty where nobody has written it yet."""
+
+    name: str
+    manifest: dict[str, Any]
+    described: dict[str, Any]
+
+    @property
+    def criteria(self) -> dict[str, dict[str, Any]]:
+        """The manifest's criteria by id."""
+        return {criterion["id"]: criterion for criterion in self.manifest["criteria"]}
+
+    def cases(self, criterion: str, verdict: str) -> list[dict[str, Any]]:
+        """Return the changes that are described for a criterion; the unchanged files are a pass."""
+        found = self.described.get("criteria", {}).get(criterion, {}).get(verdict, [])
+        changes = found if isinstance(found, list) else [found]
+        return [{}, *changes] if verdict == "pass" else changes
+
+
+def _workload(path: Path) -> Workload:
+    beside = HERE / f"{path.parent.name}.yml"
+    described = yaml.safe_load(beside.read_text(encoding="utf-8")) if beside.exists() else {}
+    return Workload(path.parent.name, yaml.safe_load(path.read_text(encoding="utf-8")), described)
+
+
+def _common(path: Path) -> Workload:
+    """Criteria that workloads have besides their own, as if a workload had no others."""
+    criteria = yaml.safe_load(path.read_text(encoding="utf-8"))
+    described = yaml.safe_load((HERE / f"common_{path.stem}.yml").read_text(encoding="utf-8"))
+    manifest = {"id": path.stem, "output": {"metrics": "metrics.json"}, "criteria": criteria}
+    return Workload(f"common_{path.stem}", manifest, described)
+
+
+COMMON = [_common(path) for path in sorted((ROOT / "files/criteria").glob("*.yml"))]
+SHIPPED = [_workload(path) for path in sorted((ROOT / "files/workloads").glob("*/workload.yml"))]
+# A manifest with each form that a criterion may have, whether or not a shipped one uses it yet.
+EVERY_FORM = _workload(HERE / "every_form" / "workload.yml")
+WORKLOADS = [*SHIPPED, *COMMON, EVERY_FORM]

@@ -1,0 +1,95 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whatever becomes of a file, each criterion that reads it is left undetermined: no manifest has to say so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_query
+
+from tests.unit.criteria import job_folder
+from tests.unit.criteria.manifests import WORKLOADS
+
+
+def rewritten(path, change):
+    path.write_bytes(change(path.read_bytes()))
+
+
+def replaced_by_a_link(path):
+    """The content is right and lies outside the folder."""
+    elsewhere = path.parent.parent / "elsewhere"
+    shutil.move(path, elsewhere)
+    path.symlink_to(elsewhere)
+
+
+def replaced_by(make):
+    def damage(path):
+        path.unlink()
+        make(path)
+
+    return damage
+
+
+DAMAGES = {
+    "missing": lambda path: path.unlink(),
+    "empty": lambda path: rewritten(path, lambda _whole: b""),
+    "cut off": lambda path: rewritten(path, lambda whole: whole[:-9]),
+    "not text": lambda path: rewritten(path, lambda whole: b"\xff\xfe" + whole),
+    "of another job": lambda path: rewritten(path, lambda whole: whole.replace(b'"12"', b'"11"')),
+    "of another attempt": lambda path: rewritten(path, lambda whole: whole.replace(b'"attempt": 0', b'"attempt": 1')),
+    "of another time": lambda path: os.utime(path, (job_folder.WRITTEN - 9999, job_folder.WRITTEN - 9999)),
+    "huge": lambda path: os.truncate(path, 3 << 20),
+    "a link out of the folder": replaced_by_a_link,
+    "a folder": replaced_by(lambda path: path.mkdir()),
+    "a FIFO": replaced_by(os.mkfifo),
+}
+CASES = [
+    pytest.param(workload, name, damage, id=f"{workload.name} {name} {damage}")
+    for workload in WORKLOADS
+    for name in sorted(job_folder.read_files(workload.manifest))
+    for damage in DAMAGES
+]
+
+
+def readers(workload, name, evidence):
+    """Return the criteria that read a document, by evaluating them over whole evidence."""
+    found = set()
+    for criterion, data in workload.criteria.items():
+        each, roots = data.get("each", {}), set()
+        for expression in (data.get("query"), each.get("over")):
+            if expression:
+                _criteria_query.evaluate(_criteria_query.parse(expression), evidence, roots)
+        if name in roots:
+            found.add(criterion)
+    return found
+
+
+@pytest.mark.parametrize(("workload", "name", "damage"), CASES)
+def test_a_damaged_file_decides_nothing(tmp_path, example, workload, name, damage):
+    described = {**workload.described, "job": {**example("job"), **workload.described["job"]}}
+    job_folder.write(tmp_path, described)
+    whole = job_folder.collect(tmp_path, workload.manifest, described, described["job"])
+    assert whole["problems"] == []
+
+    path = tmp_path / "output" / job_folder.read_files(workload.manifest)[name]["path"]
+    DAMAGES[damage](path)
+    if damage not in ("missing", "of another time"):
+        job_folder.date(path)
+    evidence = job_folder.collect(tmp_path, workload.manifest, described, described["job"])
+    judged = job_folder.judge(workload.manifest, described, evidence)
+    untouched = job_folder.judge(workload.manifest, described, whole)
+    blamed = readers(workload, name, whole)
+    for criterion in workload.criteria:
+        entry = judged[criterion]
+        if criterion not in blamed:
+            assert entry == untouched[criterion]
+        elif entry["severity"] == "record":
+            assert "would be undetermined" in entry["why"]
+        else:
+            assert entry["verdict"] == "undetermined", f"{criterion}: {entry['why']}"
+    gates = {criterion for criterion in blamed if judged[criterion]["severity"] == "gate"}
+    assert judged[""]["verdict"] == ("undetermined" if gates else "pass")
