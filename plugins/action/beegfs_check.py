@@ -40,7 +40,7 @@ class ActionModule(ProbeAction):
             raise AnsibleActionFail("nothing was looked at; malformed:\n" + "\n".join(wrong))
         host = str(options["node"] or (task_vars or {}).get("inventory_hostname", "host"))
         asked = {key: value for key, value in options.items() if key not in CONTROLLER_ONLY}
-        asked["mounts"] = base64.b64encode(MOUNTS.read_bytes()).decode("ascii")
+        asked["_mounts"] = base64.b64encode(MOUNTS.read_bytes()).decode("ascii")
         try:
             facts = self.ask(MODULE, asked, task_vars)
         except NotAskedError as exc:

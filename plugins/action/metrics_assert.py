@@ -112,11 +112,13 @@ class ActionModule(ActionBase):
         self, options: dict[str, Any], patterns: dict[str, Any], task_vars: dict[str, Any] | None
     ) -> dict[str, Any]:
         job = options["job"] or {}
-        if not isinstance(job.get("job_id"), str) or not job["job_id"] or type(job.get("attempt")) is not int:
+        attempt = job.get("attempt")
+        numbered = isinstance(attempt, int) and not isinstance(attempt, bool)
+        if not isinstance(job.get("job_id"), str) or not job["job_id"] or not numbered:
             return _evidence_store.nothing_collected("there is no job with a job_id and an attempt")
         arguments = {key: value for key, value in options.items() if key not in CONTROLLER_ONLY and value is not None}
         arguments["patterns"] = patterns
-        arguments["job"] = {"job_id": job["job_id"], "attempt": job["attempt"]}
+        arguments["job"] = {"job_id": job["job_id"], "attempt": attempt}
         try:
             answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=task_vars)
         except AnsibleConnectionFailure as exc:

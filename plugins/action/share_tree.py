@@ -62,7 +62,7 @@ class ActionModule(ActionBase):
         try:
             answer = self._execute_module(
                 module_name="mlops.hpc_validation.share_tree",
-                module_args={"dest": args["dest"], "files": files, "folders": args["folders"]},
+                module_args={"dest": args["dest"], "_files": files, "folders": args["folders"]},
                 task_vars=task_vars,
             )
         except AnsibleConnectionFailure as exc:

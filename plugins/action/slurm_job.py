@@ -49,7 +49,7 @@ class ActionModule(ActionBase):
             )
         result = super().run(tmp, task_vars)
         self._task_vars = task_vars
-        _, args = self.validate_argument_spec(argument_spec=SPEC)
+        _other, args = self.validate_argument_spec(argument_spec=SPEC)
         try:
             specs = job_specs(args)
         except BadArgumentsError as error:
@@ -95,7 +95,7 @@ class ActionModule(ActionBase):
             return {**submitted, "cancelled": cancelled, "jobs": [], "job": None}
         entries = iter(submitted["submitted"])
         given = [(spec, None if spec.get("job_id") else next(entries)) for spec in specs]
-        refused = {place: entry for place, (_, entry) in enumerate(given) if entry and entry.get("refused")}
+        refused = {place: entry for place, (_other, entry) in enumerate(given) if entry and entry.get("refused")}
         waiting = [self._waiting(spec, entry) for place, (spec, entry) in enumerate(given) if place not in refused]
         answer = {key: value for key, value in submitted.items() if key in ("changed", "diff", "submitted")}
         answer["attached"] = all(not one.ours for one in waiting)
@@ -139,6 +139,7 @@ class ActionModule(ActionBase):
             comment=str(entry["comment"]) if entry else "",
             script_sha256=str(entry["script_sha256"]) if entry else None,
             ours=bool(entry) and not entry["attached"],
+            submitted_by=entry["submitted_by"] if entry else None,
             queue_timeout=spec.get("queue_timeout") or DEFAULT_QUEUE_TIMEOUT,
             run_timeout=spec.get("run_timeout"),
             patterns={kind: spec[f"{kind}_marker"] for kind in KINDS if spec.get(f"{kind}_marker")},

@@ -54,7 +54,7 @@ def login_findings(
 ) -> list[dict[str, t.Any]]:
     """The findings; a command that failed told nothing."""
     try:
-        facts = json.loads(told["stdout"])
+        facts = json.loads(told["stdout"]) if told["rc"] == 0 else None
     except (TypeError, KeyError, ValueError):
         facts = None
     return _host_findings.login_findings(facts, str(host), no_downloads=no_downloads, apptainer=dict(apptainer))

@@ -13,7 +13,7 @@ import tempfile
 def write_atomic(path: str, content: bytes, mode: int = 0o644) -> None:
     """Write beside `path`, sync and rename, so that nobody ever sees half a file; the folder is made. Raise OSError."""
     folder = os.path.dirname(path)
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(folder, mode=0o755, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=folder)
     try:
         with os.fdopen(descriptor, "wb") as stream:

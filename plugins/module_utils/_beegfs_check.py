@@ -95,7 +95,8 @@ def _look(options: Facts, mount: Facts, run: Callable[..., _beegfs_cli.Result]) 
         words = ["--checks", ",".join(checks), "--folder", options["folder"], "--size", str(options["size"])]
         words += ["--reserve", str(options["reserve"]), "--tool", options["tool"]]
         words += ["--directories", ",".join(_directories(options))]
-        facts = _kit(options, [options["python"], "-m", "kit", "share", *_where(options), *words], run, PYTHONPATH=kit)
+        argv = [options["python"], "-m", "kit", "share", *_where(options), *words]
+        facts = _kit(options, argv, run, PYTHONPATH=kit, PYTHONDONTWRITEBYTECODE="1")
         if "error" not in facts:
             return facts
         problem = facts["error"]

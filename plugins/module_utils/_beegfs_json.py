@@ -69,7 +69,7 @@ def identity(value: Any) -> tuple[str | None, int | None]:
     if isinstance(value, dict):
         return node_type(value.get("node_type")), whole(value.get("num_id"))
     if isinstance(value, str) and ":" in value:
-        kind, _, number = value.partition(":")
+        kind, _sep, number = value.partition(":")
         return node_type(kind), whole(number)
     return None, whole(value)
 
@@ -173,7 +173,7 @@ def quota(text: str) -> Parsed:
         row: Row = {"pool": name(item.get("pool"))}
         good = word(item.get("type")) == "user"
         for key, column in (("size", "space"), ("files", "inode")):
-            used, _, limit = str(item.get(column)).partition("/")
+            used, _sep, limit = str(item.get(column)).partition("/")
             row[key], row[f"{key}_limit"] = whole(used), whole(limit)
             good = good and row[key] is not None and (row[f"{key}_limit"] is not None or limit in UNLIMITED)
         if good:

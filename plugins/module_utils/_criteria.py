@@ -14,7 +14,7 @@ from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_query as query
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_job import judge_job
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_job import came_to_an_end, judge_job
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_spec import JOB_ID, Criterion
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tests import (
     Needs,
@@ -26,6 +26,8 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tes
 )
 
 EVERYTHING = "*"
+# Seconds between the clocks of Slurm and the share: beyond them munge refuses what the hosts tell each other.
+CLOCKS_APART = 300
 # The evidence's own parts; every other key is a document that was read.
 PARTS = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline")
 _NOT_BY_QUERY = {
@@ -201,7 +203,9 @@ class _One:
                     failed.append(f"{label}: {outcome.why}")
             except (query.UnansweredError, UndeterminedError) as exc:
                 values[label] = None
-                doubts.append(f"{label}: {exc}")
+                # As for a query alone: that an element lacks the field is an answer.
+                lacks = test == "present" and isinstance(exc, query.UnansweredError)
+                (failed if lacks else doubts).append(f"{label}: {exc}")
         if failed:
             return Outcome(False, values, "; ".join((failed + doubts)[:5]))
         if doubts:
@@ -285,7 +289,10 @@ class _One:
         self._raise_problem(f"artifacts.{name}", absent_is_an_answer=True)
         missing = self._problem(f"artifacts.{name}")
         if missing is not None:
-            return Outcome(False, None, f"{_numbers.printable(str(missing.get('path', name)))} does not exist")
+            why = f"{_numbers.printable(str(missing.get('path', name)))} does not exist"
+            if not came_to_an_end(self._job_of(self._evidence)):
+                raise UndeterminedError(f"{why}, and the job did not come to its own end")
+            return Outcome(False, None, why)
         artifacts = self._evidence.get("artifacts")
         artifact = artifacts.get(name) if isinstance(artifacts, dict) else None
         if not isinstance(artifact, dict) or not _is_integer(artifact.get("size")):
@@ -330,7 +337,7 @@ class _One:
             value = query.evaluate(tree, evidence, roots)
         except query.UnansweredError as exc:
             self._require_sound(tree, evidence, roots)
-            if exc.root is not None:
+            if exc.root is not None or not all(isinstance(evidence[root], dict) for root in roots):
                 raise UndeterminedError(f"{expression}: {exc}") from exc
             raise _FieldMissingError(f"{expression}: {exc}") from exc
         self._require_sound(tree, evidence, roots)
@@ -349,6 +356,9 @@ class _One:
                 continue
             if "job_id" in document and not _same_run(document, self._job_of(evidence)):
                 raise UndeterminedError(f"{root} is of another job or attempt")
+            doubt = _time_doubt(evidence, root)
+            if doubt is not None:
+                raise UndeterminedError(doubt)
             # A row that could not be read may be the one that mattered.
             malformed = document.get("malformed") if {"rows", "fields"} <= set(document) else 0
             if malformed != 0 and query.fields(tree) != {root, "malformed"}:
@@ -379,8 +389,8 @@ class _One:
 
     def _reference(self, name: str) -> float:
         """Return the inventory's reference for this hardware: the entry with the most conditions that all hold."""
-        entry = self._references.get(name)
-        if isinstance(entry, (int, float)) and _numbers.is_number(entry):
+        entry: Any = self._references.get(name)
+        if _numbers.is_number(entry):
             return float(entry)
         context = self._evidence.get("context")
         fitting: list[tuple[int, float]] = []
@@ -451,6 +461,20 @@ def _same_run(marker: dict[str, Any], job: dict[str, Any]) -> bool:
         and all(_is_integer(attempt) for attempt in attempts)
         and attempts[0] == attempts[1]
     )
+
+
+def _time_doubt(evidence: dict[str, Any], root: str) -> str | None:
+    """Say how a file's own time shows that the job did not write it; None where it does not, or where none is known."""
+    files, job = evidence.get("files"), evidence.get("job")
+    file = files.get(root) if isinstance(files, dict) else None
+    if not isinstance(file, dict) or not isinstance(job, dict) or not _numbers.is_number(file.get("mtime")):
+        return None
+    path = _numbers.printable(str(file.get("path", root)))
+    for key, sign, words in (("started", -1, "before the job began"), ("ended", 1, "after the job ended")):
+        off = sign * (file["mtime"] - job[key]) if _numbers.is_number(job.get(key)) else 0
+        if off > CLOCKS_APART:
+            return f"{path} says that it was written {off:.0f} s {words}"
+    return None
 
 
 def _is_integer(value: Any) -> bool:

@@ -21,6 +21,11 @@ _FAILED = {
 }
 
 
+def came_to_an_end(job: dict[str, Any]) -> bool:
+    """True where the job itself completed or failed, so that what it did not leave it never will."""
+    return job.get("state") == "COMPLETED" or job.get("state") in _FAILED
+
+
 def judge_job(job: Any) -> dict[str, Any]:
     """Return the judged criterion JOB; anything but a clean end or a clean failure is undetermined."""
     verdict, why, remedy = _verdict(job)
@@ -57,7 +62,7 @@ def _verdict(job: Any) -> tuple[str, str, str | None]:
         why = f"the job is {_numbers.printable(str(state))}, neither done nor failed" + (
             f": {reason}" if reason else ""
         )
-        return "undetermined", _numbers.printable(why), "See what became of it with: scontrol show job, sacct -j"
+        return "undetermined", _numbers.printable(why), _look_up(job, state)
     if job.get("flags"):
         shown = ", ".join(map(str, job["flags"])) if isinstance(job["flags"], list) else str(job["flags"])
         return "undetermined", f"the job is not at rest: {_numbers.printable(shown)}", "Judge again when it has ended."
@@ -77,9 +82,9 @@ def _completed(job: dict[str, Any], where: str) -> tuple[str, str, str | None]:
             )
         if value != 0:
             return "fail", f"{where}its {key.replace('_', ' ')} is {value}", _FAILED["FAILED"]
-    steps = job.get("steps")
+    steps, again = job.get("steps"), _again(job)
     if steps is None:
-        return "pass", f"{where}exit code 0 (its steps are not known: accounting does not answer)", None
+        return "pass", f"{where}exit code 0{again} (its steps are not known: accounting does not answer)", None
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         return "undetermined", "the job's steps are not a list of steps", None
     doubtful = None
@@ -93,7 +98,18 @@ def _completed(job: dict[str, Any], where: str) -> tuple[str, str, str | None]:
             doubtful = f"{name} is {_numbers.printable(state)}"
     if doubtful is not None:
         return "undetermined", doubtful, "See the steps with: sacct -j"
-    return "pass", f"{where}exit code 0, no failed step", None
+    return "pass", f"{where}exit code 0, no failed step{again}", None
+
+
+def _again(job: dict[str, Any]) -> str:
+    attempt = job.get("attempt")
+    return f", in attempt {attempt + 1}: it was requeued" if isinstance(attempt, int) and attempt > 0 else ""
+
+
+def _look_up(job: dict[str, Any], state: str) -> str:
+    job_id = _numbers.printable(str(job.get("job_id")))
+    told = f"See what became of it with: scontrol show job {job_id}; sacct -j {job_id}"
+    return f"{told}. If it still runs, cancel it: scancel {job_id}" if state == "UNKNOWN" else told
 
 
 def _where(job: dict[str, Any]) -> str:

@@ -38,6 +38,8 @@ def open_regular(path: str, root: str | None) -> Iterator[OpenFile]:
 
     Checks again on leaving that nothing wrote to the file meanwhile.
     """
+    if root is not None and os.path.islink(root):
+        raise EvidenceError("not_regular", f"{root} is a symbolic link")
     target = os.path.realpath(path) if root is not None else path
     if root is not None and not _below(target, os.path.realpath(root)):
         raise EvidenceError("not_regular", f"it leads out of {root}, to {target}")

@@ -86,7 +86,7 @@ def _float(text: str) -> Any:
 def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        names = [name for name, value in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        seen: set[str] = set()
+        twice = next(name for name, value in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise EvidenceError("duplicate_key", f"the key {_numbers.show(twice)} stands twice in one object")
     return result

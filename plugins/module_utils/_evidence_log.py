@@ -21,6 +21,8 @@ MAX_SEGMENT = 1 << 13
 # Where a line is cut, so much of it is searched twice: a message may stand across the cut.
 OVERLAP = 1 << 10
 MAX_HITS = 20
+# A match that ends later in its line than this is quoted from so many bytes before it: reports cut what is long.
+LATE, LEAD = 200, 40
 MAX_QUOTE = 500
 
 # Short texts that stand for many, to keep the number of searches low; a matter of speed alone.
@@ -146,7 +148,8 @@ class _Scan:
             # A long line is looked at piece by piece, and still is one hit.
             if name in hit_sets or self._last_line[name] == line:
                 continue
-            if not any(wanted in plain for wanted in pattern.texts) or not pattern.regex.search(plain):
+            match = pattern.regex.search(plain) if any(wanted in plain for wanted in pattern.texts) else None
+            if match is None:
                 continue
             hit_sets.add(name)
             if any(entry.search(plain) for entry in pattern.excepted):
@@ -154,7 +157,12 @@ class _Scan:
             self._counts[name] += 1
             self._last_line[name] = line
             if len(self._hits[name]) < MAX_HITS:
-                hit = {"line": line, "text": quote(plain), "pattern": pattern.id, "remedy": pattern.remedy}
+                hit = {
+                    "line": line,
+                    "text": _quote_match(plain, match),
+                    "pattern": pattern.id,
+                    "remedy": pattern.remedy,
+                }
                 self._hits[name].append(hit)
 
     def _find_ends(self, block: bytes) -> None:
@@ -186,8 +194,16 @@ def _segment(block: bytes, at: int) -> tuple[int, int]:
     high = min(len(block), at + MAX_SEGMENT)
     stop = block.find(b"\n", at, high)
     stop = high if stop < 0 else stop
-    bar = block.find(b"\r", at, stop)
-    return max(start, low), stop if bar < 0 else bar
+    returned = block.find(b"\r", at, stop)
+    return max(start, low), stop if returned < 0 else returned
+
+
+def _quote_match(line: bytes, match: re.Match[bytes]) -> str:
+    """Quote a line; of a long one the part with the match, which may stand anywhere in it."""
+    if match.end() <= LATE:
+        return quote(line)
+    text = "…" + quote(line[max(0, match.start() - LEAD) :])
+    return text if len(text) <= MAX_QUOTE else text[: MAX_QUOTE - 1] + "…"
 
 
 def quote(line: bytes) -> str:

@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import json
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 
@@ -110,7 +111,7 @@ class Journal:
         """Forbid every later submission under this token: the task that would have made it was interrupted."""
         path = os.path.join(self.directory, _REVOKED + token)
         with contextlib.suppress(OSError):
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
 
     def is_revoked(self, token: str) -> bool:
         """True where the task of this token was interrupted."""
@@ -131,8 +132,14 @@ def _written(entry: Entry) -> float:
 
 
 def _load(path: str) -> Entry | None:
+    """Return an entry that this user wrote: another user's could have any of this user's jobs cancelled."""
     try:
-        with open(path, "rb") as stream:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            os.close(descriptor)
+            return None
+        with os.fdopen(descriptor, "rb") as stream:
             document = json.loads(stream.read(ENTRY_BYTES))
     except (OSError, ValueError, RecursionError):
         return None

@@ -10,6 +10,7 @@ from typing import Any
 PER_JOB: dict[str, dict[str, Any]] = {
     "path": {"type": "path"},
     "script": {"type": "str"},
+    "sha256": {"type": "str"},
     "options": {"type": "dict"},
     "chdir": {"type": "path"},
     "share": {"type": "path"},

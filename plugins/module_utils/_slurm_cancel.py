@@ -15,6 +15,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli im
 )
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import Job
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_query import Answer, Wanted, ask
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_script import COMMENT_PREFIX
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_state import LIVE
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_submit import Context
 
@@ -34,8 +35,9 @@ def journal_comments(context: Context, token: str, *, change: bool = True) -> se
     for entry in context.journal.entries():
         if entry.get("user") != context.user or (token and entry.get("token") != token):
             continue
-        if entry.get("state") in ("submitting", "submitted"):
-            comments.add(str(entry.get("comment")))
+        comment = str(entry.get("comment"))
+        if entry.get("state") in ("submitting", "submitted") and comment.startswith(COMMENT_PREFIX):
+            comments.add(comment)
         if entry.get("state") == "submitting" and change:
             with context.journal.lock(str(entry["hash"]), _LOCK_SECONDS):
                 pass  # whoever held it has submitted or given up now; slurmctld tells which

@@ -113,6 +113,7 @@ def run(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            umask=0o022,  # Slurm makes a job's logs with the umask of whoever submitted it
         )
     except OSError as error:
         return Result(None, b"", f"{argv[0]} could not be started: {error}")

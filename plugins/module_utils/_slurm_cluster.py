@@ -88,7 +88,7 @@ def _controllers(run: Runner, problems: list[dict[str, str]]) -> list[dict[str, 
 def parse_config(text: str) -> dict[str, str]:
     """Return 'Key = value' lines of scontrol show config."""
     pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
-    return {key.strip(): value.strip() for key, _, value in pairs}
+    return {key.strip(): value.strip() for key, _other, value in pairs}
 
 
 def _accounting(run: Runner, config: dict[str, str], problems: list[dict[str, str]]) -> bool | None:

@@ -30,16 +30,17 @@ def expand(pattern: str | None, job_id: str) -> str | None:
 
 
 def read_regular(path: str, limit: int, *, from_end: bool = False) -> bytes | None:
-    """Return at most limit bytes of a regular file; None where there is none (a FIFO or device is none)."""
+    """Return at most limit bytes of a regular file; None where there is none (a FIFO, a device or a link is none)."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
+        return None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
         return None
     with os.fdopen(descriptor, "rb") as stream:
         try:
-            status = os.fstat(stream.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                return None
             if from_end and status.st_size > limit:
                 stream.seek(-limit, os.SEEK_END)
             return stream.read(limit)
@@ -47,7 +48,7 @@ def read_regular(path: str, limit: int, *, from_end: bool = False) -> bytes | No
             return None
 
 
-def read(path: str, job_id: str, submitted: float | None, attempt: int = 0) -> Marker | None:
+def read(path: str, job_id: str, since: float | None, attempt: int = 0) -> Marker | None:
     """Return the marker's known fields; None where it is not there, unreadable, or of an earlier job or attempt."""
     content = read_regular(path, MARKER_BYTES)
     if content is None:
@@ -69,14 +70,14 @@ def read(path: str, job_id: str, submitted: float | None, attempt: int = 0) -> M
     if not isinstance(of, (int, float)) or of < attempt:
         return None
     written = marker.get("time")
-    if submitted is not None and isinstance(written, (int, float)) and written < submitted - _SKEW_SECONDS:
+    if since is not None and isinstance(written, (int, float)) and written < since - _SKEW_SECONDS:
         return None
     return marker
 
 
-def read_all(paths: dict[str, str], job_id: str, submitted: float | None, attempt: int = 0) -> dict[str, Marker]:
+def read_all(paths: dict[str, str], job_id: str, since: float | None, attempt: int = 0) -> dict[str, Marker]:
     """Return one job's markers by kind."""
-    found = {kind: read(path, job_id, submitted, attempt) for kind, path in paths.items()}
+    found = {kind: read(path, job_id, since, attempt) for kind, path in paths.items()}
     return {kind: marker for kind, marker in found.items() if marker is not None}
 
 

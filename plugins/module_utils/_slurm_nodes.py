@@ -73,7 +73,7 @@ def _words(text: str) -> list[str]:
 def _allocated(tres: str) -> dict[str, int]:
     counts: dict[str, int] = {}
     for part in tres.split(","):
-        key, _, value = part.partition("=")
+        key, _sep, value = part.partition("=")
         name = key.removeprefix("gres/")
         count = number(value)
         if key.startswith("gres/") and ":" not in name and count is not None:

@@ -49,7 +49,7 @@ class Watched:
     def of(spec: Mapping[str, object]) -> Watched:
         """Return it for one entry of the module's jobs option."""
         job_id = str(spec["job_id"])
-        submitted = spec.get("submitted")
+        submitted, by = spec.get("submitted"), spec.get("submitted_by")
         paths = {kind: expand(str(spec.get(f"{kind}_marker") or ""), job_id) for kind in KINDS}
         seen = spec.get("seen")
         return Watched(
@@ -57,6 +57,7 @@ class Watched:
                 job_id,
                 str(spec.get("comment") or ""),
                 float(submitted) if isinstance(submitted, (int, float)) else None,
+                float(by) if isinstance(by, (int, float)) else None,
             ),
             {kind: path for kind, path in paths.items() if path},
             frozenset(str(kind) for kind in seen) if isinstance(seen, list) else frozenset(),
@@ -103,7 +104,7 @@ def observe(request: Request, world: World) -> dict[str, object]:
             world.sleep(max(0.0, confirm - (world.clock() - start)))
     result: dict[str, object] = {
         "markers": {
-            each.wanted.job_id: read_all(each.paths, each.wanted.job_id, each.wanted.submitted, each.attempt)
+            each.wanted.job_id: read_all(each.paths, each.wanted.job_id, each.wanted.since, each.attempt)
             for each in request.jobs
             if each.paths
         },
@@ -151,7 +152,7 @@ class _News:
         signature = (status.st_mtime_ns, status.st_ino)
         if self._ignored.get(path) == signature:
             return False
-        marker: Marker | None = read(path, each.wanted.job_id, each.wanted.submitted, each.attempt)
+        marker: Marker | None = read(path, each.wanted.job_id, each.wanted.since, each.attempt)
         if marker is None:
             self._ignored[path] = signature  # left by an earlier job of this id, or not a marker
         return marker is not None

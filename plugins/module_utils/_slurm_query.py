@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_sacct, _slurm_squeue
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import (
+    SUBMIT_SECONDS,
     Result,
     Runner,
     error_text,
@@ -19,18 +20,29 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli im
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import Job, empty, from_row, has_ended
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import gres_counts, key_values
 
-_SAME_SUBMISSION_SECONDS = 60.0
+_SAME_SUBMISSION_SECONDS = 1.0  # Slurm tells whole seconds
+# Between the clocks of this node and slurmctld. With more, a job given the same id soon after could pass for this one.
+_CLOCKS_APART_SECONDS = 0.5
 _ACCOUNTING_TRIES = 4
 _ACCOUNTING_PAUSE = 0.4
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A job to look up. comment and submitted tell it from another job of the same id (ids restart with the state)."""
+    """A job to look up. The others tell it from another job of the same id: ids restart when Slurm loses its state.
+
+    submitted is Slurm's own time of it, by the latest that it can have been: when sbatch had returned.
+    """
 
     job_id: str
     comment: str = ""
     submitted: float | None = None
+    by: float | None = None
+
+    @property
+    def since(self) -> float | None:
+        """What is older than this is another job's."""
+        return self.by if self.submitted is None else self.submitted
 
 
 @dataclass
@@ -74,7 +86,9 @@ def ask(
             answer.jobs[one.job_id] = from_row(row, "squeue", now())
     ids = {one.job_id for one in wanted}
     answer.others = {key: from_row(row, "squeue", now()) for key, row in rows.items() if key not in ids}
-    _ask_accounting(run, wanted, answer, steps, now, sleep)
+    # An id that another job has now is not asked of accounting, which tells an id's newest job.
+    known = [one for one in wanted if one.job_id in answer.jobs or one.job_id not in rows or one.submitted is not None]
+    _ask_accounting(run, known, answer, steps, now, sleep)
     for job_id, job in answer.jobs.items():
         if job["gpus"] is None and has_ended(job) and rows.get(job_id, {}).get("asks_gpus"):
             job["gpus"] = _allocated_gpus(run, job_id)
@@ -157,9 +171,10 @@ def _ask_accounting(
 
 
 def _is_recent(one: Wanted, row: dict[str, object]) -> bool:
+    """Accounting knows no comments: another submission of this id, earlier or later, is another job."""
     submitted = row["submitted"]
-    return (
-        one.submitted is None
-        or not isinstance(submitted, float)
-        or submitted > one.submitted - _SAME_SUBMISSION_SECONDS
-    )
+    if not isinstance(submitted, float):
+        return True
+    if one.submitted is not None:
+        return abs(submitted - one.submitted) < _SAME_SUBMISSION_SECONDS
+    return one.by is None or -SUBMIT_SECONDS < submitted - one.by < _CLOCKS_APART_SECONDS

@@ -71,6 +71,7 @@ def prepare(spec: Mapping[str, object], user: str) -> Submission:
     script = _read(str(path)) if path is not None else str(text).encode("utf-8", "surrogateescape")
     _check(script, where)
     _check_directives(script, where)
+    _check_sum(script, where, spec.get("sha256"))
     options = option_argv(spec.get("options") or {})
     chdir = spec.get("chdir")
     if chdir is not None:
@@ -138,6 +139,14 @@ def _check(script: bytes, where: str) -> None:
         raise SlurmError(
             f"Nothing was submitted: {where} does not begin with #! and an interpreter (its first line is {first!r}). "
             "Begin it with: #!/usr/bin/env bash"
+        )
+
+
+def _check_sum(script: bytes, where: str, wanted: object) -> None:
+    if wanted is not None and hashlib.sha256(script).hexdigest() != str(wanted).lower():
+        raise SlurmError(
+            f"Nothing was submitted: {where} is not the one that was deployed (its SHA-256 should be {wanted}). "
+            "See who may write there, and run again."
         )
 
 

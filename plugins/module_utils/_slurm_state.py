@@ -149,14 +149,16 @@ def describe_reason(reason: str) -> Reason:
     key = reason.strip("() ").split(",")[0].split(":")[0].split("(")[0].strip()
     known = REASONS.get(key)
     if known:
-        return known
+        # ReqNodeNotAvail, Reserved for maintenance; ReqNodeNotAvail, UnavailableNodes:n[1-2]
+        rest = reason.strip("() ").partition(", ")[2]
+        return known._replace(words=f"{known.words}: {rest}") if rest else known
     if key.startswith(("AssocMax", "QOSMax")) and ("PerJob" in key or key.endswith("PerNode")):
         return Reason(f"it asks for more than its account or QOS allows a job ({key})", True, _SMALLER)
     if key.startswith("QOSMin"):
         return Reason(f"it asks for less than its QOS requires of a job ({key})", True, _SMALLER)
     if key.startswith(("Assoc", "QOS", "Max")):
         return Reason(f"a limit of its account or QOS is reached ({key})")
-    if "held state" in reason:
+    if "held state" in reason or reason.endswith("requeued held"):
         return Reason("it was requeued and is held", True, _RELEASE)
     return Reason(reason or "no reason given")
 

@@ -77,6 +77,7 @@ class Submitted:
     attached: bool
     submission: Submission
     refused: str | None = None
+    by: float | None = None  # when it had been submitted at the latest
 
     def as_dict(self) -> dict[str, object]:
         """Return what the waiting side needs."""
@@ -87,6 +88,7 @@ class Submitted:
             "name": self.submission.name,
             "comment": self.submission.comment,
             "script_sha256": self.submission.script_sha256,
+            "submitted_by": self.by,
         }
 
 
@@ -134,10 +136,11 @@ def submit_all(context: Context, submissions: list[Submission], *, go_on: bool =
     looked = context.now()
     answer = look(context)
     done: list[Submitted] = []
-    ours: dict[str, str] = {}
+    ours: dict[str, Submitted] = {}
     for submission in submissions:
         if submission.comment in ours:
-            done.append(Submitted(ours[submission.comment], True, submission))
+            first = ours[submission.comment]
+            done.append(Submitted(first.job_id, True, submission, by=first.by))
             continue
         try:
             one = _submit_one(context, submission, answer, looked)
@@ -150,7 +153,7 @@ def submit_all(context: Context, submissions: list[Submission], *, go_on: bool =
         except SlurmError as error:
             error.details["submitted"] = [each.as_dict() for each in done]
             raise
-        ours[submission.comment] = one.job_id
+        ours[submission.comment] = one
         done.append(one)
     return done
 
@@ -172,11 +175,12 @@ def _submit_one(context: Context, submission: Submission, answer: Answer, looked
                 journal.write(
                     _entry(context, submission, "submitted", job_id=job_id, token=submitter, attached=attached)
                 )
-            return Submitted(job_id, attached, submission)
+            return Submitted(job_id, attached, submission, by=_number(found["submitted"]) or None)
         if earlier is not None and earlier.get("state") == "submitted" and context.token:
             own = earlier.get("job_id")
             if isinstance(own, str) and earlier.get("token") == context.token:
-                return Submitted(own, False, submission)  # the answer to this very task was lost, and the job has ended
+                # The answer to this very task was lost, and the job has ended.
+                return Submitted(own, False, submission, by=_number(earlier.get("written")) or None)
         started = context.now()
         journal.write(_entry(context, submission, "submitting"))
         if journal.is_revoked(context.token):
@@ -187,7 +191,7 @@ def _submit_one(context: Context, submission: Submission, answer: Answer, looked
         if job_id_or_none is None:
             job_id_or_none = _after_failure(context, submission, result, started)
         journal.write(_entry(context, submission, "submitted", job_id=job_id_or_none))
-        return Submitted(job_id_or_none, False, submission)
+        return Submitted(job_id_or_none, False, submission, by=context.now())
 
 
 def _submitter(earlier: Entry | None, job_id: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[ -/][0-~])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+_NOT_ASCII = re.compile(r"[^ -~]")
 _KEY = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z0-9_:/.]*)=")
 _NODE_LIMIT = 65536
 
@@ -16,7 +16,7 @@ _NODE_LIMIT = 65536
 def clean(text: object, limit: int = 400) -> str:
     """Return text as one printable line: no terminal escapes, no control characters, at most limit characters."""
     line = _ESCAPE.sub("", str(text)).replace("\t", " ").replace("\n", " ")
-    line = _CONTROL.sub("", line).strip()
+    line = _NOT_ASCII.sub(lambda match: match[0] if match[0].isprintable() else "", line).strip()
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
@@ -60,7 +60,7 @@ def wait_status(text: str) -> tuple[int | None, int | None]:
 
 def exit_pair(text: str) -> tuple[int | None, int | None]:
     """Return (exit code, signal) of sacct's and scontrol's code:signal."""
-    code, _, signal = text.strip().partition(":")
+    code, _sep, signal = text.strip().partition(":")
     values = number(code), number(signal)
     return values if None not in values else (None, None)
 
@@ -69,7 +69,7 @@ def tres_count(tres: str, name: str = "gres/gpu") -> int | None:
     """Return the count of one trackable resource in 'cpu=1,gres/gpu=2'; None where it is not listed."""
     typed = 0
     for part in tres.split(","):
-        key, _, value = part.strip().partition("=")
+        key, _sep, value = part.strip().partition("=")
         count = number(value)
         if count is None:
             continue
@@ -128,7 +128,7 @@ def _split_outside_brackets(expression: str) -> list[str]:
 
 
 def _expand_word(word: str, limit: int) -> list[str] | None:
-    match = re.fullmatch(r"([^\[\]]*)\[([0-9,\-]+)\](.*)", word)
+    match = re.fullmatch(r"([\w.\-]*)\[([0-9,\-]+)\](.*)", word, re.ASCII)
     if not match:
         return [word] if re.fullmatch(r"[\w.\-]+", word, re.ASCII) and limit > 0 else None
     prefix, ranges, rest = match.groups()
@@ -137,7 +137,7 @@ def _expand_word(word: str, limit: int) -> list[str] | None:
         return None
     names: list[str] = []
     for item in ranges.split(","):
-        low, _, high = item.partition("-")
+        low, _sep, high = item.partition("-")
         first, last = number(low), number(high or low)
         if first is None or last is None or last < first or (last - first + 1) * len(tails) > limit - len(names):
             return None

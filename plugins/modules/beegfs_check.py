@@ -132,6 +132,9 @@ options:
     description: Whether the task fails unless the verdict is V(pass).
     type: bool
     default: true
+  _mounts:
+    description: The program that looks at the mount, as base64. Its action gives it.
+    type: str
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
 attributes:
@@ -214,17 +217,15 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegf
 
 
 def main() -> None:
-    spec = {
-        key: value for key, value in _beegfs_check.argument_spec().items() if key not in _beegfs_check.CONTROLLER_ONLY
-    }
     # The source of the kit's mounts.py comes with the call: what looks at the mount must not lie on it.
-    module = AnsibleModule(
-        argument_spec={**spec, "mounts": {"type": "str", "required": True}}, supports_check_mode=True
-    )
+    spec = {**_beegfs_check.argument_spec(), "_mounts": {"type": "str"}}
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     options = dict(module.params)
+    if not options["_mounts"]:
+        module.fail_json(msg="beegfs_check works only with its action, which judges on the controller")
     if module.check_mode:
         options.update(checks=["mount"], directories=[])
-    facts = _beegfs_check.collect(options, base64.b64decode(options["mounts"]), _beegfs_cli.run)
+    facts = _beegfs_check.collect(options, base64.b64decode(options["_mounts"]), _beegfs_cli.run)
     module.exit_json(changed=False, facts=facts)
 
 

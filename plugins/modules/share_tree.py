@@ -14,6 +14,8 @@ description:
     that a job that starts meanwhile reads the old file or the new one, never half of one.
   - What it deployed is listed in C(.share_tree.json) in O(dest). A file that is no longer deployed is removed if it
     stands in that list; nothing else is ever removed.
+  - Jobs run what lies there as the submitting user. So nothing is done where another user could change it; folders must
+    belong to that user, to root or to the owner of the folder they lie in, and not everybody may write there.
   - One call for a whole folder, where M(ansible.builtin.copy) takes one or two for each file.
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
@@ -26,6 +28,8 @@ attributes:
     support: full
   async:
     support: none
+  action:
+    support: full
 options:
   src:
     description: Folder on the controller. Links are refused, C(__pycache__) is left out.
@@ -43,8 +47,11 @@ options:
     type: list
     elements: str
     default: []
+  _files:
+    description: What is written, as relative path and base64. Its action makes it of O(src) and O(extra).
+    type: dict
 author:
-  - the mlops.hpc_validation authors
+  - mlops.hpc_validation authors (@mlops)
 """
 
 EXAMPLES = r"""
@@ -81,6 +88,7 @@ import stat
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._folder_guard import refusal
 
 LIST = ".share_tree.json"
 
@@ -100,7 +108,7 @@ def deployed_before(dest: str) -> list[str]:
     """What the list says; nothing if it is missing or damaged. Raises OSError on reading."""
     try:
         names = json.loads(read_regular(os.path.join(dest, LIST)) or b"[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return [name for name in names if isinstance(name, str) and inside(name)] if isinstance(names, list) else []
 
@@ -108,6 +116,16 @@ def deployed_before(dest: str) -> list[str]:
 def inside(name: str) -> bool:
     """Whether a relative path stays where it starts."""
     return not os.path.isabs(name) and ".." not in name.split("/") and name not in ("", ".")
+
+
+def refused(dest: str, files: list[str], folders: list[str]) -> str | None:
+    """Why nothing may be put there, None where it may. Raises OSError."""
+    below = {name[:at] for name in files for at, char in enumerate(name) if char == "/"} | set(folders)
+    return (
+        refusal(os.path.dirname(os.path.normpath(dest)), shared=True)
+        or refusal(dest, shared=not files)
+        or next(filter(None, (refusal(os.path.join(dest, name)) for name in sorted(below))), None)
+    )
 
 
 def shown(content: bytes) -> str:
@@ -122,14 +140,18 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "dest": {"type": "str", "required": True},
-            "files": {"type": "dict", "required": True},
+            "src": {"type": "path"},
+            "extra": {"type": "dict", "default": {}},
             "folders": {"type": "list", "elements": "str", "default": []},
+            "_files": {"type": "dict"},
         },
         supports_check_mode=True,
     )
     os.umask(0o022)
     dest = module.params["dest"]
-    wanted = {name: base64.b64decode(text) for name, text in module.params["files"].items()}
+    if module.params["_files"] is None:
+        module.fail_json(msg="share_tree works only with its action, which reads the folder on the controller")
+    wanted = {name: base64.b64decode(text) for name, text in module.params["_files"].items()}
     if not os.path.isabs(dest):
         module.fail_json(msg=f"dest must be an absolute path, not {dest}")
     for name in [*wanted, *module.params["folders"]]:
@@ -138,10 +160,17 @@ def main() -> None:
     if wanted:
         wanted[LIST] = (json.dumps(sorted(wanted), indent=0) + "\n").encode()
     try:
-        before = deployed_before(dest)
+        before = deployed_before(dest) if wanted else []
+        why = refused(dest, [*wanted, *before], module.params["folders"])
+        if why:
+            module.fail_json(
+                msg=f"nothing was put into {dest}: {why}, so another user could change what this user's jobs run. "
+                "Give it to the submitting user and take away the others' right to write (chown, chmod o-w), or name "
+                "another folder as hpc_validation_share"
+            )
         present = {name: read_regular(os.path.join(dest, name)) for name in {*wanted, *before}}
         written = sorted(name for name in wanted if present[name] != wanted[name])
-        removed = sorted(name for name in before if name not in wanted and present[name] is not None) if wanted else []
+        removed = sorted(name for name in before if name not in wanted and present[name] is not None)
         folders = [name for name in module.params["folders"] if not os.path.isdir(os.path.join(dest, name))]
         if not module.check_mode:
             for name in folders:

@@ -26,6 +26,8 @@ attributes:
     support: full
   async:
     support: full
+  action:
+    support: none
 seealso:
   - module: mlops.hpc_validation.slurm_job
 """

@@ -36,6 +36,10 @@ options:
   script:
     description: Text of a batch script, handed to C(sbatch) on its standard input.
     type: str
+  sha256:
+    description: SHA-256 that the script must have, in hexadecimal; where it has another, nothing is submitted.
+    type: str
+    version_added: 0.3.0
   options:
     description:
       - C(sbatch)'s long options without the dashes. V(true) gives the bare option, a list is joined with commas.
@@ -76,6 +80,10 @@ options:
       script:
         description: See O(script).
         type: str
+      sha256:
+        description: See O(sha256).
+        type: str
+        version_added: 0.3.0
       options:
         description: See O(options).
         type: dict

@@ -41,6 +41,10 @@ options:
       submitted:
         description: When it was submitted, in epoch seconds.
         type: float
+      submitted_by:
+        description: When it had been submitted at the latest, where O(jobs[].submitted) is not known yet.
+        type: float
+        version_added: 0.3.0
       attempt:
         description: How often the job has been requeued. Markers of earlier attempts are not looked at.
         type: int
@@ -102,6 +106,8 @@ attributes:
     support: full
   async:
     support: full
+  action:
+    support: none
 seealso:
   - module: mlops.hpc_validation.slurm_job
 """
@@ -187,6 +193,7 @@ def main() -> None:
                     "job_id": {"type": "str", "required": True},
                     "comment": {"type": "str"},
                     "submitted": {"type": "float"},
+                    "submitted_by": {"type": "float"},
                     "attempt": {"type": "int", "default": 0},
                     "begin_marker": {"type": "str"},
                     "end_marker": {"type": "str"},

@@ -26,6 +26,8 @@ attributes:
     details: O(state=started) makes a new run each time.
   async:
     support: none
+  action:
+    support: full
 options:
   state:
     description:
@@ -104,7 +106,7 @@ options:
     description: The record itself.
     type: raw
 author:
-  - the mlops.hpc_validation authors
+  - mlops.hpc_validation authors (@mlops)
 """
 
 EXAMPLES = r"""

@@ -6,17 +6,26 @@
 from __future__ import annotations
 
 import json
+import re
 import typing as t
 from pathlib import Path
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
 
+NOT_ASCII = re.compile(r"[^\n -~]")
+
 
 def write_json(path: Path, document: t.Any) -> None:
-    """`document` as JSON; NaN and infinities are refused with ValueError, since JSON has none."""
-    write_atomic(
-        str(path), (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8")
-    )
+    """`document` as JSON; NaN and infinities are refused with ValueError, since JSON has none.
+
+    What a terminal would act on is written as JSON's escapes, and so are surrogates, which UTF-8 does not have.
+    """
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write_atomic(str(path), NOT_ASCII.sub(_escaped, text).encode("utf-8"))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]
 
 
 def read_json(path: Path) -> t.Any:

@@ -117,7 +117,7 @@ def not_applicable(identity: str, title: str, reason: str, *, source: str, where
     }
 
 
-def _nothing(*_: str) -> t.NoReturn:
+def _nothing(*_other: str) -> t.NoReturn:
     raise _criteria_tests.UndeterminedError("a probe's bound names no reference")
 
 

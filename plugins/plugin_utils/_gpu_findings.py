@@ -99,7 +99,7 @@ def _foreign(facts: t.Any, node: str) -> str | None:
     if not isinstance(facts, dict):
         return f"the facts are {_numbers.describe(facts)}, not an object"
     schema = facts.get("schema")
-    if type(schema) is not int or schema != SCHEMA:
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema != SCHEMA:
         return f"the facts are of schema {_numbers.describe(schema)}; this judge knows {SCHEMA}"
     name = read(facts, "node", TEXT)
     if name.missing:

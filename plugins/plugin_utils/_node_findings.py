@@ -220,7 +220,7 @@ def _coherence(nodes: list[str], job: Json, outcome: Json, found: Json, settings
 def probed(planned: Json, waited: Json, reports: Json) -> Json:
     """Return {nodes, gpus, left_out}: what the jobs really looked at, for the run's coverage."""
     nodes, gpus = [], []
-    for wanted, job, _, found in _together(planned, waited, reports):
+    for wanted, job, _other, found in _together(planned, waited, reports):
         if wanted["script"] == NODE_SCRIPT and _ended_well(job):
             nodes += wanted["nodes"]
             listed = _mapping(found.get("gpus")).get("gpus")

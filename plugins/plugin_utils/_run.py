@@ -23,6 +23,7 @@ import time
 import typing as t
 from pathlib import Path
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria import overall
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _schema
@@ -56,7 +57,8 @@ def start(results: Path, plan: Json, versions: Json, now: float | None = None) -
     run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now)) + "-" + secrets.token_hex(3)
     folder = results / run
     try:
-        folder.mkdir(parents=True)
+        results.mkdir(mode=0o755, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o755)
         write_json(folder / "plan.json", {**plan, "run": run, "started": now, "versions": versions})
         _write(folder, _assemble(folder, finished=None))
     except OSError as exc:
@@ -140,7 +142,7 @@ def _assemble(folder: Path, finished: float | None) -> Json:
         verdict = verdict_of(parts if proven else [part for part in parts if part != "pass"])
         why = _why(verdict, workloads, findings)
     slurm = (cluster or {}).get("version")
-    return {
+    document = {
         "schema": 1,
         "run": plan["run"],
         "title": plan["title"],
@@ -156,6 +158,16 @@ def _assemble(folder: Path, finished: float | None) -> Json:
         "findings": findings,
         "evidence": _inventory(folder),
     }
+    return t.cast(Json, _printable(document))
+
+
+def _printable(value: t.Any) -> t.Any:
+    """A copy in which no text moves a terminal's cursor: much of it was said by nodes, jobs and other people."""
+    if isinstance(value, str):
+        return _numbers.printable(value)
+    if isinstance(value, dict):
+        return {_printable(key): _printable(item) for key, item in value.items()}
+    return [_printable(item) for item in value] if isinstance(value, list) else value
 
 
 def _workload(folder: Path, manifest: Json, finished: float | None) -> Json:

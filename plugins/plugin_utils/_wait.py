@@ -64,11 +64,14 @@ class Waiting:
     shown: tuple[object, ...] = ()
     shown_at: float = 0.0
     submitted: float | None = None
+    submitted_by: float | None = None
     cancel_asked: bool = False
 
     def take_cancelled(self, job: Job) -> None:
-        """Take the job as it is after it was cancelled; why it was cancelled stays."""
+        """Take the job as it is after it was cancelled; it says why that was done."""
         kept = {key: self.job[key] for key in ("reason", "reason_text", "name", "comment", "script_sha256", "attempt")}
+        if self.why not in kept["reason_text"]:
+            kept["reason_text"] = self.why
         self.job = {**job, **kept}
 
     @property
@@ -140,6 +143,7 @@ class Wait:
             "job_id": one.job_id,
             "comment": one.comment or None,
             "submitted": one.submitted,
+            "submitted_by": one.submitted_by,
             "attempt": one.job["attempt"],
             "seen": [kind for kind in ("begin", "end") if kind in one.markers],
             **{f"{kind}_marker": pattern for kind, pattern in one.patterns.items()},
@@ -227,7 +231,7 @@ class Wait:
         if answer["controller"] != "up":
             self._controller_failed(str(answer["error"]), now)
             return
-        if self.failed_at is not None and self.failures > 1:
+        if self.failed_at is not None:
             self.lines.append("slurmctld answers again")
         self.failed_at, self.failures = None, 0
         self._first_failure = None
@@ -254,7 +258,8 @@ class Wait:
             return
         one.job = job
         one.missing_at, one.missing_looks = None, 0
-        one.submitted = one.submitted or job["submitted"]
+        # A requeued job is given a new one.
+        one.submitted = job["submitted"] or one.submitted
         if job["attempt"] != before.get("attempt", 0) and before.get("source") != "none":
             self._requeued(one, now)
         if has_ended(job):

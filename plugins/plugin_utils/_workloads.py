@@ -16,8 +16,28 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils import _crite
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns, _schema
 
 MANIFEST = "workload.yml"
+COMMON = Path(__file__).resolve().parents[2] / "files" / "criteria"
 MAX_BYTES = 256 * 1024
 LOOKS_LIKE_ID = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*-[0-9]+(\.[0-9]+)*")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without aliases: a few lines of them stand for billions of values."""
+
+    def compose_node(self, parent: t.Any, index: t.Any) -> t.Any:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            raise yaml.composer.ComposerError(None, None, "an alias is used; write the value out", event.start_mark)
+        return super().compose_node(parent, index)
+
+    def whole_number(self, node: yaml.ScalarNode) -> int:
+        value: int = self.construct_yaml_int(node)
+        if abs(value) >= 1 << 63:  # Python itself refuses to print one of thousands of digits
+            raise yaml.constructor.ConstructorError(None, None, "a number has more than 64 bits", node.start_mark)
+        return value
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.whole_number)
 
 
 class WorkloadError(Exception):
@@ -34,10 +54,10 @@ def load_manifest(path: Path) -> dict[str, t.Any]:
             raw = stream.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
             raise WorkloadError(f"{path} is larger than {MAX_BYTES} bytes: not a manifest")
-        manifest = yaml.safe_load(raw.decode("utf-8"))
+        manifest = yaml.load(raw.decode("utf-8"), _Loader)  # noqa: S506 - a safe loader
     except OSError as exc:
         raise WorkloadError(f"{path} cannot be read: {exc.strerror}") from exc
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as exc:
+    except (yaml.YAMLError, ValueError, RecursionError) as exc:  # ValueError: not UTF-8, no date, thousands of digits
         raise WorkloadError(f"{path} is not YAML: {exc}") from exc
     try:
         _schema.require("manifest", manifest, str(path))
@@ -54,7 +74,22 @@ def load_manifest(path: Path) -> dict[str, t.Any]:
     for key in ("needs", "data", "models"):
         manifest.setdefault(key, [])
     manifest["output"].setdefault("artifacts", [])
+    manifest["criteria"] += common_criteria(manifest)
     return {**manifest, "folder": str(path.parent.resolve())}
+
+
+def common_criteria(manifest: dict[str, t.Any]) -> list[dict[str, t.Any]]:
+    """The criteria that a workload has besides its own: those of GPUs, if it asks for some.
+
+    Raises WorkloadError naming the collection's file that cannot be read.
+    """
+    if not manifest["resources"].get("gres"):
+        return []
+    path = COMMON / "gpu.yml"
+    try:
+        return list(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, yaml.YAMLError, TypeError) as exc:
+        raise WorkloadError(f"{path} cannot be read ({exc}); is the collection installed whole?") from exc
 
 
 def _texts(value: t.Any) -> t.Iterator[str]:

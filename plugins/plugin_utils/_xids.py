@@ -45,7 +45,7 @@ def load(path: Path = FILE) -> dict[int, Xid]:
         raise XidsError(f"{path}: {type(exc).__name__}: {exc}") from exc
     for code, xid in xids.items():
         known = xid.severity in SEVERITIES and xid.nonfatal in (None, *SEVERITIES) and xid.action in ACTIONS
-        if type(code) is not int or not known:
+        if not isinstance(code, int) or isinstance(code, bool) or not known:
             raise XidsError(f"{path}: {code}: expected a code, one of {SEVERITIES} and one of {ACTIONS}")
     if not xids:
         raise XidsError(f"{path}: it is empty; is the collection installed whole?")

@@ -64,7 +64,7 @@ def test_fail_false_returns_the_verdict_and_nothing_more(run, healthy):
 def test_what_is_for_the_controller_is_not_sent_and_the_guard_is(run, healthy):
     result = run(healthy, expect={"free_gib": 1}, node="head", directories=["models"])
     assert not set(result["sent"]) & set(_beegfs_check.CONTROLLER_ONLY)
-    assert base64.b64decode(result["sent"]["mounts"]) == MOUNTS.read_bytes()
+    assert base64.b64decode(result["sent"]["_mounts"]) == MOUNTS.read_bytes()
     assert result["sent"]["directories"] == ["models"]
     assert {entry["where"]["host"] for entry in result["findings"]} == {"head"}
 

@@ -13,7 +13,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils import _gpu_p
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
 
 sys.path.append(str(Path(__file__).parents[1] / "plugin_utils"))
-from gpu_node import NODE, healthy, second
+from tests.unit.plugins.plugin_utils.gpu_node import NODE, healthy, second
 
 
 @pytest.fixture

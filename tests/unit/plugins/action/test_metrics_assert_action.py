@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import datetime
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -15,18 +17,10 @@ from ansible_collections.mlops.hpc_validation.plugins.action.metrics_assert impo
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence, _metrics_assert_spec
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
 
-JOB = {
-    "job_id": "12",
-    "attempt": 0,
-    "state": "COMPLETED",
-    "exit_code": 0,
-    "signal": 0,
-    "derived_exit_code": 0,
-    "nodes": ["compute01"],
-    "steps": None,
-    "gpus": 1,
-    "source": "squeue",
-}
+from tests.unit.conftest import COLLECTIONS
+from tests.unit.plugins.module_utils.criteria_fake import whole
+
+JOB = {**whole()["job"], "steps": None, "gpus": 1, "source": "squeue"}
 OWN = {"job_id": "12", "attempt": 0}
 END = "hpc-validation-end job=12 attempt=0 exit=0\n"
 CRITERIA = [
@@ -333,7 +327,7 @@ def test_nothing_that_a_terminal_acts_on_reaches_the_table(run, arguments, out):
     assert all(line.isprintable() for line in table.split("\n"))
 
 
-def test_it_works_through_ansible_itself(arguments, tmp_path, root):
+def test_it_works_through_ansible_itself(arguments, tmp_path):
     """The module is packed, sent and run by an interpreter; the exit status tells."""
     play = [
         {
@@ -343,11 +337,18 @@ def test_it_works_through_ansible_itself(arguments, tmp_path, root):
         }
     ]
     (tmp_path / "play.json").write_text(json.dumps(play))
-    argv = [sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "-c", "local", str(tmp_path / "play.json")]
+    ansible_playbook = Path(sys.executable).with_name("ansible-playbook")
+    argv = [str(ansible_playbook), "-i", "localhost,", "-c", "local", str(tmp_path / "play.json")]
     argv += ["-e", json.dumps({"ansible_python_interpreter": sys.executable})]
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS)}
     for overrides, code in (({}, 0), ({"S0-13": {"gt": 0.9999}}, 2)):
         done = subprocess.run(
-            [*argv, "-e", json.dumps({"overrides": overrides})], cwd=root, capture_output=True, text=True, check=False
+            [*argv, "-e", json.dumps({"overrides": overrides})],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == code, done.stdout + done.stderr
         assert ("S0-13 fail" in done.stderr + done.stdout) == bool(overrides)

@@ -159,7 +159,7 @@ def test_the_mount_is_looked_at_first_and_from_stdin_then_the_kit_then_the_serve
     assert asked[0][0][:3] == ["python3", "-", "facts"]
     assert asked[0][1]["stdin"] == b"source"
     assert asked[1][0][:4] == ["python3", "-m", "kit", "share"]
-    assert asked[1][1]["environment"] == {"PYTHONPATH": "/mnt/beegfs/scripts"}
+    assert asked[1][1]["environment"] == {"PYTHONPATH": "/mnt/beegfs/scripts", "PYTHONDONTWRITEBYTECODE": "1"}
     assert facts["servers"]["problems"] == []
     assert facts["striping"]["models"]["source"] == "beegfs-ctl"
     assert facts["striping"]["models"]["targets"] == 4
@@ -174,7 +174,7 @@ def test_the_striping_of_the_folder_that_is_used_is_asked_where_none_is_named(co
     assert facts["striping"]["jobs"]["targets"] == 4
     facts, asked = collect(answers, directories=[], checks=["mount"])
     assert facts["striping"] is None
-    assert not any("--getentryinfo" in argv for argv, _ in asked)
+    assert not any("--getentryinfo" in argv for argv, _other in asked)
 
 
 def test_a_mount_with_a_problem_is_not_touched_and_the_kit_on_it_not_run(collect):
@@ -182,7 +182,7 @@ def test_a_mount_with_a_problem_is_not_touched_and_the_kit_on_it_not_run(collect
 
     dead = {**MOUNT, "problem": "all storage targets are offline: it was not touched"}
     facts, asked = collect({"facts": Result(0, json.dumps(dead))})
-    assert [argv[0] for argv, _ in asked].count("python3") == 1
+    assert [argv[0] for argv, _other in asked].count("python3") == 1
     assert facts["use"]["error"] == facts["speed"]["error"] == dead["problem"]
     assert "striping" in facts
     problems = _schema.problems("share", facts)
@@ -199,18 +199,18 @@ def test_a_mount_with_a_problem_is_not_touched_and_the_kit_on_it_not_run(collect
     ],
 )
 def test_a_kit_that_gives_no_facts_is_said_so(collect, answer, words):
-    facts, _ = collect({"facts": answer}, access="none")
+    facts, _other = collect({"facts": answer}, access="none")
     assert words in facts["error"]
     assert facts["servers"] is None
-    facts, _ = collect({"facts": Result(0, json.dumps(MOUNT)), "share": answer}, access="none")
+    facts, _other = collect({"facts": Result(0, json.dumps(MOUNT)), "share": answer}, access="none")
     assert words in facts["use"]["error"]
 
 
 def test_servers_are_asked_only_where_there_are_some(collect, monkeypatch):
-    facts, _ = collect({"facts": Result(0, json.dumps(MOUNT))}, checks=["mount"], share_type="other")
+    facts, _other = collect({"facts": Result(0, json.dumps(MOUNT))}, checks=["mount"], share_type="other")
     assert facts["servers"] is None
     monkeypatch.setattr(_beegfs_cli, "installed", lambda _cli: None)
-    facts, _ = collect({"facts": Result(0, json.dumps(MOUNT))}, checks=["mount"], directories=[])
+    facts, _other = collect({"facts": Result(0, json.dumps(MOUNT))}, checks=["mount"], directories=[])
     assert "beegfs or beegfs-ctl was not found" in facts["servers"]["problems"][0]["problem"]
 
 

@@ -3,156 +3,17 @@
 from __future__ import annotations
 
 import copy
-import datetime
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec
 
-TODAY = datetime.date(2026, 11, 21)
-END = {"job_id": "12", "attempt": 0, "exit_code": 0}
-
-
-def field(**changes):
-    whole = {
-        "count": 5,
-        "first": 2.0,
-        "last": 1.0,
-        "min": 1.0,
-        "max": 2.0,
-        "mean": 1.5,
-        "slope": -0.25,
-        "fit_first": 2.0,
-        "fit_last": 1.0,
-        "nulls": 0,
-        "non_finite": 0,
-        "other": 0,
-    }
-    return {**whole, **changes}
-
-
-def log(path, counts=None, **changes):
-    counts = {"cuda_errors": 0, "nccl_errors": 0, **(counts or {})}
-    hits = {
-        name: [{"line": n + 1, "text": f"line {n}", "pattern": "p", "remedy": "look"} for n in range(count)]
-        for name, count in counts.items()
-    }
-    return {
-        "path": path,
-        "bytes": 9,
-        "lines": 2,
-        "sha256": "0" * 64,
-        "hits": hits,
-        "counts": counts,
-        "end": END,
-        **changes,
-    }
+from tests.unit.plugins.module_utils.criteria_fake import EACH, END, REFERENCES, TODAY, log, one, whole
 
 
 @pytest.fixture
 def evidence():
-    return {
-        "schema": 1,
-        "job": {
-            "job_id": "12",
-            "attempt": 0,
-            "state": "COMPLETED",
-            "exit_code": 0,
-            "signal": 0,
-            "derived_exit_code": 0,
-            "steps": [{"id": "batch", "state": "COMPLETED", "exit_code": 0, "signal": 0}],
-            "nodes": ["compute01"],
-            "flags": [],
-            "gpus": 2,
-            "run_seconds": 63.0,
-            "source": "squeue",
-        },
-        "context": {"accelerator": "cuda", "gpu_model": "H200", "gpu_count": 2, "fabric": "ib"},
-        "metrics": {
-            "job_id": "12",
-            "attempt": 0,
-            "accuracy": 0.97,
-            "zero": 0,
-            "loss": [3.0, 2.2, 1.4, 1.5, 1.0],
-            "rising": [1.0, 2.0, 3.0],
-            "flat": [1.0, 1.0, 1.0],
-            "halved": [2.0, 1.0],
-            "below_zero": [0.0, -1.0],
-            "nan_loss": [1.0, {"non_finite": "NaN"}],
-            "null_loss": [1.0, None],
-            "empty": [],
-            "nothing": None,
-            "text": "0.99",
-            "true": True,
-            "nan": {"non_finite": "NaN"},
-            "kit_nan": "NaN",
-            "device": "cuda",
-            "throughput": 180.0,
-            "gpus": [{"util": 80.0}, {"util": 90.0}],
-            "mixed": [{"util": 80.0}, {"util": None}],
-        },
-        "progress": {
-            "rows": 5,
-            "malformed": 0,
-            "series": {},
-            "fields": {
-                "loss": field(),
-                "up": field(slope=0.5, fit_first=1.0, fit_last=3.0),
-                "nan": field(non_finite=1),
-            },
-        },
-        "torn": {"rows": 5, "malformed": 1, "series": {}, "fields": {"loss": field()}},
-        "gpu": {
-            "rows": 9,
-            "malformed": 0,
-            "series": {},
-            "fields": {},
-            "groups": {
-                "GPU-a": {"rows": 5, "fields": {"util": field(mean=80.0)}},
-                "GPU-b": {"rows": 4, "fields": {"util": field(mean=75.0)}},
-            },
-        },
-        "logs": {"stdout": log("/jobs/12.out"), "stderr": log("/jobs/12.err")},
-        "artifacts": {"model.pt": {"path": "/out/model.pt", "size": 100, "sha256": "0" * 64}},
-        "files": {"metrics": {"path": "/out/metrics.json", "size": 1, "sha256": "0" * 64, "mtime": 1.0}},
-        "baseline": {
-            "schema": 1,
-            "job": {"job_id": "11", "attempt": 0, "state": "COMPLETED", "exit_code": 0, "nodes": [], "steps": None},
-            "metrics": {"throughput": 100.0, "zero": 0, "text": "100"},
-            "problems": [],
-        },
-        "problems": [
-            {"source": "lost", "path": "/out/lost.json", "problem": "truncated", "detail": "line 1"},
-            {
-                "source": "artifacts.gone.pt",
-                "path": "/out/gone.pt",
-                "problem": "missing",
-                "detail": "there is no such file",
-            },
-            {"source": "artifacts.link.pt", "path": "/out/link.pt", "problem": "not_regular", "detail": "a link"},
-        ],
-    }
+    return whole()
 
-
-def one(evidence, references=None, override=None, **criterion):
-    """Judge a single criterion; return it judged."""
-    overrides = {"X": override} if override else None
-    read = _criteria_spec.read([{"id": "X", "title": "t", **criterion}], overrides, workload="W", references=references)
-    judged = _criteria.judge(evidence, read, references=references, today=TODAY)
-    assert [entry["id"] for entry in judged] == ["JOB", "X"]
-    return judged[1]
-
-
-EACH = {"over": "gpu.groups", "query": "fields.util.mean", "count": "job.gpus"}
-REFERENCES = {
-    "fixed": 100,
-    "by_model": [
-        {"when": {"gpu_model": "H200"}, "value": 500},
-        {"when": {"gpu_model": "H200", "gpu_count": 2}, "value": 180},
-        {"when": {"gpu_model": "A100"}, "value": 1},
-    ],
-    "elsewhere": [{"when": {"gpu_model": "A100"}, "value": 180}],
-    "twice": [{"when": {"gpu_model": "H200"}, "value": 1}, {"when": {"fabric": "ib"}, "value": 2}],
-}
 
 CASES = [
     # comparisons
@@ -236,6 +97,10 @@ CASES = [
     ({"query": "progress.fields.nan", "finite": True}, "fail"),
     # present
     ({"query": "metrics.accuracy", "present": True}, "pass"),
+    ({"query": "metrics.device", "present": True}, "pass"),
+    ({"query": "metrics.true", "present": True}, "pass"),
+    ({"query": "metrics.nan", "present": True}, "undetermined"),
+    ({"query": "metrics.{a: accuracy, b: nothing}", "present": True}, "undetermined"),
     ({"query": "metrics.[accuracy, loss]", "present": True}, "pass"),
     ({"query": "metrics.gone", "present": True}, "fail"),
     ({"query": "metrics.[accuracy, gone]", "present": True}, "fail"),
@@ -252,7 +117,18 @@ CASES = [
     ({"each": {**EACH, "count": "metrics.text", "gt": 70}}, "undetermined"),
     ({"each": {**EACH, "count": "metrics.zero", "gt": 70}}, "undetermined"),
     ({"each": {**EACH, "count": "metrics.gone", "gt": 70}}, "undetermined"),
+    ({"each": {**EACH, "count": "metrics.true", "gt": 70}}, "undetermined"),
+    ({"each": {**EACH, "count": "metrics.two", "gt": 70}}, "undetermined"),
     ({"each": {**EACH, "query": "fields.gone.mean", "gt": 70}}, "undetermined"),
+    ({"each": {**EACH, "query": "fields.gone.mean", "present": True}}, "fail"),
+    ({"each": {**EACH, "query": "fields.util.mean", "present": True}}, "pass"),
+    ({"each": {"over": "metrics.mixed", "query": "util", "count": 2, "present": True}}, "undetermined"),
+    ({"each": {**EACH, "ratio_ge": {"bound": 0.7, "to": "metrics.throughput"}}}, "pass"),
+    ({"each": {**EACH, "ratio_ge": {"bound": 0.78, "to": "metrics.throughput"}}}, "fail"),
+    ({"each": {**EACH, "ratio_le": {"bound": 40, "to": "job.gpus", "of": "own"}}}, "pass"),
+    ({"each": {**EACH, "ratio_le": {"bound": 39, "to": "job.gpus", "of": "own"}}}, "fail"),
+    ({"each": {**EACH, "within": {"from": "fixed", "absolute": 25}}}, "pass"),
+    ({"each": {**EACH, "within": {"from": "fixed", "absolute": 24}}}, "fail"),
     ({"each": {**EACH, "over": "gpu.rows", "gt": 70}}, "undetermined"),
     ({"each": {"over": "metrics.gpus", "query": "util", "count": 2, "gt": 70}}, "pass"),
     ({"each": {"over": "metrics.gpus[*].util", "query": "@", "count": 2, "between": [80, 90]}}, "pass"),
@@ -291,6 +167,7 @@ def test_a_criterion_gets_its_verdict(evidence, criterion, verdict):
     judged = one(evidence, REFERENCES, **criterion)
     assert judged["verdict"] == verdict, judged["why"]
     assert judged["why"]
+    assert "judging it failed" not in judged["why"]
     assert judged["bound"]
 
 
@@ -386,16 +263,18 @@ def test_nothing_collected_leaves_everything_undetermined(evidence):
 @pytest.mark.parametrize("broken", [{"path": "/out/model.pt"}, {"size": True}, {"size": "100"}, "model.pt", None])
 def test_an_artifact_without_a_size_decides_nothing(evidence, broken):
     evidence["artifacts"]["model.pt"] = broken
-    assert one(evidence, artifact="model.pt", exists=True)["verdict"] == "undetermined"
+    judged = one(evidence, artifact="model.pt", exists=True)
+    assert (judged["verdict"], judged["why"]) == ("undetermined", "the artifact model.pt is not in the evidence")
 
 
 def test_a_reference_that_is_no_number_is_not_taken(evidence):
     read = _criteria_spec.read(
         [{"id": "X", "title": "t", "query": "metrics.accuracy", "within": {"from": "r", "absolute": 9}}], workload="W"
     )
-    for value in (True, float("nan"), None, "1"):
-        judged = _criteria.judge(evidence, read, references={"r": value}, today=TODAY)
+    for references in (*({"r": value} for value in (True, float("nan"), None, "1")), {}, None):
+        judged = _criteria.judge(evidence, read, references=references, today=TODAY)
         assert judged[1]["verdict"] == "undetermined"
+        assert judged[1]["why"] == "the inventory has no reference 'r' for this hardware"
 
 
 # The job itself
@@ -450,6 +329,7 @@ def test_evidence_that_is_none_passes_nothing(junk):
     )
     judged = _criteria.judge(junk, criteria, today=TODAY)
     assert {entry["verdict"] for entry in judged} == {"undetermined"}
+    assert not [entry["why"] for entry in judged if "judging it failed" in entry["why"]]
     assert _criteria.overall(judged) == "undetermined"
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import json
 import math
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+
+from tests.unit.plugins.module_utils.criteria_fake import is_whole
 
 TODAY = datetime.date(2026, 11, 21)
 JOB = {
@@ -148,3 +151,142 @@ def test_the_verdict_over_all_is_closed_and_orderless(verdicts, random):
     if verdict == "pass":
         assert "pass" in verdicts
         assert set(verdicts) <= {"pass", "not_applicable", "recorded", "waived"}
+
+
+# An oracle of its own for each test over one value: it knows nothing of how the judge goes about it.
+
+HUGE = [10**400, -(10**400), 2**1000, 1e308, -1e308, 5e-324, float("nan"), float("inf"), float("-inf")]
+TEXTS = ["1", "1e9", "0x10", "٣", "True", "NaN", "Infinity", "-Infinity", "null", "", " 1 "]
+
+
+def nested(depth, kind):
+    value = 1.0
+    for _level in range(depth):
+        value = [value] if kind == "list" else {"v": value}
+    return value
+
+
+anything = (
+    st.recursive(
+        scalars | st.sampled_from([*HUGE, *TEXTS, {"non_finite": "NaN"}, {"non_finite": "Infinity"}]),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(
+                st.text(max_size=4) | st.sampled_from(["count", "non_finite", "slope"]), inner, max_size=4
+            )
+        ),
+    )
+    | st.builds(nested, st.integers(60, 120), st.sampled_from(["list", "object"]))
+    | st.fixed_dictionaries(
+        {
+            key: st.integers(-2, 3) | scalars
+            for key in ("count", "first", "last", "slope", "nulls", "non_finite", "other")
+        }
+    )
+)
+low_and_high = st.tuples(bounds, bounds).map(sorted)
+
+
+def oracle(test, bound, value):
+    """Return whether `value` satisfies `test` beyond doubt; for a list of tests that take one number or one word."""
+    if test == "eq":
+        return type(value) is type(bound) is str and value == bound and not value.lstrip("-").startswith(("NaN", "Inf"))
+    if not is_number(value):
+        return False
+    if test == "between":
+        return bound[0] <= value <= bound[1]
+    if test == "within":
+        return bound["reference"] - bound["absolute"] <= value <= bound["reference"] + bound["absolute"]
+    if test == "ratio_le":
+        return value >= 0 and value / 2 <= bound["bound"]
+    return {"gt": value > bound, "ge": value >= bound, "lt": value < bound, "le": value <= bound}[test]
+
+
+tests_of_one_value = st.one_of(
+    st.tuples(st.sampled_from(TESTS), bounds),
+    st.tuples(st.just("between"), low_and_high),
+    st.tuples(st.just("within"), st.fixed_dictionaries({"reference": bounds, "absolute": st.floats(0, 1e6)})),
+    st.tuples(
+        st.just("ratio_le"), st.fixed_dictionaries({"bound": bounds, "to": st.just("job.gpus"), "of": st.just("own")})
+    ),
+    st.tuples(st.just("eq"), st.sampled_from(["1", "True", "cuda"])),
+)
+
+
+@given(anything, tests_of_one_value)
+@example("1", ("eq", "1"))
+@example(1, ("eq", "1"))
+@example(True, ("eq", "True"))
+@example(True, ("ge", 1.0))
+@example(False, ("ge", 0.0))
+@example("NaN", ("le", 0.0))
+@example(10**400, ("gt", 0.0))
+@example(float("-inf"), ("lt", 0.0))
+@example(-1, ("ratio_le", {"bound": 1.0, "to": "job.gpus", "of": "own"}))
+def test_no_json_value_whatever_passes_unless_it_satisfies_the_bound(value, test_and_bound):
+    test, bound = test_and_bound
+    verdict = judged(document(m={"v": value}), [{"id": "X", "title": "t", "query": "m.v", test: bound}])["X"]["verdict"]
+    assert (verdict == "pass") == oracle(test, bound, value)
+
+
+def whole_leaves(value):
+    """Return whether all leaves are there: none is null, empty or a number that is not finite."""
+    if value is None or value in ("", [], {}) or value in ("NaN", "Infinity", "-Infinity"):
+        return False
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict) and list(value) == ["non_finite"] and isinstance(value["non_finite"], str):
+        return False
+    if isinstance(value, (list, dict)):
+        return all(whole_leaves(item) for item in (value.values() if isinstance(value, dict) else value))
+    return True
+
+
+@given(anything)
+def test_only_what_is_whole_is_present(value):
+    verdict = judged(document(m={"v": value}), [{"id": "X", "title": "t", "query": "m.v", "present": True}])["X"][
+        "verdict"
+    ]
+    assert verdict == ("pass" if whole_leaves(value) else "undetermined")
+
+
+@given(anything, st.sampled_from(["decreasing", "finite", "present"]))
+def test_judging_changes_nothing_and_twice_is_the_same(value, test):
+    evidence = document(m={"v": value})
+    before = copy.deepcopy(evidence)
+    criteria = [{"id": "X", "title": "t", "query": "m.v", test: True}]
+    first = judged(evidence, criteria)
+    assert repr(evidence) == repr(before)
+    assert repr(judged(evidence, criteria)) == repr(first)
+    if isinstance(value, (str, bool)) or value is None:
+        assert test == "present" or first["X"]["verdict"] in ("fail", "undetermined")
+    json.dumps(first, allow_nan=False)
+
+
+@given(st.dictionaries(st.sampled_from(["state", "exit_code", "signal", "flags", "steps", "nodes", "gpus"]), anything))
+def test_no_job_whatever_passes_unless_it_is_completed_with_zero(change):
+    job = {**JOB, **change}
+    verdict = judged(document(job=job), [])["JOB"]["verdict"]
+    clean = job["state"] == "COMPLETED" and job["exit_code"] == 0 and is_whole(job["exit_code"])
+    if verdict == "pass":
+        assert clean
+        assert not job.get("flags")
+        assert job["signal"] is None or (is_whole(job["signal"]) and job["signal"] == 0)
+        assert job["steps"] is None or all(step["state"] == "COMPLETED" for step in job["steps"])
+
+
+@given(anything, anything)
+def test_no_log_whatever_passes_unless_it_was_searched_to_its_end(end, counts):
+    log = {"path": "/o", "bytes": 1, "hits": {"oom": []}, "counts": {"oom": counts}, "end": end}
+    criterion = {"id": "X", "title": "t", "log": ["stdout"], "absent": "oom"}
+    verdict = judged(document(logs={"stdout": log}), [criterion])["X"]["verdict"]
+    whole = isinstance(end, dict) and (end.get("job_id"), end.get("attempt"), end.get("exit_code")) == ("12", 0, 0)
+    assert verdict != "pass" or (whole and is_whole(counts) and counts == 0)
+
+
+@given(anything)
+def test_no_artifact_whatever_exists_without_a_size(artifact):
+    criterion = {"id": "X", "title": "t", "artifact": "a", "exists": True}
+    verdict = judged(document(artifacts={"a": artifact}), [criterion])["X"]["verdict"]
+    size = artifact.get("size") if isinstance(artifact, dict) else None
+    assert (verdict == "pass") == (is_whole(size) and size >= 1)

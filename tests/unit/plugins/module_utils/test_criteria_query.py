@@ -22,6 +22,7 @@ EVIDENCE = {
         "holes": [{"id": 0, "v": 5}, {"id": 1}],
         "by": {"x": {"v": 1}, "y": {"v": 2}},
         "nothing": {},
+        "nested": [[1], [2, [3]], 4],
     },
     "n": 1,
 }
@@ -38,7 +39,11 @@ def find(expression):
         ("m.list[0]", 3),
         ("m.list[-1]", 2),
         ("m.list[:2]", [3, 1]),
+        ("m.list[:3]", [3, 1, 2]),
+        ("m.list[-3:]", [3, 1, 2]),
         ("m.list[::-1]", [2, 1, 3]),
+        ("m.list[::5]", [3]),
+        ("m.nested[]", [1, 2, [3], 4]),
         ("m.rows[*].v", [5, 7]),
         ("m.by.*.v", [1, 2]),
         ("m.rows[?id == `1`].v", [7]),
@@ -61,6 +66,8 @@ def find(expression):
         ("contains(m.text, 'b')", True),
         ("contains(m.list, `4`)", False),
         ("starts_with(m.text, 'ab')", True),
+        ("starts_with(m.text, 'b')", False),
+        ("ends_with(m.text, 'bc')", True),
         ("ends_with(m.text, 'ab')", False),
         ("m.a > `0`", True),
         ("m.a == `1`", True),
@@ -125,6 +132,7 @@ def test_what_is_there_is_found(expression, value):
         "!m.a",
         "contains(m.empty, `1`)",
         "contains(m.list, 'x')",
+        "contains(m.text, `1`)",
         "starts_with(m.list, 'x')",
         "m.[a, gone]",
         "m.{a: gone}",
@@ -194,3 +202,47 @@ def test_a_missing_jmespath_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "jmespath", None)
     with pytest.raises(query.QueryError, match="pip install jmespath"):
         query.parse("m.a")
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("   ", "expected a JMESPath expression, got '   '"),
+        ("m." + "a" * 999, "longer than 1000 characters"),
+        ("m.[", "not a JMESPath expression: 'm.[': .*[a-z]"),
+        ("m..a", "not a JMESPath expression: 'm..a': .*token"),
+        ("&m.a", "expref is not supported"),
+        ("map(m.rows, m.a)", r"function map\(\) is not one of abs, avg"),
+        ("length(m.a, m.b)", r"function length\(\) takes 1 argument\(s\), got 2"),
+        ("`5`", "a literal may only stand beside a comparison"),
+        ("[m.a, abs(`5`)]", "a literal may only stand beside a comparison"),
+        ("contains('abc', 'b')", "reads nothing of the evidence"),
+        ("@", "reads nothing of the evidence"),
+    ],
+)
+def test_a_refused_query_says_what_is_wrong(expression, why):
+    with pytest.raises(query.QueryError, match=why):
+        query.parse(expression)
+
+
+def test_a_query_of_an_element_must_read_something_too():
+    with pytest.raises(query.QueryError, match="reads nothing"):
+        query.parse("contains('abc', 'b')", element=True)
+    assert query.parse("m." + "a" * 998)
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("gone.a", "there is no document 'gone' in the evidence"),
+        ("m.by.z", r"there is no 'z' \(there is: x, y\)"),
+        ("m.nothing.z", r"there is no 'z' \(there is: nothing\)"),
+        ("m.wide.z", r"there is no 'z' \(there is: a, b, c, d, e, f, g, h, i, j, k, l\)"),
+        ("m.a == 'x'", '1 cannot be compared with the text "x"'),
+        ("m.list[3]", r"\[3\] of a list of 3"),
+    ],
+)
+def test_an_unanswered_query_says_what_is_not_there(expression, why):
+    evidence = {"m": {**EVIDENCE["m"], "wide": dict.fromkeys("mlkjihgfedcba")}}
+    with pytest.raises(query.UnansweredError, match=why):
+        query.evaluate(query.parse(expression), evidence, set())

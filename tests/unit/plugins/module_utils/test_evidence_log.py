@@ -28,8 +28,8 @@ SETS = {
 END = b"hpc-validation-end job=12 attempt=0 exit=0\n"
 
 
-def scan(content, sets=SETS):
-    return log.compile_sets(sets).scan(io.BytesIO(content))
+def scan(content, sets=None):
+    return log.compile_sets(sets or SETS).scan(io.BytesIO(content))
 
 
 def test_hits_have_line_text_pattern_and_remedy():
@@ -112,6 +112,15 @@ def test_a_quote_is_bounded():
     assert len(hit["text"]) == log.MAX_QUOTE
 
 
+@pytest.mark.parametrize("before", [300, 5000, 3 << 20])
+def test_a_long_line_is_quoted_where_it_matters(before):
+    content = b"x" * before + b" CUDA error: an illegal memory access" + b"y" * 1000
+    (hit,) = scan(content)["hits"]["errors"]
+    assert hit["text"].startswith("…x")
+    assert "CUDA error: an illegal memory access" in hit["text"][:100]
+    assert len(hit["text"]) <= log.MAX_QUOTE
+
+
 def test_each_stretch_between_carriage_returns_is_a_line():
     found = scan(b"10%\r20%\rCUDA error: x\r30%\rTraceback\n")
     assert found["hits"]["errors"][0]["text"] == "CUDA error: x"
@@ -159,7 +168,7 @@ def test_it_finds_what_the_regular_expressions_alone_would_find():
         "file handle",
         "Stale file handle",
     ]
-    text = [" ".join(choice.choices(parts, k=choice.randint(0, 3))) for _ in range(20_000)]
+    text = [" ".join(choice.choices(parts, k=choice.randint(0, 3))) for _each in range(20_000)]
     found = scan("\n".join(text).encode())
     for name, content in SETS.items():
         regexes = [re.compile(pattern["regex"]) for pattern in content["patterns"]]

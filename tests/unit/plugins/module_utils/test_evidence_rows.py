@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 OWN = {"job_id": "12", "attempt": 0}
 
 
-def lines(*entries, own=OWN):
-    return "".join(json.dumps({**own, **entry}) + "\n" for entry in entries)
+def lines(*entries, own=None):
+    return "".join(json.dumps({**(OWN if own is None else own), **entry}) + "\n" for entry in entries)
 
 
 def reduce(content, form="jsonl", **options):
@@ -52,7 +52,7 @@ def test_numbers_that_are_not_finite_are_counted_and_kept_out():
 def test_a_field_that_begins_late_has_nulls_before():
     field = reduce(lines({"a": 1}, {"a": 1, "b": 5}))["fields"]["b"]
     assert (field["count"], field["nulls"]) == (1, 1)
-    many = lines(*({"a": 1} for _ in range(5000)), {"b": 5})
+    many = lines(*({"a": 1} for _each in range(5000)), {"b": 5})
     field = reduce(many)["fields"]["b"]
     assert (field["count"], field["nulls"]) == (1, 5000)
 

@@ -21,7 +21,8 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_observ
     observe,
 )
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_query import Wanted, ask
-from slurm_fake import FakeSlurm, sacct_row
+
+from tests.unit.plugins.module_utils.slurm_fake import FakeSlurm, sacct_row
 
 SCHEMA = json.loads((Path(__file__).resolve().parents[4] / "files/schemas/job.json").read_text())
 OURS = "hpc_validation:0123456789abcdef"
@@ -97,6 +98,29 @@ def test_another_job_of_the_same_id_is_not_this_one(slurm: FakeSlurm) -> None:
     assert look(slurm, Wanted("1", submitted=1000.0)).jobs["1"]["state"] == "COMPLETED"
     slurm.jobs, slurm.accounting = {}, {"1": sacct_row("1", "COMPLETED", Submit="1000")}
     assert look(slurm, Wanted("1", OURS, 9000.0)).jobs["1"]["state"] == "UNKNOWN"
+    assert look(slurm, Wanted("1", OURS, 1001.0)).jobs["1"]["state"] == "UNKNOWN"
+
+
+def test_a_later_job_of_the_same_id_is_not_this_one(slurm: FakeSlurm) -> None:
+    """Slurm lost its state and began to count anew: accounting tells the newest job of an id."""
+    slurm.jobs = {"1": {"Comment": "", "State": "COMPLETED"}}
+    slurm.accounting = {"1": sacct_row("1", "COMPLETED", Submit="1003")}
+    assert look(slurm, Wanted("1", OURS, 1000.0)).jobs["1"]["state"] == "UNKNOWN"
+    assert look(slurm, Wanted("1", OURS)).jobs["1"]["state"] == "UNKNOWN"
+    slurm.accounting = {"1": sacct_row("1", "COMPLETED", Submit="1000")}
+    assert look(slurm, Wanted("1", OURS, 1000.0)).jobs["1"]["state"] == "COMPLETED"
+
+
+@pytest.mark.parametrize(
+    ("by", "state"),
+    [(1000.0, "COMPLETED"), (1100.0, "COMPLETED"), (999.6, "COMPLETED"), (999.5, "UNKNOWN"), (1121.0, "UNKNOWN")],
+)
+def test_a_job_that_was_never_looked_at_was_submitted_when_sbatch_returned(
+    slurm: FakeSlurm, by: float, state: str
+) -> None:
+    slurm.accounting = {"1": sacct_row("1", "COMPLETED", Submit="1000")}
+    assert look(slurm, Wanted("1", OURS, by=by)).jobs["1"]["state"] == state
+    assert look(slurm, Wanted("1", OURS, 1000.0, by=by)).jobs["1"]["state"] == "COMPLETED"
 
 
 @pytest.mark.parametrize("out", [b"garbage\n", b"x" * 100, b"\xff\xfe"])
@@ -195,6 +219,18 @@ def test_foreign_markers_are_ignored(slurm: FakeSlurm, tmp_path: Path, values: d
     assert hands.elapsed == pytest.approx(5, abs=0.1)
     assert result["markers"]["1"] == {}
     assert result["asked"] is False
+
+
+def test_markers_that_an_earlier_job_of_the_id_left_are_ignored_before_slurm_was_ever_asked(
+    slurm: FakeSlurm, tmp_path: Path
+) -> None:
+    mark(tmp_path, "end", time=900.0)
+    spec = {"job_id": "1", "comment": OURS, "submitted_by": 1000.0, "end_marker": f"{tmp_path}/%j.end.json"}
+    hands = Hands(slurm)
+    result = observe(Request([Watched.of(spec)], "admin", hold=5, query=False), hands.world)
+    assert (result["markers"]["1"], result["asked"]) == ({}, False)
+    mark(tmp_path, "end", time=999.0)  # the job began before sbatch had returned
+    assert observe(Request([Watched.of(spec)], "admin"), hands.world)["markers"]["1"]["end"]["time"] == 999.0
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff" * 10, b'{"job_id": 1}' + b" " * 70000])

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -130,3 +131,15 @@ def test_variables_that_change_slurm_are_taken_out() -> None:
     query, submit = environment(base, query=True), environment(base, query=False)
     assert query == {"PATH": "/bin", "SLURM_CONF": "/etc/slurm.conf", "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"}
     assert submit == {"PATH": "/bin", "SLURM_CONF": "/etc/slurm.conf", "LC_ALL": "de_DE.UTF-8"}
+
+
+def test_a_script_that_is_not_the_deployed_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "job.sbatch"
+    path.write_text(GOOD)
+    wanted = hashlib.sha256(GOOD.encode()).hexdigest()
+    assert prepare({"path": str(path), "sha256": wanted}, "admin").script == GOOD.encode()
+    assert prepare({"path": str(path), "sha256": wanted.upper()}, "admin").script == GOOD.encode()
+    path.write_text(GOOD + "# edited\n")
+    with pytest.raises(SlurmError, match="is not the one that was deployed") as error:
+        prepare({"path": str(path), "sha256": wanted}, "admin")
+    assert str(path) in str(error.value)

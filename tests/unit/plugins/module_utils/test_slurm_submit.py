@@ -25,7 +25,8 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_submit
     submit_all,
     test_only,
 )
-from slurm_fake import TIMED_OUT, FakeSlurm
+
+from tests.unit.plugins.module_utils.slurm_fake import TIMED_OUT, FakeSlurm
 
 SCRIPT = "#!/bin/bash\ntrue\n"
 test_only.__test__ = False
@@ -152,7 +153,7 @@ def test_a_retry_after_a_lost_answer_owns_its_job(
     assert (retried.job_id, retried.attached) == ("1", False)
     assert slurm.count("sbatch") == 1
     assert (entry(context)["state"], entry(context)["job_id"], entry(context)["token"]) == ("submitted", "1", "token1")
-    gone, _ = cancel(context, [], journal_comments(context, "token1"))
+    gone, _other = cancel(context, [], journal_comments(context, "token1"))
     assert [job["job_id"] for job in gone] == ["1"]
 
 
@@ -319,7 +320,7 @@ def test_the_whole_journal_is_cancelled_for_its_own_user_only(context: Context, 
     submit_all(context, one)
     stranger = Context(slurm, context.journal, "other", "", slurm.now, slurm.sleep)
     assert journal_comments(stranger, "") == set()
-    gone, _ = cancel(context, [], journal_comments(context, ""))
+    gone, _other = cancel(context, [], journal_comments(context, ""))
     assert [job["job_id"] for job in gone] == ["1"]
 
 

@@ -14,7 +14,7 @@ from ansible_collections.mlops.hpc_validation.plugins.modules import beegfs_chec
 def test_the_documentation_is_of_the_options_there_are():
     documented = yaml.safe_load(beegfs_check.DOCUMENTATION)["options"]
     spec = _beegfs_check.argument_spec()
-    assert set(documented) == set(spec)
+    assert set(documented) == {*spec, "_mounts"}
     for name, option in spec.items():
         for key in ("type", "default", "choices", "elements", "required"):
             assert documented[name].get(key) == option.get(key), (name, key)
@@ -27,7 +27,7 @@ def test_it_looks_at_the_mount_with_the_source_that_it_is_given(capsys, root, tm
         "path": str(tmp_path),  # no mount of BeeGFS
         "python": sys.executable,
         "access": "none",
-        "mounts": base64.b64encode(source).decode(),
+        "_mounts": base64.b64encode(source).decode(),
         "_ansible_check_mode": check_mode,
     }
     with patch_module_args(arguments), pytest.raises(SystemExit):

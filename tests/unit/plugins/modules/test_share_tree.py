@@ -5,9 +5,7 @@ import json
 import os
 
 import pytest
-from ansible.errors import AnsibleConnectionFailure
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.mlops.hpc_validation.plugins.action.share_tree import ActionModule, read_tree
 from ansible_collections.mlops.hpc_validation.plugins.modules import share_tree
 
 
@@ -17,7 +15,7 @@ def deploy(capsys):
 
     def run(dest, files, check=False, **parameters):
         encoded = {name: base64.b64encode(content).decode() for name, content in files.items()}
-        arguments = {"dest": str(dest), "files": encoded, "_ansible_check_mode": check, **parameters}
+        arguments = {"dest": str(dest), "_files": encoded, "_ansible_check_mode": check, **parameters}
         with patch_module_args(arguments), pytest.raises(SystemExit):
             share_tree.main()
         return json.loads(capsys.readouterr().out)
@@ -97,29 +95,3 @@ def test_modes_do_not_depend_on_the_users_umask(deploy, tmp_path):
         os.umask(before)
     assert (tmp_path / "kit/sub").stat().st_mode & 0o777 == 0o755
     assert (tmp_path / "kit/sub/a.py").stat().st_mode & 0o777 == 0o644
-
-
-def test_the_controllers_folder_is_read_without_links_and_caches(tmp_path):
-    (tmp_path / "__pycache__").mkdir()
-    (tmp_path / "__pycache__/a.pyc").write_bytes(b"x")
-    (tmp_path / "a.py").write_text("1")
-    assert set(read_tree(tmp_path)) == {"a.py"}
-    (tmp_path / "link").symlink_to("/etc/passwd")
-    with pytest.raises(ValueError, match="not a regular file"):
-        read_tree(tmp_path)
-
-
-def test_a_lost_connection_is_a_failure_that_a_rescue_sees(monkeypatch):
-    action = object.__new__(ActionModule)
-    monkeypatch.setattr("ansible.plugins.action.ActionBase.run", lambda *_arguments: {})
-    arguments = {"src": None, "dest": "/mnt/share/kit", "extra": {}, "folders": []}
-    monkeypatch.setattr(action, "validate_argument_spec", lambda **_: (None, arguments), raising=False)
-
-    def lost(**_arguments):
-        raise AnsibleConnectionFailure("Connection reset")
-
-    monkeypatch.setattr(action, "_execute_module", lost, raising=False)
-    answer = action.run(task_vars={})
-    assert answer["failed"]
-    assert "unreachable" not in answer
-    assert "/mnt/share/kit was not deployed" in answer["msg"]

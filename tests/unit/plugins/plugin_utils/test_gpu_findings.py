@@ -15,7 +15,8 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
     _schema,
 )
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_expect import GPU
-from gpu_node import NODE, NOW, broken, gpu, healthy, jetson, second, unsupported, xid
+
+from tests.unit.plugins.plugin_utils.gpu_node import NODE, NOW, broken, gpu, healthy, jetson, second, unsupported, xid
 
 SECOND = "GPU 1 (00000000:20:00.0, GPU-00000001-1111-2222-3333-444444444444)"
 EXPECT = {

@@ -7,9 +7,10 @@ import json
 
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _gpu_findings, _gpu_judge
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_expect import GPU
-from gpu_node import NODE, healthy, jetson, put
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.unit.plugins.plugin_utils.gpu_node import NODE, healthy, jetson, put
 
 # What each check is judged on, of one GPU; the first entry is what the check reads, by dotted path.
 READ = {
@@ -69,7 +70,7 @@ def kind(value):
 
 
 def remove(document, path):
-    parent, _, last = path.rpartition(".")
+    parent, _sep, last = path.rpartition(".")
     place = at(document, parent) if parent else document
     del place[int(last) if isinstance(place, list) else last]
 

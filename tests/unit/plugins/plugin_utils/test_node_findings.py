@@ -163,7 +163,7 @@ def test_a_job_that_was_refused_hides_no_other(world: Json) -> None:
     found = judged(world)
     assert ("node.job", "undetermined", "compute01") in odd(found)
     assert "sbatch refused it" in next(f for f in found if f["id"] == "node.job")["why"]
-    assert "compute02" not in {node for _, _, node in odd(found)}
+    assert "compute02" not in {node for _other, _other, node in odd(found)}
 
 
 def test_jobs_that_are_not_those_of_the_plan_are_a_defect(world: Json) -> None:
@@ -195,7 +195,7 @@ def test_one_gpu_is_confined_only_if_a_step_without_any_opens_none(world: Json) 
     world["reports"]["12"]["without"] = one
     assert ("scheduler.confinement", "fail", "compute02") in odd(judged(world))
     world["reports"]["12"]["without"] = {"present": ["/dev/nvidia0"], "openable": []}
-    assert "scheduler.confinement" not in {identity for identity, _, _ in odd(judged(world))}
+    assert "scheduler.confinement" not in {identity for identity, _other, _other in odd(judged(world))}
 
 
 def test_a_device_that_is_not_there_proves_nothing(world: Json) -> None:
@@ -227,12 +227,12 @@ def test_a_job_that_failed_by_itself_fails_with_its_messages(world: Json) -> Non
 @pytest.mark.parametrize("part", ["host", "gpus", "share", "confined", "begin", "end"])
 def test_a_part_that_was_not_written_is_undetermined(world: Json, part: str) -> None:
     world["reports"]["12"][part] = None
-    assert "undetermined" in {verdict for _, verdict, node in odd(judged(world)) if node == "compute02"}
+    assert "undetermined" in {verdict for _other, verdict, node in odd(judged(world)) if node == "compute02"}
 
 
 def test_a_report_that_is_gone_is_undetermined(world: Json) -> None:
     del world["reports"]["12"]
-    assert "undetermined" in {verdict for _, verdict, node in odd(judged(world)) if node == "compute02"}
+    assert "undetermined" in {verdict for _other, verdict, node in odd(judged(world)) if node == "compute02"}
 
 
 @pytest.mark.parametrize(("begin", "end", "value"), [(-60.0, 3.0, 60.0), (0.5, 400.0, 396.0)])
@@ -257,7 +257,7 @@ def test_gpus_that_slurm_does_not_define_are_counted(world: Json) -> None:
 
 def test_what_a_node_should_have_may_differ_from_the_others(world: Json) -> None:
     expect = {"gpu": {"memory_gib": 100}, "node_gpus": {"compute02": {"memory_gib": 500}}}
-    assert {(i, node) for i, _, node in odd(judged(world, **expect))} == {("gpu.memory", "compute02")}
+    assert {(i, node) for i, _other, node in odd(judged(world, **expect))} == {("gpu.memory", "compute02")}
 
 
 def test_without_gpus_none_are_judged(world: Json) -> None:
@@ -271,7 +271,7 @@ def test_without_gpus_none_are_judged(world: Json) -> None:
 def test_a_pair_that_did_not_run_is_undetermined(world: Json) -> None:
     world["waited"]["jobs"][2].update(state="CANCELLED", exit_code=None)
     world["reports"]["13"]["coherence"] = None
-    assert {(i, v) for i, v, _ in odd(judged(world))} >= {("share.coherence", "undetermined")}
+    assert {(i, v) for i, v, _other in odd(judged(world))} >= {("share.coherence", "undetermined")}
 
 
 JUNK = st.recursive(

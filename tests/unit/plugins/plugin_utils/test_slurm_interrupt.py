@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._interrupt import Interrupted, InterruptGuard
 
-ROOT = Path(__file__).resolve().parents[4]
+from tests.unit.conftest import COLLECTIONS
 
 
 def interrupted_by(number: int) -> None:
@@ -41,7 +41,7 @@ def test_it_is_no_exception_that_a_handler_on_the_way_could_swallow() -> None:
 
 CHILD = """
 import os, sys, time
-sys.path.insert(0, "collections")
+sys.path.insert(0, sys.argv[2])
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._interrupt import Interrupted, InterruptGuard
 os.setsid()
 with InterruptGuard() as guard:
@@ -59,7 +59,7 @@ def test_a_killed_parent_is_noticed(tmp_path: Path) -> None:
     child, said = tmp_path / "child.py", tmp_path / "said"
     child.write_text(CHILD)
     start = "import subprocess, sys; subprocess.run([sys.executable, *sys.argv[1:]])"
-    parent = subprocess.Popen([sys.executable, "-c", start, str(child), str(said)], cwd=ROOT)
+    parent = subprocess.Popen([sys.executable, "-c", start, str(child), str(said), str(COLLECTIONS)])
     end = time.monotonic() + 20
     while not (tmp_path / "said.ready").exists() and time.monotonic() < end:
         time.sleep(0.05)

@@ -267,6 +267,33 @@ def test_a_controller_that_stays_away_leaves_the_state_unknown() -> None:
     assert "connect failure" in one.why
 
 
+def test_a_controller_that_was_away_for_one_look_answers_again() -> None:
+    wait = Wait([Waiting("1", ours=True)], Limits(), 0.0)
+    wait.observe(answer(controller="unreachable", error="connect failure"), wait.request(0.0), 0.5)
+    assert any("does not answer" in line for line in wait.take_lines())
+    wait.observe(answer(told("RUNNING")), wait.request(2.0), 2.5)
+    assert "slurmctld answers again" in wait.take_lines()
+    wait.observe(answer(told("RUNNING")), wait.request(30.0), 30.5)
+    assert "slurmctld answers again" not in wait.take_lines()
+
+
+def test_a_job_that_was_given_up_says_why_it_was_cancelled() -> None:
+    one = Waiting("1", ours=True, queue_timeout=5.0)
+    wait = Wait([one], Limits(), 0.0)
+    wait.observe(answer(told("PENDING")), wait.request(0.0), 6.0)
+    one.take_cancelled(told("CANCELLED"))
+    assert one.job["state"] == "CANCELLED"
+    assert one.job["reason_text"] == "it did not start within 5 s: the scheduler has not looked at it yet"
+
+
+def test_a_requeued_job_is_looked_for_by_its_new_submission() -> None:
+    wait = Wait([Waiting("1", ours=True)], Limits(), 0.0)
+    wait.observe(answer(told("RUNNING", submitted=1000.0)), wait.request(0.0), 0.5)
+    assert wait.request(1.0)["jobs"][0]["submitted"] == 1000.0
+    wait.observe(answer(told("PENDING", submitted=2000.0, attempt=1)), wait.request(30.0), 30.5)
+    assert wait.request(31.0)["jobs"][0]["submitted"] == 2000.0
+
+
 def test_squeue_that_is_not_there_is_not_waited_for() -> None:
     one = Waiting("1", ours=True)
     wait = Wait([one], Limits(), 0.0)

@@ -135,3 +135,22 @@ def test_a_misspelt_setting_is_refused_with_what_was_meant(root):
     _workloads.check_settings(["hpc_validation_overrides"], known)
     with pytest.raises(WorkloadError, match=r"hpc_validation_overides \(did you mean hpc_validation_overrides"):
         _workloads.check_settings(["hpc_validation_overides"], known)
+
+
+def test_a_workload_that_asks_for_gpus_has_their_criteria_too(folder, example):
+    (workload,) = _workloads.find_workloads([folder()])
+    common = {criterion["id"] for criterion in workload["criteria"][len(example("manifest")["criteria"]) :]}
+    assert common == {"GPU.sampled", "GPU.lost", "GPU.answers", "GPU.slowdown", "GPU.ecc"}
+    _workloads.check_criteria([workload], [workload], {"MLOPS-1.1": {"GPU.slowdown": {"each": {"le": 0.2}}}}, {})
+
+
+def test_a_workload_without_gpus_has_only_its_own(folder, example):
+    resources = {key: value for key, value in example("manifest")["resources"].items() if key != "gres"}
+    (workload,) = _workloads.find_workloads([folder(resources=resources)])
+    assert workload["criteria"] == example("manifest")["criteria"]
+
+
+def test_criteria_that_did_not_come_with_the_collection_are_missed(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(_workloads, "COMMON", tmp_path)
+    with pytest.raises(WorkloadError, match="installed whole"):
+        _workloads.find_workloads([folder()])

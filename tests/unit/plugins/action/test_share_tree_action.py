@@ -1,0 +1,34 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+from ansible.errors import AnsibleConnectionFailure
+from ansible_collections.mlops.hpc_validation.plugins.action.share_tree import ActionModule, read_tree
+
+
+def test_the_controllers_folder_is_read_without_links_and_caches(tmp_path):
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__/a.pyc").write_bytes(b"x")
+    (tmp_path / "a.py").write_text("1")
+    assert set(read_tree(tmp_path)) == {"a.py"}
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    with pytest.raises(ValueError, match="not a regular file"):
+        read_tree(tmp_path)
+
+
+def test_a_lost_connection_is_a_failure_that_a_rescue_sees(monkeypatch):
+    action = object.__new__(ActionModule)
+    monkeypatch.setattr("ansible.plugins.action.ActionBase.run", lambda *_arguments: {})
+    arguments = {"src": None, "dest": "/mnt/share/kit", "extra": {}, "folders": []}
+    monkeypatch.setattr(action, "validate_argument_spec", lambda **_: (None, arguments), raising=False)
+
+    def lost(**_arguments):
+        raise AnsibleConnectionFailure("Connection reset")
+
+    monkeypatch.setattr(action, "_execute_module", lost, raising=False)
+    answer = action.run(task_vars={})
+    assert answer["failed"]
+    assert "unreachable" not in answer
+    assert "/mnt/share/kit was not deployed" in answer["msg"]

@@ -1,0 +1,164 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Evidence for the judge's tests, and a criterion judged on it."""
+
+from __future__ import annotations
+
+import datetime
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec
+
+TODAY = datetime.date(2026, 11, 21)
+END = {"job_id": "12", "attempt": 0, "exit_code": 0}
+
+
+def field(**changes):
+    """Return a reduced field."""
+    reduced = {
+        "count": 5,
+        "first": 2.0,
+        "last": 1.0,
+        "min": 1.0,
+        "max": 2.0,
+        "mean": 1.5,
+        "slope": -0.25,
+        "fit_first": 2.0,
+        "fit_last": 1.0,
+        "nulls": 0,
+        "non_finite": 0,
+        "other": 0,
+    }
+    return {**reduced, **changes}
+
+
+def log(path, counts=None, **changes):
+    """Return a searched log; `counts` are hits by pattern set."""
+    counts = {"cuda_errors": 0, "nccl_errors": 0, **(counts or {})}
+    hits = {
+        name: [{"line": n + 1, "text": f"line {n}", "pattern": "p", "remedy": "look"} for n in range(count)]
+        for name, count in counts.items()
+    }
+    return {
+        "path": path,
+        "bytes": 9,
+        "lines": 2,
+        "sha256": "0" * 64,
+        "hits": hits,
+        "counts": counts,
+        "end": END,
+        **changes,
+    }
+
+
+def whole():
+    """Return evidence of a job that went well, and of files that are not."""
+    return {
+        "schema": 1,
+        "job": {
+            "job_id": "12",
+            "attempt": 0,
+            "state": "COMPLETED",
+            "exit_code": 0,
+            "signal": 0,
+            "derived_exit_code": 0,
+            "steps": [{"id": "batch", "state": "COMPLETED", "exit_code": 0, "signal": 0}],
+            "nodes": ["compute01"],
+            "flags": [],
+            "gpus": 2,
+            "run_seconds": 63.0,
+            "source": "squeue",
+        },
+        "context": {"accelerator": "cuda", "gpu_model": "H200", "gpu_count": 2, "fabric": "ib"},
+        "metrics": {
+            "job_id": "12",
+            "attempt": 0,
+            "accuracy": 0.97,
+            "zero": 0,
+            "two": 2.0,
+            "loss": [3.0, 2.2, 1.4, 1.5, 1.0],
+            "rising": [1.0, 2.0, 3.0],
+            "flat": [1.0, 1.0, 1.0],
+            "halved": [2.0, 1.0],
+            "below_zero": [0.0, -1.0],
+            "nan_loss": [1.0, {"non_finite": "NaN"}],
+            "null_loss": [1.0, None],
+            "empty": [],
+            "nothing": None,
+            "text": "0.99",
+            "true": True,
+            "nan": {"non_finite": "NaN"},
+            "kit_nan": "NaN",
+            "device": "cuda",
+            "throughput": 180.0,
+            "gpus": [{"util": 80.0}, {"util": 90.0}],
+            "mixed": [{"util": 80.0}, {"util": None}],
+        },
+        "progress": {
+            "rows": 5,
+            "malformed": 0,
+            "series": {},
+            "fields": {
+                "loss": field(),
+                "up": field(slope=0.5, fit_first=1.0, fit_last=3.0),
+                "nan": field(non_finite=1),
+            },
+        },
+        "torn": {"rows": 5, "malformed": 1, "series": {}, "fields": {"loss": field()}},
+        "gpu": {
+            "rows": 9,
+            "malformed": 0,
+            "series": {},
+            "fields": {},
+            "groups": {
+                "GPU-a": {"rows": 5, "fields": {"util": field(mean=80.0)}},
+                "GPU-b": {"rows": 4, "fields": {"util": field(mean=75.0)}},
+            },
+        },
+        "logs": {"stdout": log("/jobs/12.out"), "stderr": log("/jobs/12.err")},
+        "artifacts": {"model.pt": {"path": "/out/model.pt", "size": 100, "sha256": "0" * 64}},
+        "files": {"metrics": {"path": "/out/metrics.json", "size": 1, "sha256": "0" * 64, "mtime": 1.0}},
+        "baseline": {
+            "schema": 1,
+            "job": {"job_id": "11", "attempt": 0, "state": "COMPLETED", "exit_code": 0, "nodes": [], "steps": None},
+            "metrics": {"throughput": 100.0, "zero": 0, "text": "100"},
+            "problems": [],
+        },
+        "problems": [
+            {"source": "lost", "path": "/out/lost.json", "problem": "truncated", "detail": "line 1"},
+            {
+                "source": "artifacts.gone.pt",
+                "path": "/out/gone.pt",
+                "problem": "missing",
+                "detail": "there is no such file",
+            },
+            {"source": "artifacts.link.pt", "path": "/out/link.pt", "problem": "not_regular", "detail": "a link"},
+        ],
+    }
+
+
+def one(evidence, references=None, override=None, **criterion):
+    """Judge a single criterion; return it judged."""
+    overrides = {"X": override} if override else None
+    read = _criteria_spec.read([{"id": "X", "title": "t", **criterion}], overrides, workload="W", references=references)
+    judged = _criteria.judge(evidence, read, references=references, today=TODAY)
+    assert [entry["id"] for entry in judged] == ["JOB", "X"]
+    return judged[1]
+
+
+EACH = {"over": "gpu.groups", "query": "fields.util.mean", "count": "job.gpus"}
+REFERENCES = {
+    "fixed": 100,
+    "by_model": [
+        {"when": {"gpu_model": "H200"}, "value": 500},
+        {"when": {"gpu_model": "H200", "gpu_count": 2}, "value": 180},
+        {"when": {"gpu_model": "A100"}, "value": 1},
+    ],
+    "elsewhere": [{"when": {"gpu_model": "A100"}, "value": 180}],
+    "twice": [{"when": {"gpu_model": "H200"}, "value": 1}, {"when": {"fabric": "ib"}, "value": 2}],
+}
+
+
+def is_whole(value):
+    """True for a whole number; a boolean is none."""
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,161 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The job's own outcome: what a report is told, and what is no clean end."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_job import judge_job
+
+from tests.unit.plugins.module_utils.criteria_fake import whole
+
+
+@pytest.fixture
+def job():
+    return whole()["job"]
+
+
+def test_all_that_a_report_is_told_of_a_clean_end(job):
+    assert judge_job(job) == {
+        "id": "JOB",
+        "title": "The Slurm job ended COMPLETED with exit code 0 and no failed step",
+        "verdict": "pass",
+        "value": "COMPLETED, exit code 0",
+        "bound": "COMPLETED, exit code 0",
+        "unit": None,
+        "source": "job 12 as told by squeue",
+        "why": "on compute01: exit code 0, no failed step",
+        "remedy": None,
+        "bound_from": "manifest",
+        "severity": "gate",
+    }
+
+
+@pytest.mark.parametrize(("attempt", "told"), [(0, ""), (1, ", in attempt 2: it was requeued"), (None, "")])
+def test_a_pass_says_that_the_job_was_requeued(job, attempt, told):
+    assert judge_job({**job, "attempt": attempt})["why"] == f"on compute01: exit code 0, no failed step{told}"
+    assert judge_job({**job, "attempt": attempt, "steps": None})["why"].startswith(f"on compute01: exit code 0{told} (")
+
+
+@pytest.mark.parametrize(("state", "may_live"), [("UNKNOWN", True), ("CANCELLED", False)])
+def test_a_job_that_may_still_run_can_be_cancelled_by_what_is_said(job, state, may_live):
+    remedy = judge_job({**job, "state": state})["remedy"]
+    assert "sacct -j 12" in remedy
+    assert ("scancel 12" in remedy) is may_live
+
+
+@pytest.mark.parametrize("job", [None, [], "COMPLETED", 12])
+def test_without_a_job_nothing_is_told_of_one(job):
+    judged = judge_job(job)
+    assert (judged["verdict"], judged["value"], judged["source"]) == ("undetermined", None, "no job")
+    assert (judged["why"], judged["remedy"]) == ("there is no job", "Submit the workload's job first.")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({}, "the job is CANCELLED, neither done nor failed"),
+        ({"reason": "None"}, "the job is CANCELLED, neither done nor failed: None"),
+        ({"reason": "R", "reason_text": ""}, "the job is CANCELLED, neither done nor failed: R"),
+        ({"reason": "R", "reason_text": "words"}, "the job is CANCELLED, neither done nor failed: words"),
+    ],
+)
+def test_a_job_without_an_end_says_why_as_far_as_it_is_known(job, change, why):
+    judged = judge_job({**job, "state": "CANCELLED", **change})
+    assert (judged["verdict"], judged["why"]) == ("undetermined", why)
+    assert judged["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "shown"), [(["COMPLETING"], "COMPLETING"), (["A", "B"], "A, B"), ("COMPLETING", "COMPLETING")]
+)
+def test_a_job_that_is_not_at_rest_is_judged_later(job, flags, shown):
+    judged = judge_job({**job, "flags": flags})
+    assert (judged["verdict"], judged["why"]) == ("undetermined", f"the job is not at rest: {shown}")
+
+
+@pytest.mark.parametrize("steps", ["", {}, 0, [None], [{"id": "0", "state": "COMPLETED"}, "1"]])
+def test_steps_that_are_none_decide_nothing(job, steps):
+    judged = judge_job({**job, "steps": steps})
+    assert (judged["verdict"], judged["why"]) == ("undetermined", "the job's steps are not a list of steps")
+
+
+@pytest.mark.parametrize("key", ["exit_code", "signal", "derived_exit_code"])
+@pytest.mark.parametrize(("value", "shown"), [(True, "true, a boolean"), ("0", 'the text "0"'), (0.0, "0")])
+def test_a_code_that_is_no_whole_number_decides_nothing(job, key, value, shown):
+    judged = judge_job({**job, key: value})
+    assert (judged["verdict"], judged["why"]) == ("undetermined", f"the job's {key} is {shown}")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"exit_code": 1}, "its exit code is 1"),
+        ({"signal": 9}, "its signal is 9"),
+        ({"derived_exit_code": 2}, "its derived exit code is 2"),
+        ({"exit_code": -1}, "its exit code is -1"),
+        ({"steps": [{"id": "0", "state": "COMPLETED", "exit_code": 3}]}, "step 0 ended COMPLETED, exit code 3"),
+        ({"steps": [{"id": "0", "state": "TIMEOUT", "exit_code": 0}]}, "step 0 ended TIMEOUT, exit code 0"),
+        ({"state": "FAILED", "exit_code": 1}, "FAILED, exit code 1"),
+        ({"state": "FAILED", "exit_code": 0, "signal": 9}, "FAILED, exit code 0, signal 9"),
+    ],
+)
+def test_a_failure_names_its_code_and_its_node(job, change, why):
+    judged = judge_job({**job, **change})
+    assert (judged["verdict"], judged["why"]) == ("fail", f"on compute01: {why}")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "where"),
+    [
+        ([], ""),
+        (None, ""),
+        ("compute01", ""),
+        (["a"], "on a: "),
+        (["a", "b", "c", "d"], "on a, b, c, d: "),
+        (["a", "b", "c", "d", "e"], "on a, b, c, d and 1 more: "),
+        (list("abcdefg"), "on a, b, c, d and 3 more: "),
+    ],
+)
+def test_up_to_four_nodes_are_named(job, nodes, where):
+    assert judge_job({**job, "nodes": nodes, "exit_code": 1})["why"] == f"{where}its exit code is 1"
+
+
+def test_a_step_that_failed_outweighs_one_that_is_not_done(job):
+    doubtful = {"id": "0", "state": "RUNNING", "exit_code": 0}
+    failed = {"id": "1", "state": "FAILED", "exit_code": 1}
+    assert judge_job({**job, "steps": [doubtful]})["why"] == "step 0 is RUNNING"
+    for steps in ([doubtful, failed], [failed, doubtful]):
+        assert judge_job({**job, "steps": steps})["verdict"] == "fail"
+    assert judge_job({**job, "steps": [{"id": "0", "state": "COMPLETED", "exit_code": None}]})["verdict"] == "pass"
+
+
+@pytest.mark.parametrize("state", ["FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL"])
+def test_a_failure_has_a_remedy_of_its_own(job, state):
+    remedy = judge_job({**job, "state": state})["remedy"]
+    others = {judge_job({**job, "state": other})["remedy"] for other in ("FAILED", "TIMEOUT", "OUT_OF_MEMORY")}
+    assert remedy
+    assert (remedy in others) == (state in ("FAILED", "TIMEOUT", "OUT_OF_MEMORY"))
+    steps = [{"id": "0", "state": state, "exit_code": 1}]
+    assert judge_job({**job, "steps": steps})["remedy"] == remedy
+
+
+def test_unknown_steps_are_told(job):
+    assert "its steps are not known" in judge_job({**job, "steps": None})["why"]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "told"),
+    [(0, ""), (None, ""), ("1", ""), (1, ", in attempt 2: it was requeued"), (2, ", in attempt 3: it was requeued")],
+)
+def test_a_pass_after_a_requeue_says_so(job, attempt, told):
+    job["attempt"] = attempt
+    assert judge_job(job)["why"] == f"on compute01: exit code 0, no failed step{told}"
+    assert judge_job({**job, "steps": None})["why"].startswith(f"on compute01: exit code 0{told} (its steps")
+
+
+def test_a_job_that_nobody_knows_may_still_run(job):
+    look = "See what became of it with: scontrol show job 12; sacct -j 12"
+    assert judge_job({**job, "state": "CANCELLED"})["remedy"] == look
+    assert judge_job({**job, "state": "UNKNOWN"})["remedy"] == f"{look}. If it still runs, cancel it: scancel 12"

@@ -1,0 +1,180 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An inventory's changes move a bound and nothing else."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_spec
+
+GOOD = {"id": "S0-13", "title": "accuracy", "query": "metrics.accuracy", "gt": 0.95}
+EACH = {"over": "gpu.groups", "query": "fields.util.mean", "count": "job.gpus"}
+WITHIN = {"within": {"reference": 10, "tolerance": 0.1}}
+LATER = {"reason": " fan on order ", "expires": "2030-01-01"}
+
+
+def criterion(**changes):
+    """GOOD with changes; None deletes."""
+    merged = {**GOOD, **changes}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def overridden(override, **body):
+    """Return one criterion with its override."""
+    read = _criteria_spec.read([criterion(**body)], {"S0-13": override}, workload="W")
+    assert len(read) == 1
+    return read[0]
+
+
+BAD_OVERRIDES = [
+    ({"S0-99": {"gt": 1}}, "no criterion 'S0-99'; the workload has: S0-13, EACH, EQ, LOG, RATIO"),
+    ({"JOB": {"waive": {"reason": "x", "expires": "2030-01-01"}}}, "cannot be overridden or waived"),
+    ({"S0-13": 5}, "expected an override"),
+    ({"S0-13": {"lt": 5}}, "two tests"),
+    ({"S0-13": {"gt": None}}, "no test"),
+    ({"S0-13": {"gt": "high"}}, "key gt"),
+    ({"S0-13": {"limit": 5}}, "key limit"),
+    ({"S0-13": {"query": "metrics.other"}}, "key query"),
+    ({"S0-13": {"id": "X"}}, "key id"),
+    ({"S0-13": {"applies_when": {"accelerator": ["never"]}}}, "key applies_when"),
+    ({"S0-13": {"severity": "record"}}, "key severity"),
+    ({"S0-13": {"gt": None, "present": True}}, "key present"),
+    ({"S0-13": {"gt": None, "finite": True}}, "key finite"),
+    ({"S0-13": {"gt": None, "eq": "high"}}, "keeps the kind of test"),
+    ({"S0-13": {"waive": {"reason": "x"}}}, "key waive"),
+    ({"S0-13": {"waive": {"reason": " ", "expires": "2030-01-01"}}}, "key waive.reason"),
+    ({"S0-13": {"waive": {"reason": "x", "expires": "soon"}}}, "key waive.expires"),
+    ({"S0-13": {"waive": {"reason": "x", "expires": 20300101}}}, "key waive.expires"),
+    ({"S0-13": {"waive": {"reason": "x", "expires": "2030-01-01", "by": "me"}}}, "key waive"),
+    ({"S0-13": {"waive": True}}, "key waive"),
+    ({"S0-13": {"waive": {"reason": 5, "expires": "2030-01-01"}}}, "key waive.reason"),
+    ({"EACH": {"each": 5}}, "key each"),
+    ({"EACH": {"each": {"count": 1}}}, "key each.count"),
+    ({"EACH": {"each": {"over": "metrics.other"}}}, "key each.over"),
+    ({"EQ": {"eq": True}}, "key eq"),
+    ({"EQ": {"eq": None}}, "key eq: an override cannot delete this test"),
+    ({"EQ": {"eq": None, "gt": 0}}, "key gt: an override keeps the kind of test; this criterion has eq"),
+    ({"RATIO": {"ratio_ge": None}}, "key ratio_ge: an override cannot delete this test"),
+    ({"LOG": {"absent": "oom"}}, "key absent"),
+    ({"RATIO": {"ratio_ge": {"to": "metrics.other"}}}, "key ratio_ge.to"),
+    (["S0-13"], "overrides: expected"),
+]
+
+
+@pytest.mark.parametrize(("overrides", "expected"), BAD_OVERRIDES, ids=[str(case[0])[:90] for case in BAD_OVERRIDES])
+def test_an_override_that_would_change_more_than_a_bound_is_refused(overrides, expected):
+    criteria = [
+        GOOD,
+        criterion(id="EACH", query=None, gt=None, each={**EACH, "gt": 1}),
+        criterion(id="EQ", gt=None, eq="cuda"),
+        criterion(id="LOG", query=None, gt=None, log=["stdout"], absent="cuda_errors"),
+        criterion(id="RATIO", gt=None, ratio_ge={"bound": 1, "to": "metrics.a"}),
+    ]
+    with pytest.raises(_criteria_spec.CriteriaError) as refused:
+        _criteria_spec.read(criteria, overrides, workload="W", pattern_sets=["cuda_errors", "oom"])
+    assert expected in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "body", "test", "bound"),
+    [
+        ({"gt": 0.98}, {}, "gt", 0.98),
+        *[({"gt": None, test: 0.5}, {}, test, 0.5) for test in ("ge", "lt", "le")],
+        ({"gt": None, "between": [1, 1]}, {}, "between", [1, 1]),
+        ({"gt": None, "within": {"reference": 0, "absolute": 0}}, {}, "within", {"reference": 0, "absolute": 0}),
+        ({"within": {"reference": 11}}, {"gt": None, **WITHIN}, "within", {"reference": 11, "tolerance": 0.1}),
+        ({"within": {"tolerance": 0}}, {"gt": None, **WITHIN}, "within", {"reference": 10, "tolerance": 0}),
+        (
+            {"within": {"tolerance": None, "absolute": 1}},
+            {"gt": None, **WITHIN},
+            "within",
+            {"reference": 10, "absolute": 1},
+        ),
+        (
+            {"within": {"reference": None, "from": "speed"}},
+            {"gt": None, **WITHIN},
+            "within",
+            {"from": "speed", "tolerance": 0.1},
+        ),
+        ({"eq": 1.5}, {"gt": None, "eq": 1}, "eq", 1.5),
+        ({"eq": "cpu"}, {"gt": None, "eq": "cuda"}, "eq", "cpu"),
+        ({"eq": False}, {"gt": None, "eq": True}, "eq", False),
+        (
+            {"ratio_ge": {"bound": 2}},
+            {"gt": None, "ratio_ge": {"bound": 1, "to": "m.a"}},
+            "ratio_ge",
+            {"bound": 2, "to": "m.a"},
+        ),
+        (
+            {"ratio_le": {"bound": 2}},
+            {"gt": None, "ratio_le": {"bound": 1, "to": "m.a"}},
+            "ratio_le",
+            {"bound": 2, "to": "m.a"},
+        ),
+        ({"decreasing": {"min_drop": 0}}, {"gt": None, "decreasing": {"min_drop": 1}}, "decreasing", {"min_drop": 0}),
+        ({"decreasing": True}, {"gt": None, "decreasing": {"min_drop": 1}}, "decreasing", True),
+        (
+            {"exists": {"min_bytes": 1}},
+            {"gt": None, "query": None, "artifact": "a", "exists": {"min_bytes": 9}},
+            "exists",
+            {"min_bytes": 1},
+        ),
+        ({"each": {"gt": 2}}, {"gt": None, "query": None, "each": {**EACH, "gt": 1}}, "each", {**EACH, "gt": 2}),
+    ],
+)
+def test_a_bound_may_be_moved(override, body, test, bound):
+    read = overridden(override, **body)
+    assert (read.test, read.data[test], read.bound_from) == (test, bound, "override")
+
+
+@pytest.mark.parametrize(
+    ("override", "attribute", "value"),
+    [
+        ({"unit": "%"}, "unit", "%"),
+        ({"remedy": "ask Ann"}, "remedy", "ask Ann"),
+        ({"remedy": None}, "remedy", None),
+        ({"severity": "gate"}, "severity", "gate"),
+        ({"waive": LATER}, "waiver", _criteria_spec.Waiver("fan on order", datetime.date(2030, 1, 1))),
+    ],
+)
+def test_what_is_no_bound_leaves_the_bound_the_manifests(override, attribute, value):
+    read = overridden(override, severity="record", unit="s", remedy="do")
+    assert (getattr(read, attribute), read.bound_from) == (value, "manifest")
+    assert read.data["gt"] == 0.95
+
+
+def test_an_override_that_is_no_bound_is_refused_once():
+    with pytest.raises(_criteria_spec.CriteriaError) as refused:
+        overridden({"gt": {"reference": 1}})
+    assert refused.value.errors == [
+        "workload W: criterion S0-13: key gt: expected a finite number, got {'reference': 1}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "override", "bound_from"),
+    [
+        ({"gt": None, "within": {"reference": 1, "absolute": 1}}, None, "manifest"),
+        ({"gt": None, "within": {"from": "r", "absolute": 1}}, None, "reference"),
+        ({"gt": None, "within": {"from": "r", "absolute": 1}}, {"within": {"absolute": 2}}, "override"),
+        ({"gt": None, "query": None, "each": {**EACH, "within": {"from": "r", "absolute": 1}}}, None, "reference"),
+        ({"gt": None, "query": None, "each": {**EACH, "within": {"reference": 1, "absolute": 1}}}, None, "manifest"),
+    ],
+)
+def test_it_is_known_where_a_bound_comes_from(body, override, bound_from):
+    assert overridden(override, **body).bound_from == bound_from
+
+
+def test_merging_is_deep_null_deletes_and_nothing_is_altered():
+    base = {"a": {"b": 1, "c": [1]}, "d": 2}
+    change = {"a": {"b": None, "e": {"f": 3}}, "g": 4}
+    assert _criteria_spec.merge(base, change) == {"a": {"c": [1], "e": {"f": 3}}, "d": 2, "g": 4}
+    assert base == {"a": {"b": 1, "c": [1]}, "d": 2}
+    assert change == {"a": {"b": None, "e": {"f": 3}}, "g": 4}
+    assert _criteria_spec.merge({"a": {"b": 1}}, {"a": 5}) == {"a": 5}
+    assert _criteria_spec.merge({"a": [1]}, {"a": {"b": 1}}) == {"a": {"b": 1}}
+    merged = _criteria_spec.merge(base, {"d": [1]})
+    assert merged["a"] is base["a"]

@@ -1,0 +1,161 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the judge says of logs, artifacts, baselines and references that are there, and of those that are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.plugins.module_utils.criteria_fake import REFERENCES, log, one, whole
+
+
+@pytest.fixture
+def evidence():
+    return whole()
+
+
+# Logs
+
+
+@pytest.mark.parametrize(("count", "more"), [(1, None), (3, None), (4, "; and 1 more"), (9, "; and 6 more")])
+def test_three_lines_are_quoted_and_the_rest_counted(evidence, count, more):
+    evidence["logs"]["stdout"] = log("/jobs/12.out", {"cuda_errors": count})
+    for test, verdict in (("absent", "fail"), ("present", "pass")):
+        judged = one(evidence, log=["stdout"], **{test: "cuda_errors"})
+        assert (judged["verdict"], judged["value"]) == (verdict, count)
+        assert judged["why"].count('"line ') == min(count, 3)
+        assert judged["why"].endswith(more or '"')
+
+
+def test_a_log_without_a_hit_says_so(evidence):
+    absent = one(evidence, log=["stdout", "stderr"], absent="cuda_errors")
+    assert (absent["value"], absent["why"]) == (0, "none in stdout and stderr, read to the job's end marker")
+    present = one(evidence, log=["stdout", "stderr"], present="cuda_errors")
+    assert (present["verdict"], present["value"], present["why"]) == ("fail", 0, "none in stdout and stderr")
+    assert absent["source"] == "log /jobs/12.out and /jobs/12.err"
+
+
+def test_a_hit_without_a_remedy_leaves_the_criterions(evidence):
+    evidence["logs"]["stdout"] = log("/jobs/12.out", {"cuda_errors": 2})
+    hits = evidence["logs"]["stdout"]["hits"]["cuda_errors"]
+    hits[0]["remedy"] = ""
+    assert one(evidence, log=["stdout"], absent="cuda_errors", remedy="own")["remedy"] == "look"
+    hits[1]["remedy"] = None
+    assert one(evidence, log=["stdout"], absent="cuda_errors", remedy="own")["remedy"] == "own"
+
+
+@pytest.mark.parametrize("logs", [None, [], {}, {"stdout": None}, {"stdout": "text"}])
+def test_a_log_that_is_not_there_is_named(evidence, logs):
+    evidence["logs"] = logs
+    judged = one(evidence, log=["stdout"], absent="cuda_errors")
+    assert (judged["verdict"], judged["why"]) == ("undetermined", "the log stdout is not in the evidence")
+    assert judged["source"] == "log stdout"
+
+
+def test_a_log_that_is_missing_is_a_doubt_and_no_answer(evidence):
+    del evidence["logs"]["stdout"]
+    evidence["problems"].append({"source": "logs.stdout", "path": "/x", "problem": "missing", "detail": "d"})
+    judged = one(evidence, log=["stdout"], absent="cuda_errors")
+    assert (judged["verdict"], judged["why"]) == ("undetermined", "/x: missing: d")
+
+
+@pytest.mark.parametrize(("told", "code"), [(False, 0), (0, False), (None, None), ("0", "0"), (0.0, 0.0), (1, 0)])
+def test_the_end_marker_and_slurm_must_name_one_whole_number(evidence, told, code):
+    evidence["logs"]["stdout"]["end"] = {"job_id": "12", "attempt": 0, "exit_code": told}
+    evidence["job"]["exit_code"] = code
+    judged = one(evidence, log=["stdout"], absent="cuda_errors")
+    assert judged["verdict"] == "undetermined"
+    assert "ends with exit code" in judged["why"]
+
+
+@pytest.mark.parametrize("change", [{"counts": {"cuda_errors": True}}, {"counts": None}, {"hits": {}}])
+def test_a_search_that_was_not_made_is_no_answer(evidence, change):
+    evidence["logs"]["stdout"].update(change)
+    judged = one(evidence, log=["stdout"], absent="cuda_errors")
+    assert (judged["verdict"], judged["why"]) == ("undetermined", "stdout was not searched for cuda_errors")
+
+
+# Artifacts
+
+
+def test_an_artifact_is_told_by_its_path_and_size(evidence):
+    judged = one(evidence, artifact="model.pt", exists={"min_bytes": 101})
+    assert (judged["source"], judged["value"]) == ("artifact /out/model.pt", 100)
+    assert judged["why"] == "it has 100 bytes, fewer than 101"
+    assert one(evidence, artifact="model.pt", exists=True)["why"] == "it has 100 bytes"
+
+
+def test_a_missing_artifact_is_named(evidence):
+    judged = one(evidence, artifact="gone.pt", exists=True)
+    assert (judged["source"], judged["why"]) == ("artifact gone.pt", "/out/gone.pt does not exist")
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict"),
+    [("COMPLETED", "fail"), ("FAILED", "fail"), ("CANCELLED", "undetermined"), ("UNKNOWN", "undetermined")],
+)
+def test_a_job_that_was_kept_from_its_end_did_not_fail_to_leave_an_artifact(evidence, state, verdict):
+    evidence["job"]["state"] = state
+    judged = one(evidence, artifact="gone.pt", exists=True)
+    assert judged["verdict"] == verdict
+    assert judged["why"].startswith("/out/gone.pt does not exist")
+
+
+def test_another_problem_with_an_artifact_is_told(evidence):
+    assert one(evidence, artifact="link.pt", exists=True)["why"] == "/out/link.pt: not regular: a link"
+
+
+@pytest.mark.parametrize("artifacts", [None, [], {}])
+def test_without_artifacts_none_exists(evidence, artifacts):
+    evidence["artifacts"] = artifacts
+    judged = one(evidence, artifact="model.pt", exists=True)
+    assert (judged["verdict"], judged["why"]) == ("undetermined", "the artifact model.pt is not in the evidence")
+
+
+# Baselines and references
+
+AGAINST = {"query": "metrics.throughput", "ratio_ge": {"bound": 1, "to": "metrics.throughput"}}
+
+
+@pytest.mark.parametrize(
+    ("baseline", "why"),
+    [
+        (None, "there is no baseline"),
+        ([], "there is no baseline"),
+        ({}, "the baseline's job is no measure: there is no job"),
+        ({"metrics": {"throughput": "fast"}}, "baseline metrics.throughput is the text"),
+        ({"metrics": {}}, "metrics.throughput: there is no 'throughput'"),
+        ({"problems": None}, "does not say which problems"),
+        ({"problems": [{"source": "metrics", "path": "/b", "problem": "truncated"}]}, "/b: truncated"),
+        ({"metrics": {"throughput": 1.0, "job_id": "10", "attempt": 0}}, "metrics is of another job"),
+    ],
+)
+def test_a_baseline_that_is_none_decides_nothing(evidence, baseline, why):
+    evidence["baseline"] = {**evidence["baseline"], **baseline} if baseline else baseline
+    judged = one(evidence, **AGAINST)
+    assert judged["verdict"] == "undetermined"
+    assert why in judged["why"]
+
+
+def test_a_reference_that_is_missing_says_where_to_add_it(evidence):
+    judged = one(evidence, REFERENCES, query="metrics.accuracy", within={"from": "elsewhere", "absolute": 9})
+    assert judged["why"] == "the inventory has no reference 'elsewhere' for this hardware"
+    assert judged["remedy"].startswith("Add elsewhere for this hardware")
+    evidence["context"] = None
+    assert (
+        one(evidence, REFERENCES, query="metrics.accuracy", within={"from": "by_model", "absolute": 9})["why"]
+        == "the inventory has no reference 'by_model' for this hardware"
+    )
+
+
+def test_two_references_that_fit_alike_decide_nothing_unless_they_agree(evidence):
+    judged = one(evidence, REFERENCES, query="metrics.accuracy", within={"from": "twice", "absolute": 9})
+    assert judged["why"] == "the inventory has 2 references 'twice' that fit this hardware equally"
+    agreed = {"r": [{"when": {"gpu_model": "H200"}, "value": 1}, {"when": {"fabric": "ib"}, "value": 1.0}]}
+    assert one(evidence, agreed, query="metrics.accuracy", within={"from": "r", "absolute": 9})["verdict"] == "pass"
+
+
+def test_what_is_not_to_be_had_by_a_query_says_how_to_have_it(evidence):
+    assert "use log with absent" in one(evidence, query="logs.stdout.counts.cuda_errors", eq=0)["why"]
+    assert "use ratio_ge" in one(evidence, query="baseline.metrics.throughput", gt=0)["why"]

@@ -1,0 +1,48 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A file whose own time lies outside the job was not written by it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.plugins.module_utils.criteria_fake import one, whole
+
+CRITERION = {"query": "metrics.accuracy", "gt": 0.95}
+
+
+@pytest.mark.parametrize(
+    ("mtime", "verdict", "words"),
+    [
+        (1000.0, "pass", ""),
+        (1060.0, "pass", ""),
+        (700.0, "pass", ""),
+        (1360.0, "pass", ""),
+        (699.0, "undetermined", "/out/metrics.json says that it was written 301 s before the job began"),
+        (1361.0, "undetermined", "/out/metrics.json says that it was written 301 s after the job ended"),
+        (0, "undetermined", "before the job began"),
+        (4e9, "undetermined", "after the job ended"),
+    ],
+)
+def test_a_file_that_is_too_old_or_too_new_is_no_evidence(mtime, verdict, words):
+    evidence = whole()
+    evidence["job"].update(started=1000.0, ended=1060.0)
+    evidence["files"]["metrics"]["mtime"] = mtime
+    judged = one(evidence, **CRITERION)
+    assert judged["verdict"] == verdict, judged
+    assert words in judged["why"]
+
+
+@pytest.mark.parametrize("times", [{}, {"started": None, "ended": None}, {"started": "yesterday", "ended": True}])
+def test_where_no_times_are_known_the_file_is_judged_by_its_stamp_alone(times):
+    evidence = whole()
+    evidence["job"].update(times)
+    assert one(evidence, **CRITERION)["verdict"] == "pass"
+
+
+def test_a_job_that_has_not_ended_still_has_a_beginning():
+    evidence = whole()
+    evidence["job"].update(started=1000.0, ended=None)
+    evidence["files"]["metrics"]["mtime"] = 1.0
+    assert one(evidence, **CRITERION)["verdict"] == "undetermined"
