@@ -8,20 +8,11 @@ import typing as t
 from pathlib import Path
 
 import pytest
-import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
 from tests.unit.conftest import ROOT
-
-
-def trusted(value):
-    """Values as Ansible loads them from a role's own files: templates."""
-    if isinstance(value, dict):
-        return {key: trusted(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [trusted(item) for item in value]
-    return trust_as_template(value) if isinstance(value, str) else value
+from tests.unit.roles.conftest import directives, settings_of
 
 
 @pytest.fixture
@@ -29,9 +20,7 @@ def render(example) -> t.Callable[..., str]:
     """(settings) → the job script of the example manifest."""
 
     def make(manifest=None, **settings):
-        variables = {}
-        for path in ("roles/hpc_validation/defaults/main.yml", "roles/workload/vars/main.yml"):
-            variables.update(trusted(yaml.safe_load((ROOT / path).read_text())))
+        variables = settings_of("roles/hpc_validation/defaults/main.yml", "roles/workload/vars/main.yml")
         variables["__workload"] = {**example("manifest"), **(manifest or {})}
         variables["__workload_payload"] = "0" * 64
         variables["__stage_runtimes"] = {"pytorch": {"python": "/mnt/beegfs/venvs/pytorch-1/bin/python"}}
@@ -40,10 +29,6 @@ def render(example) -> t.Callable[..., str]:
         return Templar(loader=DataLoader(), variables=variables).template(trust_as_template(template))
 
     return make
-
-
-def directives(script: str) -> list[str]:
-    return [line.removeprefix("#SBATCH ") for line in script.splitlines() if line.startswith("#SBATCH ")]
 
 
 def test_the_documents_own_directives(render):
@@ -131,7 +116,9 @@ def job(render, tmp_path) -> t.Callable[..., list[str]]:
 
 def test_hostile_paths_and_arguments_stay_words(job, tmp_path):
     share = tmp_path / "a b;c'd"
-    argv = job(["python", "train.py", "--name", "x'; touch pwned; '", "$(touch pwned)"], share=share)
+    # A workload that ends at once would have its sampler ended before that has come to anything.
+    sampled = f'if [ "$1" = train.py ]; then until grep -q "kit|sample" {tmp_path}/noted; do sleep 0.05; done; fi'
+    argv = job(["python", "train.py", "--name", "x'; touch pwned; '", "$(touch pwned)"], sampled, share=share)
     ended = subprocess.run(argv, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode == 0, ended.stderr
     calls = (tmp_path / "noted").read_text().splitlines()
