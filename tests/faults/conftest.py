@@ -1,8 +1,33 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plays as the integration tests run them."""
+"""Plays as the integration tests run them; what the rows came to is kept where --faults-document names a file."""
 
-from tests.integration.conftest import play
+from __future__ import annotations
 
-__all__ = ["play"]
+import typing as t
+
+import pytest
+
+from tests.faults import table
+from tests.integration.conftest import canary, play
+
+__all__ = ["canary", "play"]
+RESULTS: dict[str, t.Any] = {}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds --faults-document."""
+    parser.addoption("--faults-document", action="store_true", help="write docs/faults.json and docs/faults.md")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Gathers, in the process that the user started, what the workers' rows came to."""
+    if report.when == "call":
+        RESULTS.update(value for name, value in report.user_properties if name == "fault")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Renews docs/faults.json and docs/faults.md by the rows that were played."""
+    if not hasattr(session.config, "workerinput") and session.config.getoption("--faults-document", default=False):
+        table.renew({"measured": table.measured(), "rows": RESULTS})

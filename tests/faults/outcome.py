@@ -1,0 +1,76 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What came of a row, against what must come."""
+
+from __future__ import annotations
+
+import json
+import re
+import typing as t
+
+from tests.faults.rows import Names, Row
+from tests.faults.scene import Play, on_cluster
+
+Json = dict[str, t.Any]
+GPU = re.compile(r"%(\w+)/(\d)")
+UUID = re.compile(r"^uuid=(.+)$", re.MULTILINE)
+
+
+def judged(verdict: Json) -> list[Json]:
+    """Every criterion and finding of a verdict."""
+    return [*verdict["findings"], *(c for workload in verdict["workloads"] for c in workload["criteria"])]
+
+
+def _meant(words: str) -> str:
+    """The words, or for %compute01/0 the UUID of that node's GPU."""
+    asked = GPU.fullmatch(words)
+    told = UUID.search(on_cluster("gpu", asked[1], asked[2])) if asked else None
+    return told[1] if told else words
+
+
+def _named(verdict: Json, names: Names) -> str | None:
+    found = [item for item in judged(verdict) if item["id"] == names.id]
+    if not found:
+        return f"{names.id} is not in the verdict"
+    if all(item["verdict"] != names.verdict for item in found):
+        return f"{names.id} is {', '.join(item['verdict'] for item in found)}, not {names.verdict}"
+    texts = [json.dumps(item, ensure_ascii=False) for item in found if item["verdict"] == names.verdict]
+    missing = [words for words in map(_meant, names.says) if not any(words in text for text in texts)]
+    return f"{names.id} does not say {missing}: {texts}" if missing else None
+
+
+def _of_play(play: Play, expected: str | None, code: int) -> list[str]:
+    if (code == 0) != (expected == "pass"):
+        return [f"ansible-playbook ended with {code} where the verdict must be {expected}"]
+    if expected is None:
+        return ["a refused play says pass"] if any('"pass"' in run.read_text() for run in play.runs) else []
+    if not play.runs:
+        return ["the play left no run"]
+    got = play.verdict["verdict"]
+    return [] if got == expected else [f"the verdict is {got}, not {expected}: {play.verdict['why']}"]
+
+
+def problems(row: Row, plays: list[Play], seconds: float) -> list[str]:
+    """What did not come out as the row states; [] where everything did."""
+    expect = row.expect
+    first, last = plays[0], plays[-1]
+    found = _of_play(first, expect.verdict, first.finish())
+    if (len(plays) > 1) != (expect.second is not None):
+        found.append(f"{len(plays)} plays, and the row says of the second: {expect.second}")
+    if expect.second is not None and len(plays) > 1:
+        found += [f"second play: {problem}" for problem in _of_play(last, expect.second, last.finish())]
+    for names in expect.names:
+        play = last if names.of == "second" else first
+        problem = _named(play.verdict, names) if play.runs else f"{names.id} is not named: there is no run"
+        found += [problem] if problem else []
+    screen = " ".join(" ".join(play.screen for play in plays).split())
+    found += [f"the screen does not say {words!r}" for words in expect.screen if words not in screen]
+    if seconds > expect.within:
+        found.append(f"it took {seconds:.0f} s, and {expect.within:.0f} s are allowed")
+    return found
+
+
+def submissions(row: Row, count: int) -> list[str]:
+    """What is amiss with the number of jobs that Slurm saw."""
+    return [] if count == row.expect.jobs else [f"Slurm saw {count} jobs of the canary, not {row.expect.jobs}"]

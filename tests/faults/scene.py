@@ -1,0 +1,239 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One row on the live cluster: a play of the canary, the fault at its moment, and the repair.
+
+A step is a line; its first word says what is done:
+  gpu|beegfs|share|slurm WORDS    a fault of tests/cluster/cluster (see its README)
+  root|admin HOST ARGV…           a command in a node
+  service HOST start|stop NAME    a daemon of a node
+  resume NODES                    back into service, if they are out of it
+  screen REGEX                    waits until it stands on the play's screen
+  file PATH                       waits until this row's is on the share and not empty (PATH as jobs see it)
+  state WORD                      waits until Slurm says so of the canary's job; GONE: Slurm no longer knows it
+  signal INT|TERM|KILL            to the play's process group
+  crash                           SIGKILL to the play and all its children, as when the controller loses its power
+  again                           waits for the play's end and plays the same again
+  beside                          plays the same at the same time
+In a step %j is the canary's job id, %o the folder of its output, %s the share.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import time
+import typing as t
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.faults.rows import Row
+from tests.faults.slurm import at_rest, submissions
+from tests.integration.conftest import CACHE, CLUSTER, ROOT, cluster, started_play, wait_for
+
+PATIENCE = 240.0  # seconds for a play or a condition of a step
+SHARE = "/mnt/beegfs"
+SUBMITTED = re.compile(r"slurm_job: job (\d+) canary: (?:submitted|attached)")
+# How a moment shows on the screen.
+SHOWN = {
+    "preflight": r"slurm_job: job \d+ preflight-\S+: submitted",
+    "pending": r"slurm_job: job \d+ canary: PENDING",
+    "running": r"slurm_job: job \d+ canary: RUNNING for",
+    "judging": r"TASK \[.*Judge TEST-1\]",
+    "reporting": r"PLAY \[Report\]",
+}
+
+
+def on_cluster(*words: str) -> str:
+    """Run a command of tests/cluster/cluster; fails where that does."""
+    verb, *rest = words
+    argv = [str(ROOT / "tests/cluster/cluster"), verb, "--name", CLUSTER, *rest]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=180)
+    assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@dataclass
+class Play:
+    """One ansible-playbook of the canary, running or ended."""
+
+    folder: Path
+    process: subprocess.Popen[bytes]
+    ended: float | None = None
+
+    @property
+    def screen(self) -> str:
+        """What it has shown so far."""
+        return (self.folder / "screen").read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def runs(self) -> list[Path]:
+        """The folders of the runs that it has left."""
+        return sorted((self.folder / "results").glob("*/verdict.json"))
+
+    @property
+    def verdict(self) -> dict[str, t.Any]:
+        """Its verdict.json; fails where it has left none, or two."""
+        assert len(self.runs) == 1, f"{len(self.runs)} runs\n{self.screen}"
+        return dict(json.loads(self.runs[0].read_text(encoding="utf-8")))
+
+    def finish(self) -> int:
+        """Wait for its end; its exit code."""
+        code = self.process.wait(timeout=PATIENCE)
+        self.ended = self.ended or time.monotonic()
+        return code
+
+
+@dataclass
+class Scene:
+    """A row being played in a folder of its own."""
+
+    row: Row
+    folder: Path
+    variables: dict[str, t.Any]
+    plays: list[Play] = field(default_factory=list)
+    struck: float = 0.0
+    undone: bool = False
+    began: float = field(default_factory=time.time)
+
+    def run(self) -> float:
+        """Play the row to its end; the seconds from the fault to the verdict."""
+        self.steps(self.row.before)
+        if self.row.when == "before":
+            self.struck = time.monotonic()
+            self.steps(self.row.do)
+            self.plays.append(self.start())
+        else:
+            self.plays.append(self.start())
+            self.await_moment()
+            self.struck = time.monotonic()
+            self.steps(self.row.do)
+        for play in self.plays:
+            play.finish()
+        return max(play.ended or 0 for play in self.plays) - self.struck
+
+    def start(self) -> Play:
+        """Start a play of the canary; its screen and results go to a folder of its own."""
+        folder = self.folder / f"play{len(self.plays) + 1}"
+        folder.mkdir()
+        extra = {"hpc_validation_results": str(folder / "results"), **self.variables, **self.row.settings}
+        # Otherwise a task's name is shown only with its result.
+        process = started_play(extra, folder / "screen", {"ANSIBLE_DISPLAY_SKIPPED_HOSTS": "1"})
+        return Play(folder, process)
+
+    def await_moment(self) -> None:
+        """Wait until the play has come to the row's moment."""
+        if self.row.when == "completing":
+            self.state("COMPLETING")
+        else:
+            self.shown(SHOWN[self.row.when])
+
+    def shown(self, pattern: str) -> None:
+        """Wait until the pattern stands on the newest play's screen; fails where that has ended without it."""
+        play = self.plays[-1]
+
+        def there() -> bool:
+            over = play.process.poll() is not None
+            found = re.search(pattern, play.screen) is not None
+            assert found or not over, f"the play ended before {pattern!r} was shown\n{play.screen}"
+            return found
+
+        wait_for(there, PATIENCE)
+
+    @property
+    def job(self) -> str:
+        """The canary's job id, once it is submitted."""
+        self.shown(SUBMITTED.pattern)
+        return SUBMITTED.findall(self.plays[-1].screen)[-1]
+
+    def state(self, word: str) -> None:
+        """Wait until squeue says so of the canary's job."""
+        argv = ("squeue", "--noheader", f"--jobs={self.job}", "--states=all", "--format=%T")
+        wait_for(lambda: (cluster("login", *argv, check=False).strip() or "GONE") == word, PATIENCE)
+
+    def file(self, path: str) -> None:
+        """Wait until the file is on the share, which is looked at from outside: that is quick."""
+        there = CACHE / "clusters" / CLUSTER / "share" / Path(path).relative_to(SHARE)
+
+        def written() -> bool:
+            # Rows in which Slurm loses its state let it count its jobs anew: an earlier job had the same id.
+            return there.exists() and there.stat().st_size > 0 and there.stat().st_mtime > self.began
+
+        wait_for(written, PATIENCE)
+
+    def steps(self, lines: list[str]) -> None:
+        """Carry out steps."""
+        for line in lines:
+            self.step(line)
+
+    def step(self, line: str) -> None:
+        """Carry out one step; see the module's text."""
+        verb, _, rest = line.partition(" ")
+        if "%j" in rest or "%o" in rest:
+            rest = rest.replace("%o", f"{SHARE}/models/canary/job-%j").replace("%j", self.job)
+        words = shlex.split(rest.replace("%s", SHARE)) if verb not in ("screen",) else []
+        if verb in ("gpu", "beegfs", "share", "slurm"):
+            on_cluster(verb, *words)
+        elif verb in ("root", "admin"):
+            cluster(words[0], *words[1:], user=verb)
+        elif verb == "service":
+            cluster(words[0], "node-service.sh", *words[1:])
+        elif verb == "resume":
+            # Refused where they are in service; repair() looks whether they are.
+            cluster("login", "scontrol", "update", f"NodeName={words[0]}", "State=RESUME", check=False)
+        elif verb == "screen":
+            self.shown(rest)
+        elif verb == "file":
+            self.file(words[0])
+        elif verb == "state":
+            self.state(words[0])
+        elif verb == "signal":
+            os.killpg(self.plays[-1].process.pid, getattr(signal, f"SIG{words[0]}"))
+        elif verb == "crash":
+            for process in [self.plays[-1].process.pid, *descendants(self.plays[-1].process.pid)]:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+        elif verb == "again":
+            self.plays[-1].finish()
+            self.plays.append(self.start())
+        elif verb == "beside":
+            self.plays.append(self.start())
+        else:
+            raise AssertionError(f"{self.row.id}: no step begins with {verb!r}")
+
+    def repair(self) -> None:
+        """Undo the fault and wait until the cluster is as it was."""
+        undo, self.undone = ([] if self.undone else self.row.undo), True
+        self.steps(undo)
+        wait_for(at_rest, 90)
+
+    def jobs(self, expected: int) -> int:
+        """How many jobs of the canary Slurm saw since the row began."""
+        return submissions(self.began, expected)
+
+    def abandon(self) -> None:
+        """End what still runs and repair what was not: the row did not come to an end."""
+        for play in self.plays:
+            if play.process.poll() is None:
+                os.killpg(play.process.pid, signal.SIGKILL)
+                play.process.wait()
+        if not self.undone:
+            self.repair()
+
+
+def descendants(process: int) -> list[int]:
+    """The processes below this one; Ansible's workers are in sessions of their own."""
+    table = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    children: dict[int, list[int]] = {}
+    for line in table.splitlines():
+        child, parent = map(int, line.split())
+        children.setdefault(parent, []).append(child)
+    below = list(children.get(process, []))
+    for child in below:
+        below += children.get(child, [])
+    return below

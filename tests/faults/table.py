@@ -1,0 +1,131 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From what the rows came to: docs/faults.json, and docs/faults.md for people.
+
+docs/faults.json: {"measured": {date, machine, releases}, "rows": {id: result}, "clean": {runs, passed, seconds},
+"reframe": {id: {answer, says}}}; each target renews its own part, and of the rows those that it played.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import os
+import re
+import statistics
+import typing as t
+from collections import Counter
+from pathlib import Path
+
+from tests.faults.rows import GROUPS, Row, load
+from tests.integration.conftest import ROOT, cluster
+
+DOCUMENT = ROOT / "docs/faults.json"
+PAGE = ROOT / "docs/faults.md"
+Json = dict[str, t.Any]
+
+
+def result(row: Row, problems: list[str], seconds: float) -> Json:
+    """What is kept of one row."""
+    return {
+        "group": row.group,
+        "fault": row.fault,
+        "when": row.when,
+        "verdict": row.expect.verdict or "refused",
+        "second": row.expect.second,
+        "names": [names.id for names in row.expect.names],
+        "caught": not problems,
+        "problems": problems,
+        "seconds": round(seconds, 1),
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def measured() -> Json:
+    """On what, and when."""
+    kib = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text(encoding="ascii"))
+    return {
+        "date": datetime.date.today().isoformat(),
+        "machine": f"{os.cpu_count()} cores, {round(int(kib[1]) / 2**20) if kib else '?'} GiB",
+        "slurm": cluster("login", "sinfo", "--version").split()[-1],
+        "ansible": importlib.metadata.version("ansible-core"),
+    }
+
+
+def renew(parts: Json, document: Path = DOCUMENT, page: Path = PAGE) -> None:
+    """Write these parts of the document anew, and the page from all of it."""
+    before = json.loads(document.read_text(encoding="utf-8")) if document.exists() else {}
+    whole = {**before, **parts}
+    if "rows" in whole:
+        known = {row.id for row in load()}
+        played = {**before.get("rows", {}), **parts.get("rows", {})}
+        whole["rows"] = {identity: row for identity, row in played.items() if identity in known}
+    document.write_text(json.dumps(whole, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    if "rows" in whole:  # otherwise only the clean runs are there yet
+        page.write_text(markdown(whole), encoding="utf-8")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _summary(whole: Json) -> list[str]:
+    rows = list(whole["rows"].values())
+    seconds = [row["seconds"] for row in rows]
+    caught = sum(row["caught"] for row in rows)
+    never = sorted({row.id for row in load()} - set(whole["rows"]))
+    lines = [
+        f"- rows caught with the right name: {caught} of {len(rows) + len(never)}",
+        f"- each row as it last came out, the oldest on {min(row['date'] for row in rows)}",
+        *([f"- never played: {', '.join(never)}"] if never else []),
+        f"- from the fault to the verdict: median {statistics.median(seconds):.0f} s, worst {max(seconds):.0f} s",
+    ]
+    clean = whole.get("clean")
+    if clean:
+        lines.append(f"- false failures: {clean['runs'] - clean['passed']} of {clean['runs']} clean runs in a row")
+    reframe = whole.get("reframe")
+    if reframe:
+        harmless = {identity for identity, row in whole["rows"].items() if row["verdict"] == "pass"}
+        answers = Counter(told["answer"] for identity, told in reframe["rows"].items() if identity not in harmless)
+        lines.append(
+            f"- ReFrame {reframe['version']}, of the {answers.total()} faults that it can express and that must not "
+            f"pass: {answers['fail']} fail, {answers['pass']} pass, {answers['hangs']} are without an answer after two "
+            f"minutes, {answers['error']} end in an error of its own"
+        )
+    return lines
+
+
+def markdown(whole: Json) -> str:
+    """Return the page."""
+    measured = whole["measured"]
+    lines = [
+        "# Faults",
+        "",
+        "Written by `make faults`, `make clean-runs` and `make faults-reframe` from `tests/faults/faults.yml`.",
+        "Each fault is put into the live local cluster, or into the files on its share, while a play of the canary",
+        "runs; the verdict must be the one stated, name the part at fault, and come in time. Preflight has faults of",
+        "its own in `tests/faults/preflight.yml` (`make faults-preflight`).",
+        "",
+        f"{measured['date']}, {measured['machine']}, Slurm {measured['slurm']}, ansible-core {measured['ansible']}:",
+        "",
+        *_summary(whole),
+        "",
+    ]
+    answers = whole.get("reframe", {}).get("rows", {})
+    for group in GROUPS:
+        rows = {identity: row for identity, row in whole["rows"].items() if row["group"] == group}
+        if not rows:
+            continue
+        lines += [f"## {group.capitalize()}", ""]
+        lines += ["| fault | when | verdict | names | s | came out | ReFrame |", "|---|---|---|---|---|---|---|"]
+        for identity, row in sorted(rows.items()):
+            verdict = row["verdict"] + (f", then {row['second']}" if row["second"] else "")
+            names = ", ".join(f"`{name}`" for name in row["names"]) or "on the screen"
+            out = "as stated" if row["caught"] else f"**{'; '.join(row['problems'])[:200]}**"
+            cells = [row["fault"], row["when"], verdict, names, f"{row['seconds']:.0f}", out]
+            cells.append(answers.get(identity, {}).get("answer", ""))
+            lines.append(f"| {' | '.join(map(_cell, cells))} |")
+        lines.append("")
+    return "\n".join(lines)
