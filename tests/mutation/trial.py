@@ -1,0 +1,133 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs pytest against a module whose syntax tree was changed in memory; no file of the working tree is written.
+
+Each trial is a fork of a process that has imported pytest already, so that a trial costs little more than its tests.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+import hypothesis
+import jmespath
+import jsonschema
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = "plugins/module_utils"
+PACKAGE = "ansible_collections.mlops.hpc_validation.plugins.module_utils"
+PRELOADED = (hypothesis, jmespath, jsonschema, pytest, yaml)
+MEMORY = 4 << 30
+CPU_SECONDS = 60  # some thirty times what the slowest tests take; by the processor's clock, since others may use it too
+WALL_SECONDS = 1800
+PYTEST = ("--exitfirst", "--disable-plugin-autoload", "-p", "no:cacheprovider", "--tb=line")
+BYTECODE = tempfile.TemporaryDirectory(prefix="hpcval-mutation-")
+OUTCOMES = {0: "survived", 1: "killed", 2: "killed"}  # 2: the module could not even be imported
+
+
+class TrialError(Exception):
+    """A trial says nothing of its mutant: pytest itself went wrong."""
+
+
+class Trial:
+    """A forked pytest run; `start` returns at once."""
+
+    def __init__(self, module: str, tree: ast.Module, tests: Sequence[str]) -> None:
+        self._deadline = time.monotonic() + WALL_SECONDS
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by outcome()
+        self._pid = os.fork()
+        if self._pid == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            _child(module, tree, tests, self._output.fileno())
+        # By both sides, so that whoever comes second finds it done: stop() needs the group to be there.
+        with contextlib.suppress(OSError):
+            os.setpgid(self._pid, self._pid)
+
+    def outcome(self) -> str | None:
+        """Return killed or survived, or None while it runs. Raise TrialError."""
+        pid, status = os.waitpid(self._pid, os.WNOHANG)
+        if pid == 0 and time.monotonic() < self._deadline:
+            return None
+        if pid == 0:
+            self.stop()
+            raise TrialError(f"a trial did not end within {WALL_SECONDS} s")
+        with self._output as output:
+            if os.WIFEXITED(status) and os.WEXITSTATUS(status) in OUTCOMES:
+                return OUTCOMES[os.WEXITSTATUS(status)]
+            if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+                return "killed"  # it goes round and round
+            output.seek(0)
+            raise TrialError(
+                f"pytest ended with wait status {status}:\n{output.read().decode(errors='replace')[-4000:]}"
+            )
+
+    def stop(self) -> None:
+        """End it at once."""
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.killpg(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+        self._output.close()
+
+
+def _child(module: str, tree: ast.Module, tests: Sequence[str], output: int) -> None:
+    code = 70
+    try:
+        os.setpgid(0, 0)
+        for stream in (1, 2):
+            os.dup2(output, stream)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
+        os.chdir(ROOT)
+        # Compiled once for all trials, and not into the working tree.
+        sys.pycache_prefix, sys.dont_write_bytecode = BYTECODE.name, False
+        sys.meta_path.insert(0, _Finder(module, tree))
+        # The same examples in each trial, and none of them remembered in the working tree.
+        hypothesis.settings.register_profile(
+            "mutation",
+            database=None,
+            derandomize=True,
+            deadline=None,
+            max_examples=25,
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )
+        hypothesis.settings.load_profile("mutation")
+        for path in tests:  # one at a time: what the first notices need not be collected for the others
+            code = int(pytest.main([*PYTEST, path]))
+            if code != 0:
+                break
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Gives the changed tree to whoever imports the module."""
+
+    def __init__(self, module: str, tree: ast.Module) -> None:
+        self._name = f"{PACKAGE}.{module}"
+        self._path = str(ROOT / "collections" / (self._name.replace(".", "/") + ".py"))
+        self._tree = tree
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:  # noqa: ARG002
+        if name != self._name:
+            return None
+        return importlib.util.spec_from_file_location(name, self._path, loader=self)
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(compile(self._tree, self._path, "exec"), module.__dict__)
