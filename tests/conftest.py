@@ -6,7 +6,12 @@
 from __future__ import annotations
 
 import os
+import signal
 
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
 if _WORKER != "0":
     os.environ["HPC_VALIDATION_CLUSTER"] = f"{os.environ.get('HPC_VALIDATION_CLUSTER', 'local')}-{_WORKER}"
+
+# What a shell starts in the background ignores Ctrl-C, and so would all that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -48,7 +48,7 @@ def main() -> None:
         node("true")
         entering = time.monotonic() - began
         walls = []
-        for _ in range(arguments.runs):
+        for _each in range(arguments.runs):
             began = time.monotonic()
             facts = json.loads(node(PROBE))
             walls.append(time.monotonic() - began - entering)

@@ -69,7 +69,7 @@ def write_log(path: Path) -> None:
     noise = random.Random(2)
     block = []
     for number in range(20_000):
-        text = " ".join(noise.choice(words) for _ in range(10))
+        text = " ".join(noise.choice(words) for _each in range(10))
         block.append(f"2026-01-01T00:{number % 60:02d}:00 [rank{number % 8}] {text} {noise.random():.5f}\n")
     block[100] = "node1:534:1763 [3] NCCL INFO comm 0x7f1928e6e060 rank 3 nranks 4 - Init COMPLETE\n"
     block[200] = "validation: mean squared error 0.0123\n"
@@ -128,10 +128,11 @@ def main() -> None:
         patterns.write_text("\n".join(regexes) + "\n")
         size = (folder / "big.log").stat().st_size / 1e6
         rows = [
-            read(folder, {"files": {"progress": {"path": "progress.jsonl", "format": "jsonl"}}}) for _ in range(ROUNDS)
+            read(folder, {"files": {"progress": {"path": "progress.jsonl", "format": "jsonl"}}})
+            for _each in range(ROUNDS)
         ]
         ours, greps = [], []
-        for _ in range(ROUNDS):
+        for _each in range(ROUNDS):
             ours.append(read(folder, {"logs": {"stdout": str(folder / "big.log")}, "patterns": sets}))
             argv = ["grep", "-a", "-c", "-E", "-f", str(patterns), str(folder / "big.log")]
             greps.append(measure(argv, stdout=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C"}))

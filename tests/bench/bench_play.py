@@ -41,7 +41,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, variables in (("a job that does nothing", canary), ("MLOPS-1.1", {})):
             play(Path(folder), variables)  # stages what is not there yet
-            times = [play(Path(folder), variables) for _ in range(arguments.runs)]
+            times = [play(Path(folder), variables) for _each in range(arguments.runs)]
             wall = statistics.median(time[0] for time in times)
             job = statistics.median(time[1] for time in times)
             beyond = statistics.median(wall - job for wall, job in times)

@@ -46,7 +46,7 @@ def main() -> None:
     print("| nodes | runs | wall, median s | jobs submitted | queries, median |")
     print("|---|---|---|---|---|")
     for name, variables in (("1", {"hpc_validation_nodes": ["compute01"]}), ("2", {})):
-        runs = [play(variables) for _ in range(arguments.runs)]
+        runs = [play(variables) for _each in range(arguments.runs)]
         walls, jobs, queries = zip(*runs)
         print(
             f"| {name} | {len(runs)} | {statistics.median(walls):.1f} | {statistics.median(jobs):.0f} "

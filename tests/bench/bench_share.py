@@ -46,7 +46,7 @@ def main() -> None:
             fio: list[float] = []
             if figure == "read_direct":
                 share_speed.own("write_direct", folder, size << 20)
-            for _ in range(ROUNDS):
+            for _each in range(ROUNDS):
                 for measure, rates in ((share_speed.own, own), (share_speed.fio, fio))[: 1 + with_fio]:
                     if figure.startswith("write"):  # both begin with a new file
                         for path in folder.glob("*.data"):

@@ -72,24 +72,43 @@ def wait_for(condition: t.Callable[[], t.Any], seconds: float) -> None:
         time.sleep(0.2)
 
 
+def play_command(
+    variables: dict[str, t.Any], playbook: str | Path = ROOT / "playbooks/validate_category1.yml"
+) -> list[str]:
+    """ansible-playbook of the checkout, with these extra variables."""
+    return ["ansible-playbook", str(playbook), "-i", str(ROOT / "inventories/local"), "-e", json.dumps(variables)]
+
+
+def started_play(
+    variables: dict[str, t.Any], screen: Path, environment: dict[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """A play in a process group of its own; its screen goes to a file."""
+    with screen.open("wb") as stream:
+        return subprocess.Popen(
+            play_command(variables),
+            cwd=ROOT,
+            env={**os.environ, **ANSI, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+
+
 @contextmanager
 def running_play(
     variables: dict[str, t.Any], folder: Path, until: str = " canary: RUNNING for"
 ) -> t.Iterator[subprocess.Popen[bytes]]:
     """A play that got so far; its screen is in `folder`/screen. It is interrupted at the end, if nobody did before."""
-    command = ["ansible-playbook", "playbooks/validate_category1.yml", "-i", "inventories/local"]
     screen = folder / "screen"
-    with screen.open("w") as stream:
-        played = subprocess.Popen(
-            [*command, "-e", json.dumps(variables)], cwd=ROOT, stdout=stream, stderr=stream, start_new_session=True
-        )
-        try:
-            wait_for(lambda: until in screen.read_text(), 90)
-            yield played
-        finally:
-            if played.poll() is None:
-                os.killpg(played.pid, signal.SIGINT)
-                played.wait(timeout=30)
+    played = started_play(variables, screen)
+    try:
+        wait_for(lambda: until in screen.read_text(), 90)
+        yield played
+    finally:
+        if played.poll() is None:
+            os.killpg(played.pid, signal.SIGINT)
+            played.wait(timeout=30)
 
 
 @pytest.fixture
@@ -107,17 +126,8 @@ def play(tmp_path: Path) -> t.Callable[..., Played]:
         results = tmp_path / "results"
         before = set(results.glob("*")) if results.is_dir() else set()
         extra = {"hpc_validation_results": str(results), **(variables or {})}
-        command = [
-            "ansible-playbook",
-            str(playbook),
-            "-i",
-            str(ROOT / "inventories/local"),
-            "-e",
-            json.dumps(extra),
-            *arguments,
-        ]
         done = subprocess.run(
-            command,
+            [*play_command(extra, playbook), *arguments],
             cwd=cwd,
             env={**os.environ, **ANSI, **(environment or {})},
             stdin=subprocess.DEVNULL,

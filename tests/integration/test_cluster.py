@@ -205,10 +205,12 @@ def test_two_jobs_on_one_node_get_different_gpus():
     exec_command = [str(PROGRAM), "exec", "--name", NAME, "--user", "admin", "login", "--", *command]
     lines = 1 if recorded().confinement == "none" else 3
     both = []
-    jobs = [subprocess.Popen(exec_command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    jobs = [
+        subprocess.Popen(exec_command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _each in range(2)
+    ]
     for running in jobs:
         assert running.stdout is not None
-        both.append([running.stdout.readline().strip() for _ in range(lines)])
+        both.append([running.stdout.readline().strip() for _each in range(lines)])
     for running in jobs:
         running.communicate("\n", timeout=60)
     assert all(both[0])
@@ -418,7 +420,7 @@ def test_another_cluster_comes_beside_with_a_share_that_can_be_full_and_goes_wit
 @pytest.mark.parametrize("accounting", ["--accounting", "--no-accounting"])
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_release_runs_a_confined_job(release, accounting):
-    name = "release"
+    name = f"{NAME}-release"  # tests run side by side, each on a cluster of its own
     manage("down", "--name", name)
     try:
         manage("up", "--name", name, "--slurm", release, accounting)

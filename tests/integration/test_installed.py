@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 
+import yaml
+
 from tests.integration.conftest import ANSI, ROOT
 
 
@@ -31,7 +33,7 @@ def test_the_installed_collection_passes_mnist_and_leaves_results_where_the_user
     (folder,) = (tmp_path / "results").iterdir()
     verdict = json.loads((folder / "verdict.json").read_text())
     assert verdict["verdict"] == "pass"
-    assert verdict["versions"]["collection"] == "0.2.0"
+    assert verdict["versions"]["collection"] == yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"]
     (workload,) = verdict["workloads"]
     assert workload["id"] == "MLOPS-1.1"
     assert "stand-in" in workload["data"]["mnist"].lower()

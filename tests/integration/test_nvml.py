@@ -194,7 +194,7 @@ def test_structures_have_the_sizes_and_offsets_of_nvidia_ml_py(pynvml):
     assert len(layout) == 16
     for name, ours in layout.items():
         theirs = getattr(pynvml, name)
-        members = [getattr(theirs, field) for field, *_ in theirs._fields_]
+        members = [getattr(theirs, field) for field, *_rest in theirs._fields_]
         assert ours["size"] == ctypes.sizeof(theirs), name
         assert ours["fields"] == [[member.offset, member.size] for member in members], name
 

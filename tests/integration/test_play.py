@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
 
 import pytest
 
@@ -41,27 +40,6 @@ def test_verdict_and_junit_agree_and_evidence_is_what_was_judged(play, canary):
     ]
     (evidence,) = [e for e in played.verdict["evidence"] if e["path"] == "evidence/TEST-1.json"]
     assert evidence["size"] == (played.folder / evidence["path"]).stat().st_size
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "criterion", "verdict", "word"),
-    [
-        ("no-metrics", "T-2", "undetermined", "metrics.json"),
-        ("truncated", "T-2", "undetermined", "metrics.json"),
-        ("nan", "T-2", "undetermined", ""),
-        ("foreign", "T-2", "undetermined", "metrics.json"),
-        ("unreadable", "T-2", "undetermined", "metrics.json"),
-        ("cuda-error", "T-5", "fail", "illegal memory access"),
-        ("exit-3", "JOB", "fail", "3"),
-    ],
-)
-def test_what_the_job_leaves_is_judged_and_never_passes(play, canary, behaviour, criterion, verdict, word):
-    played = play(variables=canary(behaviour))
-    assert played.code != 0, played.screen
-    assert played.criterion(criterion)["verdict"] == verdict
-    assert word in played.criterion(criterion)["why"]
-    assert played.verdict["verdict"] == verdict
-    assert jobs() == []
 
 
 def test_overrides_are_judged_and_shown(play, canary):
@@ -98,13 +76,6 @@ def test_bad_settings_are_refused_before_anything_is_submitted(play, canary, var
         assert played.verdict["verdict"] in ("fail", "undetermined")
 
 
-def test_a_typo_in_a_manifest_names_file_and_key(play, canary):
-    played = play(variables=canary(resorces={}))
-    assert played.code != 0
-    assert "unknown key 'resorces' (did you mean 'resources'?)" in " ".join(played.screen.split())
-    assert "workload.yml" in played.screen
-
-
 def test_gres_that_no_node_has(play, canary):
     played = play(variables=canary(resources={**RESOURCES, "gres": "gpu:3"}))
     assert played.code != 0
@@ -112,6 +83,7 @@ def test_gres_that_no_node_has(play, canary):
     assert played.verdict["verdict"] == "fail"
 
 
+@pytest.mark.slow
 def test_time_over_the_partitions_limit(play, canary):
     played = play(variables=canary(resources={**RESOURCES, "time": "30-00:00:00"}))
     assert played.code != 0, played.screen
@@ -119,6 +91,7 @@ def test_time_over_the_partitions_limit(play, canary):
     assert jobs() == []
 
 
+@pytest.mark.slow
 def test_drained_nodes_are_named_with_their_reason(play, canary):
     cluster("login", "scontrol", "update", "NodeName=compute[01-02]", "State=DRAIN", "Reason=bad DIMM")
     try:
@@ -132,58 +105,17 @@ def test_drained_nodes_are_named_with_their_reason(play, canary):
     assert jobs() == []
 
 
-def test_a_stopped_slurmctld_is_undetermined(play, canary):
-    cluster("login", "node-service.sh", "stop", "slurmctld")
-    try:
-        played = play(variables=canary())
-    finally:
-        cluster("login", "node-service.sh", "start", "slurmctld")
-    assert played.code != 0
-    assert played.verdict["verdict"] == "undetermined"
-    assert "slurmctld" in played.screen
-
-
-def test_a_full_share_is_named(play, canary):
-    name = "small"
-    command = [str(ROOT / "tests/cluster/cluster")]
-    subprocess.run(
-        [*command, "up", "--name", name, "--share-size", "32M"], check=True, timeout=300, capture_output=True
-    )
-    try:
-        filler = ["sh", "-c", "cat /dev/zero > /mnt/beegfs/filler"]
-        cluster("login", *filler, user="admin", name=name, check=False)
-        played = play(variables=canary(), environment={"HPC_VALIDATION_CLUSTER": name})
-        assert played.code != 0
-        assert played.verdict["verdict"] == "undetermined"
-        assert "No space left on device" in played.verdict["why"]
-        assert "/mnt/beegfs" in played.verdict["why"]
-        assert jobs(name) == []
-    finally:
-        subprocess.run([*command, "down", "--name", name], check=True, timeout=120, capture_output=True)
-
-
-@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_play_leaves_no_job_and_an_honest_verdict(canary, tmp_path, way):
-    """Proof 4 of the first issue: within 10 seconds the job is gone."""
+def test_a_terminated_play_leaves_no_job_and_an_honest_verdict(canary, tmp_path):
+    """Within 10 seconds the job is gone; tests/faults does the same with Ctrl-C."""
     with running_play({**canary("sleep"), "hpc_validation_results": str(tmp_path / "results")}, tmp_path) as played:
         assert len(jobs()) == 1
-        os.killpg(played.pid, way)
+        os.killpg(played.pid, signal.SIGTERM)
         wait_for(lambda: jobs() == [], 10)
         assert played.wait(timeout=30) != 0
     (folder,) = (tmp_path / "results").iterdir()
     verdict = json.loads((folder / "verdict.json").read_text())
     assert verdict["verdict"] == "undetermined"
     assert "did not finish" in verdict["why"]
-
-
-def test_a_play_that_is_interrupted_in_its_preflight_leaves_no_job(canary, tmp_path):
-    variables = {**canary(), "hpc_validation_results": str(tmp_path / "results")}
-    with running_play(variables, tmp_path, until="preflight-compute01: submitted") as played:
-        os.killpg(played.pid, signal.SIGINT)
-        wait_for(lambda: jobs() == [], 20)
-        assert played.wait(timeout=30) != 0
-    (verdict,) = (tmp_path / "results").glob("*/verdict.json")
-    assert json.loads(verdict.read_text())["verdict"] == "undetermined"
 
 
 def test_a_changed_payload_is_another_job_though_the_first_still_runs(play, canary, tmp_path):
@@ -209,31 +141,6 @@ def test_what_an_older_job_of_the_same_id_left_is_no_evidence(play, canary):
     assert played.verdict["workloads"][0]["job"]["job_id"] == str(following)
     assert played.code != 0
     assert played.criterion("T-2")["verdict"] == "undetermined"
-
-
-def test_metrics_deleted_between_the_job_and_the_judging_are_missed(play, canary):
-    """Proof 3 of the first issue. The job's end marker is the moment; the judge looks a second or more later."""
-    share = CACHE / "clusters" / CLUSTER / "share"
-    ended = set((share / "jobs/.markers").glob("*.end.json"))
-    done = threading.Event()
-
-    def delete() -> None:
-        while not done.wait(0.02):
-            for marker in set((share / "jobs/.markers").glob("*.end.json")) - ended:
-                job = marker.name.removesuffix(".end.json")
-                (share / f"models/canary/job-{job}/metrics.json").unlink(missing_ok=True)
-
-    watcher = threading.Thread(target=delete)
-    watcher.start()
-    try:
-        played = play(variables=canary())
-    finally:
-        done.set()
-        watcher.join()
-    assert played.code != 0
-    assert played.criterion("JOB")["verdict"] == "pass"
-    assert played.criterion("T-2")["verdict"] == "undetermined"
-    assert "metrics.json" in played.criterion("T-2")["why"]
 
 
 def test_cleanup_cancels_what_an_interrupted_play_was_told_to_leave(play, canary, tmp_path):
@@ -264,6 +171,7 @@ def test_the_rendered_script_can_be_submitted_by_hand(play, canary):
     )
 
 
+@pytest.mark.slow
 def test_a_share_with_a_hostile_name_is_only_a_name(play, canary):
     share = "/mnt/beegfs/it's; touch pwned $(id) &"
     cluster("login", "mkdir", "-p", share, user="admin")
@@ -274,6 +182,7 @@ def test_a_share_with_a_hostile_name_is_only_a_name(play, canary):
     assert cluster("login", "find", "/mnt/beegfs", "/home/admin", "-maxdepth", "4", "-name", "pwned") == ""
 
 
+@pytest.mark.slow
 def test_a_dataset_from_the_controller_is_copied_checked_and_named(play, canary, tmp_path):
     variables = canary(data=["mnist"])
     assert play(variables=variables).code == 0
@@ -289,13 +198,6 @@ def test_a_dataset_from_the_controller_is_copied_checked_and_named(play, canary,
     assert refused.code != 0
     assert "train-images-idx3-ubyte" in refused.verdict["why"]
     assert play(variables=variables).code == 0  # the stand-in again, for whoever comes next
-
-
-def test_an_unreachable_login_node_still_ends_in_a_report(play, canary):
-    played = play(variables={**canary(), "ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_common_args": ""})
-    assert played.code != 0
-    assert played.verdict["verdict"] == "undetermined"
-    assert "VERDICT: UNDETERMINED" in played.screen
 
 
 def test_check_mode_submits_nothing_and_says_what_it_would_do(play, canary):

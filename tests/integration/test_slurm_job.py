@@ -322,7 +322,7 @@ def test_drained_nodes_are_told_at_once(controller: Controller) -> None:
 
 
 def test_busy_nodes_are_waited_for(controller: Controller) -> None:
-    for _ in range(2):
+    for _each in range(2):
         node("sbatch", "--mem=50M", "--gres=gpu:2", "--chdir=/tmp", "--wrap=sleep 12", user="admin")
     job = controller.job(script=SCRIPT, options={"gres": "gpu:2"}, progress_interval=5)["job"]
     assert job["state"] == "COMPLETED"
@@ -403,7 +403,7 @@ def interrupt(controller: Controller, number: signal.Signals, whole_group: bool,
     screen, sent = b"", 0.0
     end = time.monotonic() + 60
     while time.monotonic() < end:
-        ready, _, _ = select.select([master], [], [], 0.2)
+        ready, _other, _other = select.select([master], [], [], 0.2)
         try:
             chunk = os.read(master, 65536) if ready else b""
         except OSError:
@@ -441,13 +441,13 @@ def running(pattern: str) -> list[str]:
 
 
 def test_ctrl_c_says_what_it_did(controller: Controller) -> None:
-    _, screen = interrupt(controller, signal.SIGINT, True)
+    _other, screen = interrupt(controller, signal.SIGINT, True)
     assert "interrupted (SIGINT); cancelling the jobs" in screen
     assert "cancelled: " in screen
 
 
 def test_on_interrupt_leave_says_how_to_attach_and_the_next_run_does(controller: Controller) -> None:
-    _, screen = interrupt(controller, signal.SIGINT, True, on_interrupt="leave")
+    _other, screen = interrupt(controller, signal.SIGINT, True, on_interrupt="leave")
     assert "Run the same task again to attach" in screen
     (job_id,) = live()
     node("scancel", "--user=admin", "--name=none")
@@ -518,7 +518,8 @@ def test_a_requeued_job_is_waited_for(controller: Controller) -> None:
     (job_id,) = until(lambda: [key for key, state in live().items() if state == "RUNNING"], 30, "the job runs")
     node("scontrol", "requeue", job_id)
     until(lambda: live().get(job_id) == "PENDING", 40, "it is pending again")
-    node("scontrol", "update", f"JobId={job_id}", "StartTime=now")
+    # not at once: a slurmd refuses a job's credential made in the second in which it revoked that job's last one
+    node("scontrol", "update", f"JobId={job_id}", "StartTime=now+2")
     (result,) = controller.finish(process, 1)
     assert (result["job"]["state"], result["job"]["attempt"]) == ("COMPLETED", 1), controller.screen
 

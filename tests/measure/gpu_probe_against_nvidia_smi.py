@@ -314,7 +314,7 @@ def main() -> int:
         watch = ["nvidia-smi", "dmon", "-s", "pucm", "-d", "1", "-c", str(arguments.seconds)]
         dmon = subprocess.Popen(watch, stdout=subprocess.PIPE, text=True)
         sampled = _kit(arguments.kit, "--sample", str(arguments.seconds), "--interval", "0.2", "--no-health")
-        watched, _ = dmon.communicate(timeout=120)
+        watched, _other = dmon.communicate(timeout=120)
     rows += compare_samples(sampled, parse_dmon(watched))
 
     differing = [row for row in rows if not row[4]]

@@ -101,7 +101,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
 def _exec(arguments: argparse.Namespace) -> int:
     cluster = _known(arguments.name)
-    home = "/root" if arguments.user == "root" else f"/home/{arguments.user}"
+    home = {"root": "/root", "admin": "/home/admin"}.get(arguments.user, "/")  # another user has none
     options = ["--interactive", f"--user={arguments.user}", f"--workdir={home}", f"--env=HOME={home}"]
     if sys.stdin.isatty() and sys.stdout.isatty():
         options.append("--tty")
@@ -165,7 +165,7 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_status)
 
     command = commands.add_parser("exec", parents=[named], help="run a command in a node: exec HOST -- COMMAND …")
-    command.add_argument("--user", default="root", choices=("root", "admin"))
+    command.add_argument("--user", default="root", help="root, admin, or another user's uid:gid, such as 4711:4711")
     command.add_argument("host", choices=HOSTS)
     command.set_defaults(run=_exec)
 
@@ -186,7 +186,7 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_share)
 
     command = commands.add_parser("slurm", parents=[named], help="put faults into Slurm's configuration")
-    command.add_argument("changes", nargs="+", metavar="WORD", help="healthy, confinement=on|off, gres=0|1|2")
+    command.add_argument("changes", nargs="+", metavar="WORD", help="healthy, gres=1, epilog=10, … (README.md)")
     command.set_defaults(run=_slurm)
 
     command = commands.add_parser("build", parents=[release], help="only build the image")

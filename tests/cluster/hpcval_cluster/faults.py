@@ -66,6 +66,7 @@ SHARES = {
     "unmounted": 'mkdir -p "$2"; mount --move "$1" "$2"',
     "other": 'mount -t tmpfs -o size=64m,mode=1777 other "$1"',
     "read_only": 'mount -o remount,bind,ro "$1"',
+    "full": 'mount -t tmpfs -o size=64k,mode=1777 other "$1"',
 }
 AS_MOUNTED = """
 while [ "$(findmnt -nr -o SOURCE --mountpoint "$1" | tail -n 1)" = other ]; do umount -l "$1"; done
@@ -79,25 +80,41 @@ def change_share(cluster: Cluster, machine: str, word: str) -> None:
     shell(cluster, machine, AS_MOUNTED + SHARES[word], SHARE, "/run/hpcval-share")
 
 
+EPILOG = "/etc/slurm/epilog.sh"
+# Words that are one setting of slurm.conf: seconds.
+SECONDS = {"timeout": "SlurmdTimeout", "min_age": "MinJobAge"}
+
+
 def change_slurm(cluster: Cluster, words: list[str]) -> None:
     """Write Slurm's configuration with these faults, `healthy` with none, restart its daemons, wait for the nodes."""
     devices, count = True, GPUS_PER_NODE
+    settings: dict[str, str] = {}
+    epilog = "#!/bin/sh\n"
     for word in words:
-        key, _, value = word.partition("=")
+        key, _sep, value = word.partition("=")
         if key == "confinement" and value in ("on", "off"):
             devices = value == "on"
         elif key == "gres" and value in map(str, range(GPUS_PER_NODE + 1)):
             count = int(value)
+        elif key in SECONDS and value.isdecimal():
+            settings[SECONDS[key]] = value
+        elif key == "epilog" and value.isdecimal():
+            settings["Epilog"] = EPILOG
+            epilog += f"sleep {value}\n"
         elif word != "healthy":
-            raise ClusterError(f"{word!r}: expected healthy, confinement=on|off or gres=0..{GPUS_PER_NODE}")
+            raise ClusterError(
+                f"{word!r}: expected healthy, confinement=on|off, gres=0..{GPUS_PER_NODE}, "
+                "or seconds for timeout=, min_age=, epilog="
+            )
     files = {
-        "slurm.conf": slurm_conf.slurm_conf(cluster, count),
+        "slurm.conf": slurm_conf.slurm_conf(cluster, count, settings),
         "gres.conf": slurm_conf.gres_conf(count),
         "cgroup.conf": slurm_conf.cgroup_conf(cluster, devices),
     }
     for machine in HOSTS:
         for name, text in files.items():
             shell(cluster, machine, 'cat > "$1"', f"/etc/slurm/{name}", text_in=text)
+        shell(cluster, machine, 'cat > "$1" && chmod 755 "$1"', EPILOG, text_in=epilog)
     for action in ("stop", "start"):
         nodes.run_in(cluster, LOGIN, "node-service.sh", action, "slurmctld")
         for machine in COMPUTE:

@@ -64,7 +64,7 @@ def _base(suite: str) -> str:
         host.install(["mmdebstrap", "debian-archive-keyring"])
     mirror = host.debian_mirror()
     host.say(f"bootstrapping Debian {suite} from {mirror}")
-    settings, _ = _settings()
+    settings, _other = _settings()
     archive = cache_root() / f"base-{suite}.tar"
     command = ["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", f"--aptopt={settings}"]
     command += ['--aptopt=Acquire::Languages "none"', "--dpkgopt=force-unsafe-io"]

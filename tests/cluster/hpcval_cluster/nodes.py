@@ -311,7 +311,7 @@ def _remove_cgroups(cluster: Cluster) -> list[str]:
     name = f"{PREFIX}-{cluster.name}"
     parents = [parent for parent in (CGROUPS / name, *CGROUPS.glob(f"*/{name}")) if parent.is_dir()]
     for parent in parents:
-        for folder, _, _ in os.walk(parent, topdown=False):
+        for folder, _other, _other in os.walk(parent, topdown=False):
             try:
                 os.rmdir(folder)
             except OSError as error:

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from hpcval_cluster.state import COMPUTE, GPUS_PER_NODE, LOGIN, Cluster
 
 CPUS = 16
@@ -17,7 +20,7 @@ def _release(cluster: Cluster) -> tuple[int, int]:
     return int(year), int(month)
 
 
-def slurm_conf(cluster: Cluster, gpus: int = GPUS_PER_NODE) -> str:
+def slurm_conf(cluster: Cluster, gpus: int = GPUS_PER_NODE, changes: Mapping[str, str] = MappingProxyType({})) -> str:
     """slurm.conf, the same on every host, with so many GPUs a node. `cluster.cgroup` is v1, v2 or none."""
     confined = cluster.cgroup != "none"
     nodes = ",".join(COMPUTE)
@@ -55,6 +58,7 @@ def slurm_conf(cluster: Cluster, gpus: int = GPUS_PER_NODE) -> str:
     if cluster.accounting:
         settings["AccountingStorageHost"] = LOGIN
         settings["AccountingStorageTRES"] = "gres/gpu" if gpus else ""
+    settings.update(changes)
     lines = [f"{key}={value}" for key, value in settings.items() if value]
     gres = f" Gres=gpu:{gpus}" if gpus else ""
     lines.append(f"NodeName={nodes} CPUs={CPUS} RealMemory={MEMORY_MIB}{gres} State=UNKNOWN")

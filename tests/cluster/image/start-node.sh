@@ -40,6 +40,7 @@ SQL
         node-service.sh start slurmdbd
         cluster=$(sed -n 's/^ClusterName=//p' /etc/slurm/slurm.conf)
         for _ in $(seq 300); do
+            # Refused until slurmdbd listens, and where the cluster is there already: the list tells.
             sacctmgr --immediate --quiet add cluster "$cluster" > /dev/null 2>&1 || true
             sacctmgr --noheader --parsable2 list cluster format=cluster 2> /dev/null | grep -qx "$cluster" && break
             sleep 0.1
@@ -62,9 +63,11 @@ else
         # cgroup v2 hands controllers only to groups whose parent holds no process itself.
         mkdir -p /sys/fs/cgroup/services
         while read -r pid; do
+            # Some have ended meanwhile. One that stayed would have the next loop refused.
             echo "$pid" > /sys/fs/cgroup/services/cgroup.procs || true
         done < /sys/fs/cgroup/cgroup.procs
         tr ' ' '\n' < /sys/fs/cgroup/cgroup.controllers | while read -r controller; do
+            # Refused where the machine does not hand it on; slurmd names the one that it misses.
             echo "+$controller" > /sys/fs/cgroup/cgroup.subtree_control || true
         done
     fi

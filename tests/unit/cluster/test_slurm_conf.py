@@ -36,3 +36,10 @@ def test_without_cgroups_nothing_of_slurm_touches_them():
     assert "proctrack/linuxproc" in text
     assert "task/none" in text
     assert "CgroupPlugin=disabled" in slurm_conf.cgroup_conf(Cluster("x", cgroup="none"))
+
+
+def test_a_fault_changes_one_setting() -> None:
+    text = slurm_conf.slurm_conf(Cluster("x"), changes={"MinJobAge": "2", "Epilog": "/etc/slurm/epilog.sh"})
+    assert "MinJobAge=2\n" in text
+    assert "MinJobAge=300" not in text
+    assert "Epilog=/etc/slurm/epilog.sh\n" in text
