@@ -5,7 +5,8 @@ ACCOUNTING ?= --accounting
 export HPC_VALIDATION_CLUSTER = $(CLUSTER)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help demo test test-slow test-faults lint bench up down status lock clean
+.PHONY: help demo test test-slow test-matrix faults faults-preflight faults-reframe clean-runs mutants molecule sanity \
+	execution-environment lint bench up down status lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -16,11 +17,32 @@ demo: .venv/ready up  ## Bring up the local cluster and validate it: MLOPS-1.1 o
 test: .venv/ready  ## Everything that checks the project, integration on the real cluster included
 	nox
 
-test-slow: .venv/ready  ## The sweeps that make test leaves out: all Slurm releases, long waits
+test-slow: .venv/ready  ## Long waits, and what else make test leaves out of the integration tests
 	nox -s slow
 
-test-faults: .venv/ready  ## Every fault of tests/faults on live clusters, and the run after each repair
+test-matrix: .venv/ready  ## Slurm releases, ansible-core releases, Pythons of the nodes; renews the README's table
+	nox -s matrix
+
+faults: .venv/ready  ## Every fault of tests/faults/faults.yml on live clusters; renews docs/faults.md
 	nox -s faults
+
+faults-preflight: .venv/ready  ## Every fault of tests/faults/preflight.yml, and the run after each repair
+	nox -s preflight_faults
+
+faults-reframe: .venv/ready  ## What ReFrame answers to the same faults; renews docs/faults.md
+	nox -s reframe
+
+clean-runs: .venv/ready  ## Thirty plays in a row where nothing is wrong: none may fail; renews docs/faults.md
+	nox -s clean_runs
+
+mutants: .venv/ready  ## Break the judge in some two thousand ways: the unit tests must notice
+	nox -s mutants
+
+molecule: .venv/ready  ## The scenarios of extensions/molecule
+	nox -s molecule
+
+sanity: .venv/ready  ## ansible-test, antsibull-docs and galaxy-importer on a copy of the collection
+	nox -s sanity
 
 lint: .venv/ready  ## Linters and types only
 	nox -s lint types
@@ -37,8 +59,15 @@ down:  ## Remove containers, networks and processes of all local clusters; downl
 status:  ## What the local cluster is and how to reach it
 	tests/cluster/cluster status --name $(CLUSTER)
 
-lock: .venv/ready  ## Renew the lock of the tools
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -o tests/requirements.txt tests/requirements.in
+LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+
+lock: .venv/ready  ## Renew the locks of the tools
+	$(LOCK) -o tests/requirements.txt tests/requirements.in
+	$(LOCK) -o tests/sanity/requirements.txt tests/sanity/requirements.in
+
+execution-environment: .venv/ready  ## Build the execution environment, where an image registry is reachable
+	ansible-galaxy collection build --force
+	ansible-builder build -f execution-environment.yml -c .cache/context -t hpc_validation
 
 clean:  ## Remove the tools and caches of this checkout; results stay
 	rm -rf .venv .nox .mypy_cache .ruff_cache .pytest_cache .hypothesis .ansible

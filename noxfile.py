@@ -62,14 +62,59 @@ def _on_two_clusters(session: nox.Session, *arguments: str) -> None:
 
 @nox.session
 def faults(session: nox.Session) -> None:
-    """Every fault of tests/faults on the live clusters, one by one, each with the run after its repair."""
-    _on_two_clusters(session, "tests/faults", *session.posargs)
+    """Every fault of tests/faults/faults.yml on the live clusters; renews docs/faults.md."""
+    _on_two_clusters(session, "tests/faults/test_faults.py", "--faults-document", *session.posargs)
+
+
+@nox.session
+def preflight_faults(session: nox.Session) -> None:
+    """Every fault of tests/faults/preflight.yml, each with the run after its repair."""
+    _on_two_clusters(session, "tests/faults/test_preflight.py", *session.posargs)
 
 
 @nox.session
 def slow(session: nox.Session) -> None:
-    """Sweeps: every Slurm release with and without accounting, long waits."""
-    session.run("pytest", "tests/integration", "-m", "slow", *session.posargs)
+    """Long waits, and what else the integration tests leave out."""
+    _on_two_clusters(session, "tests/integration", "-m", "slow", *session.posargs)
+
+
+@nox.session
+def matrix(session: nox.Session) -> None:
+    """Slurm releases, ansible-core releases, Pythons of the nodes; renews docs/support.json and the README's table."""
+    session.run("python", "-m", "tests.matrix", *session.posargs)
+
+
+@nox.session
+def reframe(session: nox.Session) -> None:
+    """What ReFrame answers to the faults that it can be asked about; renews docs/faults.md."""
+    session.run("tests/cluster/cluster", "up", external=True)
+    session.run("python", "-m", "tests.faults.reframe.ask", *session.posargs)
+
+
+@nox.session
+def clean_runs(session: nox.Session) -> None:
+    """Thirty plays in a row where nothing is wrong; renews docs/faults.md."""
+    name = os.environ.get("HPC_VALIDATION_CLUSTER", "local")
+    session.run("python", "-m", "tests.faults.clean_runs", "--clusters", name, f"{name}-1", "--document")
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Breaks the judge in some two thousand ways; the unit tests must notice."""
+    session.run("python", "-m", "tests.mutation", *session.posargs)
+
+
+@nox.session
+def molecule(session: nox.Session) -> None:
+    """The scenarios of extensions/molecule, on a cluster of their own."""
+    session.run("molecule", "test", "--all", *session.posargs)
+
+
+@nox.session(venv_backend="uv")
+def sanity(session: nox.Session) -> None:
+    """Ansible's own checks: ansible-test, antsibull-docs, galaxy-importer."""
+    session.install("--require-hashes", "-r", "tests/sanity/requirements.txt")
+    session.run("python", "-m", "tests.sanity", *session.posargs)
 
 
 @nox.session
