@@ -23,7 +23,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text i
 _SAME_SUBMISSION_SECONDS = 1.0  # Slurm tells whole seconds
 # Between the clocks of this node and slurmctld. With more, a job given the same id soon after could pass for this one.
 _CLOCKS_APART_SECONDS = 0.5
-_ACCOUNTING_TRIES = 4
+_ACCOUNTING_TRIES = 12
 _ACCOUNTING_PAUSE = 0.4
 
 

@@ -51,8 +51,11 @@ def _of_play(play: Play, expected: str | None, code: int) -> list[str]:
     return [] if got == expected else [f"the verdict is {got}, not {expected}: {play.verdict['why']}"]
 
 
-def problems(row: Row, plays: list[Play], seconds: float) -> list[str]:
-    """What did not come out as the row states; [] where everything did."""
+def problems(row: Row, plays: list[Play], seconds: float, patience: float = 1) -> list[str]:
+    """What did not come out as the row states; [] where everything did.
+
+    `patience` is how many times the row's time the verdict may take: a machine that does other work too is no fault.
+    """
     expect = row.expect
     first, last = plays[0], plays[-1]
     found = _of_play(first, expect.verdict, first.finish())
@@ -66,8 +69,8 @@ def problems(row: Row, plays: list[Play], seconds: float) -> list[str]:
         found += [problem] if problem else []
     screen = " ".join(" ".join(play.screen for play in plays).split())
     found += [f"the screen does not say {words!r}" for words in expect.screen if words not in screen]
-    if seconds > expect.within:
-        found.append(f"it took {seconds:.0f} s, and {expect.within:.0f} s are allowed")
+    if seconds > expect.within * patience:
+        found.append(f"it took {seconds:.0f} s, and {expect.within * patience:.0f} s are allowed")
     return found
 
 

@@ -25,14 +25,18 @@ def parameter(row: rows.Row) -> t.Any:
 
 @pytest.mark.parametrize("row", [parameter(row) for row in ROWS])
 def test_the_fault_comes_out_as_stated(
-    canary: t.Callable[..., dict[str, t.Any]], tmp_path: Path, row: rows.Row, record_property: t.Callable[..., None]
+    canary: t.Callable[..., dict[str, t.Any]],
+    tmp_path: Path,
+    row: rows.Row,
+    record_property: t.Callable[..., None],
+    pytestconfig: pytest.Config,
 ) -> None:
-    wait_for(scene.at_rest, 90)
+    wait_for(scene.at_rest, 180)
     played = scene.Scene(row, tmp_path, canary(row.canary, **row.manifest))
     problems, seconds = ["it did not come to an end"], scene.PATIENCE
     try:
         seconds = played.run()
-        problems = outcome.problems(row, played.plays, seconds)
+        problems = outcome.problems(row, played.plays, seconds, 1 if pytestconfig.getoption("--faults-document") else 3)
         played.repair()
         problems += outcome.submissions(row, played.jobs(row.expect.jobs))
     finally:

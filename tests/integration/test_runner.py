@@ -18,8 +18,6 @@ from tests.integration.conftest import ROOT, cluster, jobs, wait_for
 
 PLAYBOOK = "mlops.hpc_validation.validate_category1"
 EXAMPLE = ROOT / "docs/examples/validate_with_runner.py"
-# The disk is this machine's, and whatever else runs here uses it too.
-ANY_SPEED = {"hpc_validation_share_expect": {"write_mib_s": 1, "read_mib_s": 1, "metadata_ops_s": 1}}
 ENVIRONMENT = {"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
 
 
@@ -42,7 +40,6 @@ class Pipeline:
             ident="one",
             envvars=ENVIRONMENT,
             extravars={"hpc_validation_results": str(self.results)},
-            settings={"pexpect_timeout": 0.2},  # a job of the preflight is over after two seconds
             suppress_env_files=True,
             quiet=True,
             event_handler=self._event,
@@ -74,8 +71,8 @@ class Pipeline:
 
 @pytest.fixture
 def pipeline(tmp_path: Path, canary: t.Callable[..., dict[str, t.Any]]) -> t.Callable[..., Pipeline]:
-    """(behaviour of the canary) → a pipeline that runs it."""
-    return lambda behaviour="well": Pipeline(tmp_path / "private", {**canary(behaviour), **ANY_SPEED})
+    """(behaviour of the canary, settings) → a pipeline that runs it."""
+    return lambda behaviour="well", **settings: Pipeline(tmp_path / "private", {**canary(behaviour), **settings})
 
 
 def job_in(name: str, states: str) -> bool:
@@ -128,21 +125,37 @@ def test_a_failure_in_events_status_and_artifacts(pipeline):
     assert jobs() == []
 
 
-@pytest.mark.parametrize(
-    ("job", "states"), [("canary", "RUNNING"), ("preflight-compute01", "PENDING,RUNNING,COMPLETING")]
-)
-def test_cancel_leaves_no_job_no_process_and_an_honest_verdict(pipeline, job, states):
+@pytest.fixture
+def blocked() -> t.Iterator[str]:
+    """A job of somebody's that has all GPUs of compute01: the preflight's job there waits for as long as it lasts."""
+    submit = ["sbatch", "--parsable", "--nodelist=compute01", "--gres=gpu:2", "--mem=50M", "--wrap=sleep 3600"]
+    job = cluster("login", *submit, "--output=/dev/null", user="admin").strip()
+    wait_for(lambda: job_in("wrap", "RUNNING"), 60)
+    yield job
+    cluster("login", "scancel", job, user="admin")
+    wait_for(lambda: jobs() == [], 60)
+
+
+def check_cancelled(piped: Pipeline, job: str, state: str, others: list[str]) -> None:
     """Cancel is SIGKILL to the process group; a worker with a session of its own lives on and must cancel its job."""
-    piped = pipeline("sleep")
-    ran = piped.run(cancel=lambda: job_in(job, states))
-    assert ran.status == "canceled"
+    ran = piped.run(cancel=lambda: job_in(job, state))
+    assert ran.status == "canceled", piped.screen()
     assert ran.rc != 0
-    wait_for(lambda: jobs() == [], 30)
+    wait_for(lambda: jobs() == others, 60)
     assert piped.statuses[-1] == "canceled"
     assert piped.verdict["verdict"] == "undetermined"
     assert "did not finish" in piped.verdict["why"]
     assert piped.of_task("runner_on_ok", "Make the verdict") == []
-    wait_for(lambda: processes(str(piped.results)) == [], 30)
+    wait_for(lambda: processes(str(piped.results)) == [], 60)
+
+
+def test_cancel_leaves_no_job_no_process_and_an_honest_verdict(pipeline):
+    check_cancelled(pipeline("sleep"), "canary", "RUNNING", [])
+
+
+def test_cancel_in_the_preflight_leaves_no_job_either(pipeline, blocked):
+    piped = pipeline(hpc_validation_preflight_queue_timeout=600)
+    check_cancelled(piped, "preflight-compute01", "PENDING", [blocked])
 
 
 def example(folder: Path, *arguments: str) -> subprocess.Popen[str]:

@@ -57,12 +57,11 @@ def live() -> dict[str, str]:
 def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
     """Wait for a condition."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
+    while not (value := condition()):
+        if time.monotonic() > end:
+            pytest.fail(f"within {seconds} s: {what}")
         time.sleep(0.2)
-    pytest.fail(f"within {seconds} s: {what}")
+    return value
 
 
 class Controller:
@@ -142,6 +141,10 @@ class Controller:
                 jsonschema.validate(job, SCHEMA)
         return results
 
+    def told(self, words: str) -> None:
+        """Wait until the screen of the play that runs has the words."""
+        until(lambda: words in (self.folder / "screen").read_text(), 120, f"it is told: {words}")
+
     def job(self, **args: Any) -> dict[str, Any]:
         """Run one task and return its result."""
         return self.run(args)[0]
@@ -152,7 +155,7 @@ def quiet_cluster() -> Iterator[None]:
     """Every test begins and ends without jobs, and with the cluster as it was."""
     node("mkdir", "-p", FOLDER, user="admin")
     node("scancel", "--user=admin")
-    until(lambda: not live(), 30, "the cluster has no jobs")
+    until(lambda: not live(), 120, "the cluster has no jobs")
     yield
     node("scancel", "--user=admin")
     node("rm", "-rf", FOLDER, user="admin")
@@ -171,6 +174,15 @@ def drained() -> Iterator[None]:
     node("scontrol", "update", "NodeName=ALL", "State=RESUME")
 
 
+# Runs until the test says so: whoever looks at it while it runs is not raced by it.
+WAITS = SCRIPT + f"until [ -e {FOLDER}/go ]; do sleep 0.1; done\n"
+
+
+def go() -> None:
+    """Let the jobs of WAITS end."""
+    node("touch", f"{FOLDER}/go", user="admin")
+
+
 def query_count() -> int:
     """Query RPCs that slurmctld has answered since the last reset."""
     return sum(int(count) for _name, count in QUERIES.findall(node("sdiag")))
@@ -181,8 +193,15 @@ def query_count() -> int:
 
 def test_a_job_is_submitted_waited_for_and_reported(controller: Controller) -> None:
     node("sdiag", "--reset")
-    result = controller.job(script=MARKED, options={"gres": "gpu:1", "job-name": 'it\'s a; "name" $(x)'}, **MARKERS)
+    begun = time.monotonic()
+    script = MARKED.replace("sleep ${SECONDS_TO_RUN:-3}", f"until [ -e {FOLDER}/go ]; do sleep 0.1; done")
+    options = {"gres": "gpu:1", "job-name": 'it\'s a; "name" $(x)'}
+    process = controller.start({"script": script, "options": options, **MARKERS})
+    controller.told("RUNNING")
+    go()
+    (result,) = controller.finish(process, 1)
     job = result["job"]
+    jsonschema.validate(job, SCHEMA)
     assert (job["state"], job["exit_code"], job["gpus"], job["source"]) == ("COMPLETED", 0, 1, "squeue")
     assert job["name"] == 'it\'s a; "name" $(x)'
     assert job["steps"]
@@ -190,8 +209,7 @@ def test_a_job_is_submitted_waited_for_and_reported(controller: Controller) -> N
     assert job["comment"].startswith("hpc_validation:")
     assert (result["changed"], result["attached"]) == (True, False)
     assert f"job {job['job_id']}" in controller.screen
-    assert "RUNNING" in controller.screen
-    assert query_count() <= 7
+    assert query_count() <= 7 + (time.monotonic() - begun) / 3  # tests/unit has the exact times
 
 
 def test_many_jobs_are_waited_for_in_one_task(controller: Controller) -> None:
@@ -286,15 +304,13 @@ def test_a_job_that_can_never_start_is_given_up_at_once(controller: Controller, 
         node("scontrol", "update", "PartitionName=gpu", "State=DOWN")
         words = "its partition is down"
         options = {}
-    begun = time.monotonic()
     try:
-        result = controller.job(script=SCRIPT, options=options, queue_timeout=120)
+        result = controller.job(script=SCRIPT, options=options, queue_timeout=3600)  # far beyond what run() waits
     finally:
         node("scontrol", "update", "PartitionName=gpu", "State=UP")
     assert result["failed"] is True
     assert words in result["msg"]
     assert "Next:" in result["msg"] or "Do this:" in result["msg"]
-    assert time.monotonic() - begun < 40
     assert live() == {}
 
 
@@ -304,7 +320,7 @@ def test_an_impossible_dependency_is_given_up_at_once(controller: Controller) ->
     )
     assert failed["job"]["state"] == "FAILED"
     dependency = {"dependency": f"afterok:{failed['job']['job_id']}"}
-    result = controller.job(script=SCRIPT + "true\n", options=dependency, queue_timeout=120)
+    result = controller.job(script=SCRIPT + "true\n", options=dependency, queue_timeout=3600)
     assert result["failed"] is True
     assert "did not end as required" in result["msg"] or "ependency" in result["msg"]
     assert live() == {}
@@ -312,21 +328,21 @@ def test_an_impossible_dependency_is_given_up_at_once(controller: Controller) ->
 
 @pytest.mark.usefixtures("drained")
 def test_drained_nodes_are_told_at_once(controller: Controller) -> None:
-    begun = time.monotonic()
-    result = controller.job(script=SCRIPT, options={"gres": "gpu:1"}, queue_timeout=120)
+    result = controller.job(script=SCRIPT, options={"gres": "gpu:1"}, queue_timeout=3600)  # far beyond what run() waits
     assert result["outcomes"][result["job"]["job_id"]]["outcome"] == "never_starts"
     assert "compute01 is idle+drain (test bench; fan)" in result["msg"]
     assert "sinfo -R" in result["msg"]
-    assert time.monotonic() - begun < 40
     assert live() == {}
 
 
 def test_busy_nodes_are_waited_for(controller: Controller) -> None:
-    for _each in range(2):
-        node("sbatch", "--mem=50M", "--gres=gpu:2", "--chdir=/tmp", "--wrap=sleep 12", user="admin")
-    job = controller.job(script=SCRIPT, options={"gres": "gpu:2"}, progress_interval=5)["job"]
-    assert job["state"] == "COMPLETED"
-    assert "PENDING" in controller.screen
+    blocker = ["sbatch", "--parsable", "--mem=50M", "--gres=gpu:2", "--chdir=/tmp", "--wrap=sleep 600"]
+    blockers = [node(*blocker, user="admin").strip() for _each in range(2)]
+    process = controller.start({"script": SCRIPT, "options": {"gres": "gpu:2"}, "progress_interval": 5})
+    controller.told("PENDING")
+    node("scancel", *blockers)
+    (result,) = controller.finish(process, 1)
+    assert result["job"]["state"] == "COMPLETED"
 
 
 def test_the_two_clocks(controller: Controller) -> None:
@@ -345,7 +361,10 @@ def test_the_two_clocks(controller: Controller) -> None:
 
 
 def test_a_second_task_attaches(controller: Controller) -> None:
-    first, second = controller.run({"script": SCRIPT + "sleep 8\n", "wait": False}, {"script": SCRIPT + "sleep 8\n"})
+    process = controller.start({"script": WAITS, "wait": False}, {"script": WAITS})
+    controller.told("attached to")
+    go()
+    first, second = controller.finish(process, 2)
     assert first["job"]["job_id"] == second["job"]["job_id"]
     assert (first["changed"], second["changed"], second["attached"]) == (True, False, True)
     assert second["job"]["state"] == "COMPLETED"
@@ -355,7 +374,7 @@ def test_of_two_tasks_at_the_same_time_one_submits(tmp_path: Path) -> None:
     controllers = [Controller(tmp_path / name) for name in ("a", "b", "c")]
     for each in controllers:
         each.folder.mkdir()
-    started = [each.start({"script": SCRIPT + "sleep 15\n", "wait": False}) for each in controllers]
+    started = [each.start({"script": WAITS, "wait": False}) for each in controllers]
     results = [each.finish(process, 1)[0] for each, process in zip(controllers, started, strict=True)]
     assert len({result["job"]["job_id"] for result in results}) == 1
     assert sorted(result["attached"] for result in results) == [False, True, True]
@@ -391,8 +410,10 @@ def test_absent_cancels_what_is_named_and_what_the_journal_names(controller: Con
 # -- interruption
 
 
-def interrupt(controller: Controller, number: signal.Signals, whole_group: bool, **args: Any) -> tuple[float, str]:
-    """Start a play on a terminal of its own, interrupt it while its job runs; return when it was, and the screen."""
+def interrupt(
+    controller: Controller, number: signal.Signals, whole_group: bool, said: bytes = b"cancelled: ", **args: Any
+) -> str:
+    """Start a play on a terminal of its own, interrupt it while its job runs; return the screen once it said so."""
     master, slave = pty.openpty()
     env = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
     command = controller.command({"script": SCRIPT + "sleep 300\n", **args})
@@ -400,8 +421,8 @@ def interrupt(controller: Controller, number: signal.Signals, whole_group: bool,
         command, cwd=ROOT, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
     )
     os.close(slave)
-    screen, sent = b"", 0.0
-    end = time.monotonic() + 60
+    screen, sent = b"", False
+    end = time.monotonic() + 180
     while time.monotonic() < end:
         ready, _other, _other = select.select([master], [], [], 0.2)
         try:
@@ -411,15 +432,15 @@ def interrupt(controller: Controller, number: signal.Signals, whole_group: bool,
         screen += chunk
         if not sent and b"RUNNING" in screen:
             (os.killpg if whole_group else os.kill)(process.pid, number)
-            sent = time.monotonic()
-        if sent and not chunk and process.poll() is not None and time.monotonic() - sent > 6:
+            sent = True
+        if sent and said in screen and process.poll() is not None:
             break
     os.close(master)
     if process.poll() is None:
         process.kill()
     process.wait()
     assert sent, screen.decode()
-    return sent, screen.decode("utf-8", "replace")
+    return screen.decode("utf-8", "replace")
 
 
 @pytest.mark.parametrize(
@@ -428,10 +449,10 @@ def interrupt(controller: Controller, number: signal.Signals, whole_group: bool,
     ids=["Ctrl-C", "SIGTERM", "killed"],
 )
 def test_an_interrupted_wait_leaves_no_job(controller: Controller, number: signal.Signals, whole_group: bool) -> None:
-    sent, screen = interrupt(controller, number, whole_group)
-    until(lambda: not live(), 10 - (time.monotonic() - sent) + 1, f"the job is gone\n{screen}")
+    screen = interrupt(controller, number, whole_group)
+    until(lambda: not live(), 60, f"the job is gone\n{screen}")
     pattern = str(controller.folder / "play.yml")
-    until(lambda: not running(pattern), 15, "no process of the play is left")
+    until(lambda: not running(pattern), 60, "no process of the play is left")
 
 
 def running(pattern: str) -> list[str]:
@@ -441,13 +462,13 @@ def running(pattern: str) -> list[str]:
 
 
 def test_ctrl_c_says_what_it_did(controller: Controller) -> None:
-    _other, screen = interrupt(controller, signal.SIGINT, True)
+    screen = interrupt(controller, signal.SIGINT, True)
     assert "interrupted (SIGINT); cancelling the jobs" in screen
     assert "cancelled: " in screen
 
 
 def test_on_interrupt_leave_says_how_to_attach_and_the_next_run_does(controller: Controller) -> None:
-    _other, screen = interrupt(controller, signal.SIGINT, True, on_interrupt="leave")
+    screen = interrupt(controller, signal.SIGINT, True, b"Run the same task again", on_interrupt="leave")
     assert "Run the same task again to attach" in screen
     (job_id,) = live()
     node("scancel", "--user=admin", "--name=none")
@@ -464,7 +485,7 @@ def test_an_attached_job_survives_an_interruption(controller: Controller) -> Non
 def test_a_tasks_timeout_cancels_too(controller: Controller) -> None:
     result = controller.job(script=SCRIPT + "sleep 300\n", timeout=8)
     assert result["failed"] is True
-    until(lambda: not live(), 10, "the job is gone")
+    until(lambda: not live(), 60, "the job is gone")
 
 
 # -- Slurm in trouble
@@ -477,7 +498,7 @@ def service(action: str, name: str) -> None:
 
 def test_a_restart_of_slurmctld_is_survived(controller: Controller) -> None:
     process = controller.start({"script": SCRIPT + "sleep 15\n"})
-    until(lambda: "RUNNING" in live().values(), 30, "the job runs")
+    until(lambda: "RUNNING" in live().values(), 120, "the job runs")
     service("stop", "slurmctld")
     try:
         screen = controller.folder / "screen"
@@ -491,13 +512,13 @@ def test_a_restart_of_slurmctld_is_survived(controller: Controller) -> None:
 
 def test_a_slurmctld_that_stays_away_leaves_the_state_unknown(controller: Controller) -> None:
     process = controller.start({"script": SCRIPT + "sleep 60\n", "controller_timeout": 10})
-    until(lambda: "RUNNING" in live().values(), 30, "the job runs")
+    until(lambda: "RUNNING" in live().values(), 120, "the job runs")
     service("stop", "slurmctld")
     try:
         (result,) = controller.finish(process, 1)
     finally:
         service("start", "slurmctld")
-        until(lambda: "UP" in node("scontrol", "ping"), 20, "slurmctld is back")
+        until(lambda: "UP" in node("sh", "-c", "scontrol ping || true"), 60, "slurmctld is back")
     assert result["failed"] is True
     assert (result["job"]["state"], result["job"]["exit_code"]) == ("UNKNOWN", None)
     assert "did not answer" in result["msg"]
@@ -515,9 +536,9 @@ def test_without_slurmdbd_jobs_are_waited_for_all_the_same(controller: Controlle
 def test_a_requeued_job_is_waited_for(controller: Controller) -> None:
     script = SCRIPT + '#SBATCH --requeue\n[ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] || sleep 300\n'
     process = controller.start({"script": script})
-    (job_id,) = until(lambda: [key for key, state in live().items() if state == "RUNNING"], 30, "the job runs")
+    (job_id,) = until(lambda: [key for key, state in live().items() if state == "RUNNING"], 120, "the job runs")
     node("scontrol", "requeue", job_id)
-    until(lambda: live().get(job_id) == "PENDING", 40, "it is pending again")
+    until(lambda: live().get(job_id) == "PENDING", 120, "it is pending again")
     # not at once: a slurmd refuses a job's credential made in the second in which it revoked that job's last one
     node("scontrol", "update", f"JobId={job_id}", "StartTime=now+2")
     (result,) = controller.finish(process, 1)
@@ -526,7 +547,7 @@ def test_a_requeued_job_is_waited_for(controller: Controller) -> None:
 
 def test_a_job_cancelled_by_somebody_is_reported_as_such(controller: Controller) -> None:
     process = controller.start({"script": SCRIPT + "sleep 300\n"})
-    (job_id,) = until(lambda: [key for key, state in live().items() if state == "RUNNING"], 30, "the job runs")
+    (job_id,) = until(lambda: [key for key, state in live().items() if state == "RUNNING"], 120, "the job runs")
     node("scancel", job_id)
     (result,) = controller.finish(process, 1)
     assert result["job"]["state"] == "CANCELLED"

@@ -10,7 +10,7 @@ import re
 import typing as t
 from dataclasses import replace
 
-from tests.integration.conftest import Played
+from tests.integration.conftest import ANY_TIME, Played
 from tests.matrix import interpreters
 from tests.matrix.cells import Cell
 from tests.matrix.problems import demand
@@ -18,8 +18,6 @@ from tests.matrix.scene import Scene
 
 # More than the job's 500 MiB, every page of it touched.
 HUNGRY = ["python", "-c", "len(b'x' * (2 << 30))"]
-# The clusters of the matrix share this machine's cores: how long the training takes says nothing about Slurm.
-ANY_TIME = {"S0-12": {"lt": 1800}, "S0-12.slurm": {"lt": 1800}}
 Versions = dict[str, str]
 
 

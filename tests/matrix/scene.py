@@ -15,13 +15,11 @@ from pathlib import Path
 
 import yaml
 
-from tests.integration.conftest import ANSI, CACHE, ROOT, Played, cluster, jobs
+from tests.integration.conftest import ANSI, ANY_SPEED, CACHE, ROOT, Played, cluster, jobs
 from tests.matrix.problems import demand
 
 HOSTS = ("login", "compute01", "compute02")
 RESULTS = ROOT / "results" / "matrix"
-# Clusters share this machine with each other: how fast it is says nothing about what is tried here.
-ANY_SPEED = {"hpc_validation_share_expect": {"write_mib_s": 1, "read_mib_s": 1, "coherence_seconds": 60}}
 Json = dict[str, t.Any]
 
 
