@@ -37,13 +37,19 @@ class Tools:
     cache: Path | None = None
 
 
-def install_packages(building: Path, lock: Path, python: str, source: Source, tools: Tools) -> str:
-    """Make the environment ``building`` from ``python`` and fill it; return the installer's name and version."""
+def install_packages(
+    building: Path, lock: Path, python: str, source: Source, tools: Tools, *, built: Sequence[str] = ()
+) -> str:
+    """Make the environment ``building`` from ``python`` and fill it; return the installer's name and version.
+
+    Packages come as wheels; those in ``built`` have none, and are built from their source, whose hash the lock has too.
+    """
+    form = ["--only-binary", ":all:", *(word for name in built for word in ("--no-binary", name))]
     uv = None if tools.installer == "pip" else _find_uv(building.parent, source, tools)
     if uv:
         cache = tools.cache or building.parent / ".cache" / "uv"
-        return _install_with_uv(uv, cache, building, lock, python, source=source)
-    return _install_with_pip(building, lock, python, source)
+        return _install_with_uv(uv, cache, building, lock, python, source=source, form=form)
+    return _install_with_pip(building, lock, python, source, form)
 
 
 def _find_uv(root: Path, source: Source, tools: Tools) -> str | None:
@@ -75,7 +81,9 @@ def _fetch_uv(folder: Path, source: Source) -> Path:
     return binary
 
 
-def _install_with_uv(uv: str, cache: Path, building: Path, lock: Path, python: str, *, source: Source) -> str:
+def _install_with_uv(
+    uv: str, cache: Path, building: Path, lock: Path, python: str, *, source: Source, form: list[str]
+) -> str:
     environment = {
         "UV_HTTP_TIMEOUT": "180",
         **{name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"},
@@ -88,11 +96,11 @@ def _install_with_uv(uv: str, cache: Path, building: Path, lock: Path, python: s
         where = ["--offline", *where]
     run([uv, "venv", "--no-project", "--relocatable", "--python", python, str(building)], environment)
     install = [uv, "pip", "install", "--python", str(building / "bin" / "python")]
-    run([*install, "--require-hashes", "--only-binary", ":all:", *where, "--requirement", str(lock)], environment)
+    run([*install, "--require-hashes", *form, *where, "--requirement", str(lock)], environment)
     return run([uv, "--version"], environment).split("(")[0].strip()
 
 
-def _install_with_pip(building: Path, lock: Path, python: str, source: Source) -> str:
+def _install_with_pip(building: Path, lock: Path, python: str, source: Source, form: list[str]) -> str:
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
     try:
         run([python, "-m", "venv", str(building)], environment)
@@ -103,7 +111,7 @@ def _install_with_pip(building: Path, lock: Path, python: str, source: Source) -
         ) from error
     pip = [str(building / "bin" / "python"), "-m", "pip"]
     where = _index_options(source, "--index-url", "--extra-index-url")
-    install = [*pip, "install", "--quiet", "--require-hashes", "--only-binary", ":all:"]
+    install = [*pip, "install", "--quiet", "--require-hashes", *form]
     run([*install, *where, "--requirement", str(lock)], environment)
     return " ".join(run([*pip, "--version"], environment).split()[:2])
 

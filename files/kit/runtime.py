@@ -41,6 +41,7 @@ class Lock:
     path: Path
     sha256: str
     verify: tuple[str, ...]
+    sources: tuple[str, ...]  # packages that come as source alone
     lowest: tuple[int, int] | None
     highest: tuple[int, int] | None
     needs_mb: int
@@ -73,12 +74,13 @@ def read_lock(path: str | os.PathLike[str]) -> Lock:
         raise KitError(f"lock file {path}: {error.strerror}") from error
     if "--hash=" not in text:
         raise KitError(f"lock file {path} holds no hashes; make it with `uv pip compile --generate-hashes`")
-    said = dict(re.findall(r"^# (verify|python|needs-mb): (.+)$", text, re.MULTILINE))
+    said = dict(re.findall(r"^# (verify|python|needs-mb|source-only): (.+)$", text, re.MULTILINE))
     bounds = [_minor(word) for word in said.get("python", "").split()]
     return Lock(
         path=Path(path).resolve(),
         sha256=sha256(path),
         verify=tuple(said.get("verify", "").split()),
+        sources=tuple(said.get("source-only", "").split()),
         lowest=bounds[0] if bounds else None,
         highest=bounds[1] if len(bounds) > 1 else None,
         needs_mb=int(said.get("needs-mb", "0")),
@@ -217,7 +219,7 @@ def _build(target: Path, lock: Lock, interpreter: Interpreter, source: Source, t
     """Build beside ``target``, verify, rename; return the installer's name and version."""
     building = target.with_name(f".building-{target.name}-{socket.gethostname()}-{os.getpid()}")
     try:
-        used = install_packages(building, lock.path, interpreter.path, source, tools)
+        used = install_packages(building, lock.path, interpreter.path, source, tools, built=lock.sources)
         versions = _verify(building, lock)
         _relocate_scripts(building, target)
         document = {
