@@ -43,7 +43,8 @@ def version(name):
     except importlib.metadata.PackageNotFoundError:
         return None
 found = {"python": platform.python_version(), "torch": version("torch"), "torchvision": version("torchvision")}
-found.update(numpy=version("numpy"), cuda=None, cudnn=None, nccl=None)
+found.update({name: version(name) for name in ("numpy", "transformers", "accelerate", "peft", "trl", "oumi")})
+found.update(cuda=None, cudnn=None, nccl=None)
 spec = importlib.util.find_spec("torch")
 if spec:
     text = (pathlib.Path(spec.origin).parent / "version.py").read_text()
@@ -107,10 +108,16 @@ def os_name(path: Path = Path("/etc/os-release")) -> str | None:
     return said.get("PRETTY_NAME", "").strip('"') or None
 
 
-def collect(job: Job, python: str | None, data: Path | None) -> dict[str, Any]:
+def staged_facts(folder: Path | None) -> dict[str, Any] | None:
+    """Return what a staged dataset or model says of itself; None where there is none to ask."""
+    said = read_json(folder / "provenance.json") if folder else None
+    names = ("name", "source", "description", "revision", "train", "test", "files")
+    return {name: said.get(name) for name in names} if isinstance(said, dict) else None
+
+
+def collect(job: Job, python: str | None, data: Path | None, model: Path | None = None) -> dict[str, Any]:
     """Return the provenance document of this job on this node."""
     runtime = read_json(Path(python).parent.parent / "runtime.json") if python else None
-    dataset = read_json(data / "provenance.json") if data else None
     return {
         **job.stamp,
         "time": time.time(),
@@ -127,7 +134,6 @@ def collect(job: Job, python: str | None, data: Path | None) -> dict[str, Any]:
         if isinstance(runtime, dict)
         else None,
         "slurm": {name: os.environ[name] for name in SLURM_FACTS if name in os.environ},
-        "data": {key: dataset.get(key) for key in ("name", "source", "description", "train", "test", "files")}
-        if isinstance(dataset, dict)
-        else None,
+        "data": staged_facts(data),
+        "model": staged_facts(model),
     }

@@ -18,8 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--python", help="the runtime's interpreter")
     parser.add_argument("--data", type=Path, help="folder of the dataset")
+    parser.add_argument("--model", type=Path, help="folder of the model that is trained further")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the document."""
-    write_json(arguments.output, provenance.collect(current_job(), arguments.python, arguments.data))
+    write_json(arguments.output, provenance.collect(current_job(), arguments.python, arguments.data, arguments.model))

@@ -1,0 +1,63 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a file is that is not what its name says: an interrupted or misdirected download leaves such files."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from kit.errors import KitError
+
+HEAD_BYTES = 512
+
+
+def lookalike(head: bytes) -> str | None:
+    """Name, from its first bytes, what a file is instead of data; None where it is nothing of the known kinds."""
+    text = head.lstrip()[:64].lower()
+    if not head:
+        return "an empty file"
+    if head.startswith(b"version https://git-lfs"):
+        return "a Git-LFS pointer, not the file it stands for (git lfs pull fetches that)"
+    if text.startswith((b"<!doctype html", b"<html", b"<?xml")):
+        return "an HTML or XML page, such as a proxy or a login page answers with"
+    if head.startswith(b"PK\x03\x04"):
+        return "a ZIP archive, such as a pickled PyTorch file"
+    if head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
+        return "a pickle"
+    if not head.strip(b"\0"):
+        return "nothing but zero bytes"
+    return None
+
+
+def refuse_lookalike(path: Path) -> bytes:
+    """Return the file's first bytes; KitError names what it is instead, or that it cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(HEAD_BYTES)
+    except OSError as error:
+        raise KitError(f"{path.name}: cannot be read: {error.strerror}") from error
+    instead = lookalike(head)
+    if instead:
+        raise KitError(f"{path.name} is {instead}")
+    return head
+
+
+def read_json(path: Path, limit: int) -> Any:
+    """Return a file's JSON document.
+
+    KitError names the file where it cannot be read, holds more than ``limit`` bytes or is not JSON.
+    """
+    refuse_lookalike(path)
+    try:
+        size = os.stat(path).st_size
+        if size > limit:
+            raise KitError(f"{path.name} has {size} bytes, more than the {limit} that such a file may have")
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise KitError(f"{path.name}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise KitError(f"{path.name} is not JSON: {error}") from error

@@ -1,0 +1,31 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a job reads of a staged dataset or model before it uses it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from kit.errors import KitError
+from kit.files import sha256
+
+FACTS = ("name", "source", "description", "revision", "train", "test", "rows")
+
+
+def read_staged(folder: Path) -> dict[str, Any]:
+    """Return what the staged folder says of itself, after comparing its files with that; KitError otherwise."""
+    remedy = "stage it again (the playbooks do it)"
+    try:
+        provenance = json.loads((folder / "provenance.json").read_text())
+        for name, file in provenance["files"].items():
+            path = folder / name
+            if path.stat().st_size != file["size"] or sha256(path) != file["sha256"]:
+                raise KitError(f"{path} is damaged: it differs from provenance.json; {remedy}")
+        return {name: provenance[name] for name in FACTS if name in provenance}
+    except OSError as error:
+        raise KitError(f"{folder}: cannot read {error.filename}: {error.strerror}; {remedy}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise KitError(f"{folder}: provenance.json is damaged ({error!r}); {remedy}") from error

@@ -1,0 +1,333 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Put a model or a dataset of the Hugging Face hub on the share: downloaded, from a folder, or its stand-in.
+
+What was obtained is checked in a folder beside the target, completed there, provenance.json last, and renamed into
+place whole: a job sees the old files, the new ones, or for a moment none.
+
+Whether something is staged already is decided by sizes and times of change, which provenance.json records; only where
+a time differs is a file read again, or all of them with ``verify``. That does not notice a file whose content changed
+while its size and time did not, such as one that a disk damaged. It need not: the job reads the whole file afterwards
+and its training shows it, while reading 14 GB before each play would take a minute or more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import hashlib
+import json
+import os
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Union
+
+from kit.errors import KitError
+from kit.files import sha256, sync_directory, write_atomic, write_json
+from kit.hub import Source, download
+from kit.locks import sole
+
+PROVENANCE = "provenance.json"
+SOURCES = ("download", "path", "stand-in")
+ABANDONED_AFTER = 6 * 3600  # seconds: what another host left unfinished for longer has no process any more
+
+Contents = Mapping[str, Union[bytes, Path]]  # name on the share → content, or the file that has it
+Facts = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Asset:
+    """Something that can be staged, and the functions that know its format."""
+
+    name: str  # of its folder on the share
+    source: Source
+    descriptions: Mapping[str, str]  # source → what the verdict says of it
+    recipe: Mapping[str, Any]  # what the stand-in is made from
+    make_stand_in: Callable[[Path], None]  # fill a folder in the hub's own format
+    # Check such a folder; return what jobs read, and for the provenance what it says, in words under `holds`; KitError.
+    prepare: Callable[[Path], tuple[Contents, Facts]]
+
+
+@dataclass(frozen=True)
+class Obtained:
+    """A folder in the hub's own format."""
+
+    folder: Path
+    ours: bool  # its files may be moved away
+    revision: str | None = None
+    requested: str | None = None
+    digests: Mapping[Path, str] = field(default_factory=dict)  # SHA-256 of files that were read already
+
+
+def stage(
+    asset: Asset,
+    target: Path,
+    source: str,
+    *,
+    folder: Path | None = None,
+    revision: str | None = None,
+    check: bool = False,
+    verify: bool = False,
+) -> dict[str, Any]:
+    """Stage ``asset`` in the folder ``target`` unless it is there already; return what is there.
+
+    ``folder`` belongs to the source path. ``revision`` belongs to download; without it the commit of an earlier staging
+    stays, else the hub's main is resolved once. ``check``: say whether anything would change, do nothing. ``verify``:
+    compare every file with its recorded SHA-256. KitError says what is wrong. Safe to run twice at once.
+    """
+    recipe = json.loads(json.dumps(asset.recipe)) if source == "stand-in" else None  # as it is read back
+    wanted = {"name": asset.name, "source": source, "recipe": recipe}
+    given = asset.prepare(folder)[0] if folder else None
+    target = target.absolute()
+    changed = not is_staged(target, wanted, given=given, revision=revision, verify=verify)
+    if changed and not check:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with sole(target.parent / f".{target.name}.lock", f"staging {target}"):
+                # Another process may have finished while this one waited.
+                changed = not is_staged(target, wanted, given=given, revision=revision, verify=verify)
+                if changed:
+                    _renew(asset, target, wanted, folder, revision)
+        except OSError as error:
+            raise KitError(
+                f"cannot write to {target.parent}: {error}; is the share mounted, writable and not full?"
+            ) from error
+    return _answer(asset, target, source, changed, read=not (changed and check))
+
+
+def is_staged(
+    target: Path,
+    wanted: Mapping[str, Any],
+    *,
+    given: Contents | None = None,
+    revision: str | None = None,
+    verify: bool = False,
+) -> bool:
+    """Tell whether ``target`` holds, unchanged, what is wanted and nothing else.
+
+    ``wanted`` are keys of its provenance; ``given`` is what the source path holds now.
+    """
+    try:
+        provenance = json.loads((target / PROVENANCE).read_text())
+        files, times = provenance["files"], provenance["mtimes"]
+        if any(provenance.get(key) != value for key, value in wanted.items()):
+            return False
+        if revision and revision not in (provenance["revision"], provenance["requested"]):
+            return False
+        names = {name for name in os.listdir(target) if not name.startswith(".")}
+        if not files or names != {*files, PROVENANCE}:
+            return False
+        if given is not None and set(given) != set(files):
+            return False
+        if any(not _is_same(content, files[name], times[name]) for name, content in (given or {}).items()):
+            return False
+        return all(_is_same(target / name, files[name], times[name], verify) for name in files)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def _is_same(content: bytes | Path, recorded: Mapping[str, Any], mtime: int, verify: bool = False) -> bool:
+    """Compare a content or a file with what is recorded of it. Raise OSError."""
+    if isinstance(content, bytes):
+        return hashlib.sha256(content).hexdigest() == recorded["sha256"]
+    said = content.stat()
+    if said.st_size != recorded["size"]:
+        return False
+    return (int(said.st_mtime) == mtime and not verify) or sha256(content) == recorded["sha256"]
+
+
+def _answer(asset: Asset, target: Path, source: str, changed: bool, read: bool) -> dict[str, Any]:
+    """Return what the command line prints; ``read``: the target holds it already."""
+    provenance = json.loads((target / PROVENANCE).read_text()) if read else {}
+    kept_there = ("name", "recipe", "requested", "holds", "files", "mtimes")
+    facts = {key: value for key, value in provenance.items() if key not in kept_there}
+    return {
+        **facts,
+        "changed": changed,
+        "path": str(target),
+        "source": source,
+        "description": provenance.get("description", asset.descriptions[source]),
+        "revision": provenance.get("revision"),
+        "sha256": hashlib.sha256(json.dumps(provenance.get("files"), sort_keys=True).encode()).hexdigest(),
+    }
+
+
+def _renew(asset: Asset, target: Path, wanted: dict[str, Any], folder: Path | None, revision: str | None) -> None:
+    """Obtain, check, complete beside ``target``, rename. KitError; OSError where the share does not let it."""
+    _remove_leftovers(target)
+    building = target.with_name(f"{_building_prefix(target)}{os.getpid()}")
+    with _obtain(asset, target, wanted["source"], folder, revision) as obtained:
+        contents, facts = asset.prepare(obtained.folder)
+        try:
+            files, times = _fill(building, contents, obtained)
+            document = {
+                **wanted,
+                "description": _describe(asset, wanted["source"], obtained, facts),
+                "revision": obtained.revision,
+                "requested": obtained.requested,
+                **facts,
+                "files": files,
+                "mtimes": times,
+            }
+            write_json(building / PROVENANCE, document)
+            _put_in_place(building, target, wanted)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)  # not there any more when it was renamed
+
+
+def _describe(asset: Asset, source: str, obtained: Obtained, facts: Facts) -> str:
+    """Return what the verdict says of it."""
+    commit = f" at commit {obtained.revision[:12]}" if obtained.revision else ""
+    return f"{asset.descriptions[source]}{commit}, {facts['holds']}"
+
+
+@contextmanager
+def _obtain(asset: Asset, target: Path, source: str, folder: Path | None, revision: str | None) -> Iterator[Obtained]:
+    """Give a folder in the hub's own format, and remove it afterwards where it is ours.
+
+    A download that does not end stays, and the next one goes on with it.
+    """
+    if source == "path" and folder:
+        yield Obtained(folder, ours=False)
+    elif source == "stand-in":
+        made = target.with_name(f"{_building_prefix(target)}{os.getpid()}-made")
+        try:
+            made.mkdir(mode=0o755)
+            asset.make_stand_in(made)
+            yield Obtained(made, ours=True)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    elif source == "download":
+        requested = revision or _pinned(target, asset.name) or "main"
+        fetched = download(asset.source, target, requested)
+        yield Obtained(fetched.folder, True, fetched.commit, requested, fetched.digests)
+        for old in target.parent.glob(f".download-{glob.escape(target.name)}-*"):
+            shutil.rmtree(old, ignore_errors=True)
+    else:
+        raise ValueError(f"source {source!r} without a folder: expected one of {', '.join(SOURCES)}")
+
+
+def _pinned(target: Path, name: str) -> str | None:
+    """Return the commit that an earlier staging downloaded."""
+    try:
+        provenance = json.loads((target / PROVENANCE).read_text())
+        found = provenance["revision"] if (provenance["name"], provenance["source"]) == (name, "download") else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _fill(building: Path, contents: Contents, obtained: Obtained) -> tuple[dict[str, Any], dict[str, int]]:
+    """Make ``building`` of the contents; return size and SHA-256 of each file, and its time of change in seconds."""
+    known = {path: obtained.digests.get(path) or sha256(path) for path in _paths(contents)} if obtained.ours else {}
+    building.mkdir(mode=0o755)
+    for name, content in contents.items():
+        path = building / name
+        if isinstance(content, bytes):
+            _write(path, content)
+        elif obtained.ours:
+            os.replace(content, path)
+            os.chmod(path, 0o644)
+            _sync(path)
+        else:
+            _copy(content, path)
+    files, times = {}, {}
+    for name, content in contents.items():
+        said = os.stat(building / name)
+        digest = known.get(content) if isinstance(content, Path) else None
+        files[name] = {"size": said.st_size, "sha256": digest or sha256(building / name)}
+        times[name] = int(said.st_mtime)  # whole seconds: not every file system keeps more
+    return files, times
+
+
+def _paths(contents: Contents) -> list[Path]:
+    return [content for content in contents.values() if isinstance(content, Path)]
+
+
+def _write(path: Path, content: bytes) -> None:
+    write_atomic(path, lambda stream: stream.write(content))
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file with its time of change, so that both can be compared later without being read."""
+    with open(source, "rb") as stream:
+        write_atomic(target, lambda out: shutil.copyfileobj(stream, out, 1 << 20))
+    said = os.stat(source)
+    os.utime(target, (said.st_atime, said.st_mtime))
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _building_prefix(target: Path) -> str:
+    return f".staging-{target.name}-{socket.gethostname()}-"
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove what dead processes left. This host's are dead, since the lock is ours; others' must be old."""
+    for path in target.parent.glob(f".staging-{glob.escape(target.name)}-*"):
+        ours = path.name.startswith(_building_prefix(target))
+        with suppress(FileNotFoundError):  # it was another host's, which has just ended
+            if ours or time.time() - path.lstat().st_mtime > ABANDONED_AFTER:
+                _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder, a file, or a link and not what it leads to."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink()
+
+
+def _put_in_place(building: Path, target: Path, wanted: Mapping[str, Any]) -> None:
+    """Rename; where another node's process was first, its files stay."""
+    sync_directory(building)
+    replaced = building.with_name(f"{building.name}-replaced")
+    if os.path.lexists(target):
+        target.rename(replaced)
+    try:
+        building.rename(target)
+    except OSError as error:
+        if not is_staged(target, wanted):
+            raise KitError(f"cannot put {building} in place as {target}: {error.strerror}") from error
+    sync_directory(target.parent)
+    if os.path.lexists(replaced):
+        _remove(replaced)
+
+
+def main(asset: Asset, description: str | None = None, arguments: Sequence[str] | None = None) -> int:
+    """Run the command line of an asset's stage.py; 0 staged, 1 a problem told on stderr."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", type=Path, required=True)
+    parser.add_argument("--source", choices=SOURCES, required=True)
+    parser.add_argument("--from", dest="folder", type=Path, help="folder with the files, for --source path")
+    parser.add_argument("--revision", help="download: branch, tag or commit (default: as staged before, else main)")
+    parser.add_argument("--check", action="store_true", help="say whether anything would change, do nothing")
+    parser.add_argument("--verify", action="store_true", help="read every staged file and compare its SHA-256")
+    given = parser.parse_args(arguments)
+    if (given.source == "path") != (given.folder is not None):
+        parser.error("--from belongs to --source path")
+    if given.revision and given.source != "download":
+        parser.error("--revision belongs to --source download")
+    os.umask(0o022)  # jobs read what it makes, and nobody else may write there
+    options = {"folder": given.folder, "revision": given.revision, "check": given.check, "verify": given.verify}
+    try:
+        result = stage(asset, given.target, given.source, **options)
+    except (KitError, OSError, ImportError) as error:
+        print(f"stage {asset.name}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    print(json.dumps(result))
+    return 0

@@ -1,0 +1,55 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: stage_plan
+version_added: 0.4.0
+short_description: What workloads need on the share
+description:
+  - The environments, datasets and models that workloads read, and where each of these comes from.
+options:
+  _input:
+    description: Manifests of the selected workloads.
+    type: list
+    elements: dict
+    required: true
+  settings:
+    description: By V(datasets) and V(models), the site's settings by name.
+    type: dict
+    required: true
+author:
+  - the mlops.hpc_validation authors
+"""
+
+EXAMPLES = r"""
+- name: Plan
+  ansible.builtin.set_fact:
+    planned: "{{ workloads | mlops.hpc_validation.stage_plan({'datasets': {}, 'models': {}}) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: C(runtimes), names of environments, and C(sources), one dictionary for each dataset and model.
+  type: dict
+"""
+
+import typing as t
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _stage_plan
+
+
+def stage_plan(workloads: list[dict[str, t.Any]], settings: dict[str, t.Any]) -> dict[str, t.Any]:
+    """The plan."""
+    try:
+        return _stage_plan.plan(workloads, settings)
+    except _stage_plan.StagePlanError as exc:
+        raise AnsibleFilterError(str(exc)) from exc
+
+
+class FilterModule:
+    def filters(self) -> dict[str, t.Any]:
+        return {"stage_plan": stage_plan}

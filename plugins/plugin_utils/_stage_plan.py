@@ -1,0 +1,101 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the selected workloads need on the share: environments, datasets and models, and where each comes from.
+
+Each dataset and model is a folder of files/ with a stage.py and a source.yml. PRIVATE to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+from pathlib import Path
+
+import yaml
+
+Json = dict[str, t.Any]
+FILES = Path(__file__).resolve().parents[2] / "files"
+SOURCES = ("download", "path", "stand-in")
+# By kind: the manifest's key, the setting, and where the share has what is staged.
+KINDS = {
+    "datasets": ("data", "hpc_validation_datasets", "datasets"),
+    "models": ("models", "hpc_validation_models", "huggingface/models"),
+}
+
+
+class StagePlanError(Exception):
+    """A setting or a manifest names what does not exist or leaves out what is needed."""
+
+
+def plan(workloads: list[Json], settings: dict[str, Json], files: Path = FILES) -> Json:
+    """Return {runtimes: [name, …], sources: [{kind, name, source, script, target, incoming, runtime, options}, …]}.
+
+    `settings` by kind is {name: {source, path, revision}}. `script`, `target` and `incoming` lie below the share;
+    `options` are stage.py's. Raises StagePlanError naming setting and key.
+    """
+    sources: list[Json] = []
+    for kind, (_key, setting, _place) in KINDS.items():
+        _check(kind, setting, settings.get(kind) or {}, files)
+        for name, workload in _readers(workloads, kind).items():
+            sources.append(_source(kind, name, workload, (settings.get(kind) or {}).get(name) or {}, files))
+    runtimes = [workload["runtime"] for workload in workloads] + [source["runtime"] for source in sources]
+    return {"runtimes": list(dict.fromkeys(runtimes)), "sources": sources}
+
+
+def _readers(workloads: list[Json], kind: str) -> dict[str, Json]:
+    """The first workload that reads each dataset or model, by name."""
+    readers: dict[str, Json] = {}
+    for workload in workloads:
+        for name in workload.get(KINDS[kind][0]) or []:
+            readers.setdefault(name, workload)
+    return readers
+
+
+def _check(kind: str, setting: str, given: Json, files: Path) -> None:
+    known = sorted(path.parent.name for path in (files / kind).glob("*/source.yml"))
+    for name, value in given.items():
+        where = f"{setting}.{name}"
+        if name not in known:
+            raise StagePlanError(f"{where}: there is none of that name; known are {', '.join(known)}")
+        if not isinstance(value, dict):
+            raise StagePlanError(f"{where} must have a source, one of {', '.join(SOURCES)}; it is {value!r}")
+        unknown = sorted(set(value) - {"source", "path", "revision"})
+        if unknown:
+            raise StagePlanError(f"{where} has no {', '.join(unknown)}; it takes source, path and revision")
+        source = value.get("source", "download")
+        if source not in SOURCES:
+            raise StagePlanError(f"{where}.source must be one of {', '.join(SOURCES)}; it is {source!r}")
+        path = value.get("path")
+        if source == "path" and not (isinstance(path, str) and Path(path).expanduser().is_dir()):
+            raise StagePlanError(f"{where}.path must be a folder on the controller; it is {path!r}")
+        if source != "path" and path is not None:
+            raise StagePlanError(f"{where}.path belongs to source: path; its source is {source}")
+        if "revision" in value and (source != "download" or not _offers(kind, name, files).get("revision")):
+            raise StagePlanError(f"{where}.revision belongs to what is downloaded from a hub; leave it out")
+
+
+def _offers(kind: str, name: str, files: Path) -> Json:
+    path = files / kind / name / "source.yml"
+    try:
+        offers = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as exc:
+        raise StagePlanError(f"{path} cannot be read ({exc}); is there such a folder in files/{kind}?") from exc
+    return t.cast(Json, offers)
+
+
+def _source(kind: str, name: str, workload: Json, given: Json, files: Path) -> Json:
+    offers = _offers(kind, name, files)
+    source = given.get("source", "download")
+    runtime = offers[source]
+    place = KINDS[kind][2]
+    return {
+        "kind": kind,
+        "name": name,
+        "source": source,
+        "path": str(Path(given["path"]).expanduser()) if source == "path" else None,
+        "script": f"scripts/{kind}/{name}/stage.py",
+        "target": f"{place}/{name}",
+        "incoming": f"{place}/.incoming/{name}",
+        "runtime": workload["runtime"] if runtime == "workload" else runtime,
+        "options": ["--revision", str(given["revision"])] if "revision" in given else [],
+    }

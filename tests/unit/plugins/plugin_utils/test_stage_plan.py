@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.filter.stage_plan import stage_plan
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _stage_plan
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._stage_plan import StagePlanError
+
+MNIST = {"id": "MLOPS-1.1", "runtime": "pytorch", "data": ["mnist"], "models": []}
+SMOLLM = {"id": "MLOPS-1.2", "runtime": "oumi", "data": ["no_robots"], "models": ["smollm_135m"]}
+OTHER = {"id": "MLOPS-2.2", "runtime": "sft", "data": ["no_robots"], "models": ["smollm_135m"]}
+
+
+def test_what_is_staged_and_where():
+    planned = _stage_plan.plan([MNIST, SMOLLM], {"datasets": {"mnist": {"source": "stand-in"}}, "models": {}})
+    assert planned["runtimes"] == ["pytorch", "oumi", "standin"]
+    assert [(source["name"], source["source"], source["runtime"]) for source in planned["sources"]] == [
+        ("mnist", "stand-in", "standin"),
+        ("no_robots", "download", "oumi"),
+        ("smollm_135m", "download", "oumi"),
+    ]
+    assert planned["sources"][2] == {
+        "kind": "models",
+        "name": "smollm_135m",
+        "source": "download",
+        "path": None,
+        "script": "scripts/models/smollm_135m/stage.py",
+        "target": "huggingface/models/smollm_135m",
+        "incoming": "huggingface/models/.incoming/smollm_135m",
+        "runtime": "oumi",
+        "options": [],
+    }
+
+
+def test_what_two_workloads_read_is_staged_once():
+    planned = _stage_plan.plan([SMOLLM, OTHER], {"datasets": {}, "models": {}})
+    assert [source["name"] for source in planned["sources"]] == ["no_robots", "smollm_135m"]
+    assert planned["runtimes"] == ["oumi", "sft"]
+
+
+def test_a_folder_and_a_revision_are_handed_on(tmp_path):
+    settings = {"datasets": {"no_robots": {"source": "path", "path": str(tmp_path)}}}
+    settings["models"] = {"smollm_135m": {"revision": "v1"}}
+    data, model = _stage_plan.plan([SMOLLM], settings)["sources"]
+    assert (data["path"], data["options"], model["options"]) == (str(tmp_path), [], ["--revision", "v1"])
+
+
+def test_workloads_without_data_need_their_runtime_alone():
+    assert _stage_plan.plan([{"id": "A-1", "runtime": "pytorch"}], {}) == {"runtimes": ["pytorch"], "sources": []}
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"datasets": {"mnst": {"source": "download"}}}, "hpc_validation_datasets.mnst: there is none .* mnist"),
+        ({"models": {"gpt": {}}}, "hpc_validation_models.gpt: there is none"),
+        ({"datasets": {"mnist": "download"}}, "hpc_validation_datasets.mnist must have a source"),
+        ({"datasets": {"mnist": {"sorce": "download"}}}, "mnist has no sorce"),
+        ({"datasets": {"mnist": {"source": "internet"}}}, "mnist.source must be one of download, path, stand-in"),
+        ({"datasets": {"mnist": {"source": "path"}}}, "mnist.path must be a folder on the controller; it is None"),
+        ({"datasets": {"mnist": {"source": "path", "path": "/nowhere/at/all"}}}, "must be a folder .*/nowhere/at/all"),
+        ({"datasets": {"mnist": {"path": "/tmp"}}}, "mnist.path belongs to source: path; its source is download"),
+        ({"datasets": {"mnist": {"revision": "main"}}}, "mnist.revision belongs to what is downloaded from a hub"),
+        ({"models": {"smollm_135m": {"source": "stand-in", "revision": "main"}}}, "smollm_135m.revision belongs"),
+    ],
+)
+def test_settings_that_cannot_be_followed_are_refused(settings, expected):
+    with pytest.raises(StagePlanError, match=expected):
+        _stage_plan.plan([MNIST], settings)
+
+
+def test_a_manifest_that_names_no_dataset_of_the_collection_is_refused():
+    with pytest.raises(Exception, match=r"datasets/imagenet/source\.yml cannot be read"):
+        stage_plan([{**MNIST, "data": ["imagenet"]}], {})
+
+
+def test_every_dataset_and_model_has_its_script_and_every_source_a_runtime(root):
+    for kind in _stage_plan.KINDS:
+        for path in (root / "files" / kind).glob("*/source.yml"):
+            offers = _stage_plan._offers(kind, path.parent.name, root / "files")
+            assert set(_stage_plan.SOURCES) <= set(offers)
+            for source in _stage_plan.SOURCES:
+                runtime = offers[source]
+                assert runtime == "workload" or (root / "files/requirements" / f"{runtime}.txt").is_file()
+            assert (path.parent / "stage.py").is_file()
