@@ -90,7 +90,7 @@ class ActionModule(ActionBase):
     def _recorded(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         folder = Path(args["folder"])
         _run.record(folder, args["kind"], args["document"])
-        return {"changed": False, "amiss": _run.amiss(folder)}
+        return {"changed": False, "amiss": _run.amiss(folder), "passed": _run.passed(folder)}
 
     def _finished(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         folder = Path(args["folder"])

@@ -11,7 +11,8 @@ version_added: 0.1.0
 short_description: Keep the record of a validation run and make its verdict
 description:
   - Selects the workloads of a run and makes its folder, with an honest V(undetermined) verdict in it from the first
-    moment; takes the records of the steps; makes C(verdict.json) and C(junit.xml) of them at the end.
+    moment; takes the records of the steps; makes C(verdict.json) and C(junit.xml) of them at the end, and where the run
+    had the single-GPU baseline C(record.md), its validation record for people.
   - Works on the controller. It opens no connection, so that a run whose host went away still ends in a report.
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
@@ -144,6 +145,11 @@ amiss:
   description: How many findings that were recorded so far are V(fail) or V(undetermined).
   returned: O(state=recorded)
   type: int
+passed:
+  description: Ids of the workloads that were recorded so far and passed.
+  returned: O(state=recorded)
+  type: list
+  elements: str
 verdict:
   description: V(pass), V(fail) or V(undetermined).
   returned: O(state=finished)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import graphlib
 import importlib.util
 import re
 import typing as t
@@ -101,7 +102,10 @@ def _texts(value: t.Any) -> t.Iterator[str]:
 
 
 def find_workloads(folders: t.Iterable[str]) -> list[dict[str, t.Any]]:
-    """All manifests in `folders`, by id. Raises WorkloadError on a bad one, on a missing folder and on equal ids."""
+    """All manifests in `folders`, each after those that it needs, else by id.
+
+    Raises WorkloadError on a bad one, on a missing folder, on equal ids and on needs that cannot be met.
+    """
     found: dict[str, dict[str, t.Any]] = {}
     for folder in folders:
         root = Path(folder)
@@ -113,7 +117,27 @@ def find_workloads(folders: t.Iterable[str]) -> list[dict[str, t.Any]]:
                 other = found[manifest["id"]]["folder"]
                 raise WorkloadError(f"{path}: id: {manifest['id']} is already the id of {other}")
             found[manifest["id"]] = manifest
-    return [found[key] for key in sorted(found)]
+    return in_order(found)
+
+
+def in_order(workloads: dict[str, dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """`workloads` (by id), each after those that it needs. Raises WorkloadError on an unknown need and on a circle."""
+    for workload in workloads.values():
+        unknown = [need for need in workload["needs"] if need not in workloads]
+        if unknown:
+            raise WorkloadError(f"{workload['folder']}/{MANIFEST}: needs: {', '.join(unknown)} is no workload's id")
+    sorter = graphlib.TopologicalSorter({name: workload["needs"] for name, workload in workloads.items()})
+    try:
+        sorter.prepare()
+    except graphlib.CycleError as exc:
+        raise WorkloadError(f"{MANIFEST}: needs go in a circle: {' needs '.join(reversed(exc.args[1]))}") from exc
+    order: list[dict[str, t.Any]] = []
+    ready = sorted(sorter.get_ready())
+    while ready:
+        order.append(workloads[ready[0]])
+        sorter.done(ready.pop(0))
+        ready = sorted([*ready, *sorter.get_ready()])
+    return order
 
 
 def select(

@@ -102,6 +102,32 @@ def test_selection(categories, only, tags, expected):
 
 
 @pytest.mark.parametrize(
+    ("needs", "expected"),
+    [
+        ({"A-1": ["A-3"], "A-2": [], "A-3": []}, ["A-2", "A-3", "A-1"]),
+        ({"A-1": [], "A-2": ["A-1"], "B-1": [], "B-2": ["A-2", "B-1"]}, ["A-1", "A-2", "B-1", "B-2"]),
+    ],
+)
+def test_each_workload_comes_after_those_it_needs_else_by_id(needs, expected):
+    workloads = {name: {"id": name, "needs": needed, "folder": "/f"} for name, needed in needs.items()}
+    assert [workload["id"] for workload in _workloads.in_order(workloads)] == expected
+
+
+@pytest.mark.parametrize(
+    ("needs", "expected"),
+    [
+        ({"A-1": ["A-9"]}, "/f/workload.yml: needs: A-9 is no workload's id"),
+        ({"A-1": ["A-2"], "A-2": ["A-1"]}, "needs go in a circle: A-[12] needs A-[12] needs A-[12]"),
+        ({"A-1": ["A-1"]}, "needs go in a circle: A-1 needs A-1"),
+    ],
+)
+def test_needs_that_cannot_be_met_are_refused(needs, expected):
+    workloads = {name: {"id": name, "needs": needed, "folder": "/f"} for name, needed in needs.items()}
+    with pytest.raises(WorkloadError, match=expected):
+        _workloads.in_order(workloads)
+
+
+@pytest.mark.parametrize(
     ("categories", "only", "tags", "expected"),
     [
         ([3], [], ["all"], "no workload is selected"),
