@@ -5,6 +5,7 @@
 
 verdict.json         undetermined from the first moment, promoted at the end
 junit.xml            made from verdict.json
+record.md            the single-GPU baseline written down for people, where the run had it: from verdict and evidence
 plan.json            what was selected, on which accelerator
 cluster.json         what slurm_cluster_info returned
 probed.json          which nodes and GPUs preflight looked at, and what it found there
@@ -26,12 +27,13 @@ from pathlib import Path
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria import overall
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _record, _schema
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json, write_json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._junit import junit_xml
 
 Json = dict[str, t.Any]
 RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}")
+MADE_OF_IT = ("verdict.json", "junit.xml", _record.FILE)
 NOT_FINISHED = "the run did not finish: it was interrupted or killed, or it still goes on"
 
 
@@ -101,6 +103,12 @@ def amiss(folder: Path) -> int:
     return sum(finding["verdict"] in ("fail", "undetermined") for finding in _recorded_findings(folder))
 
 
+def passed(folder: Path) -> list[str]:
+    """The ids of the workloads that have been recorded so far and passed."""
+    workloads = read_json(folder / "plan.json")["workloads"]
+    return [each["id"] for each in workloads if _workload(folder, each, finished=None)["verdict"] == "pass"]
+
+
 def finish(folder: Path, now: float | None = None) -> Json:
     """Makes the verdict of what was recorded, writes verdict.json and junit.xml and returns the verdict.
 
@@ -111,6 +119,10 @@ def finish(folder: Path, now: float | None = None) -> Json:
         verdict = _assemble(folder, finished=time.time() if now is None else now)
         _schema.require("verdict", verdict, str(folder / "verdict.json"))
         _write(folder, verdict)
+        for workload in verdict["workloads"]:
+            if workload["name"] in _record.WORKLOADS:
+                evidence = _evidence(folder / "evidence" / f"{workload['id']}.json")
+                write_atomic(str(folder / _record.FILE), _record.markdown(verdict, workload, evidence).encode())
     except (OSError, ValueError, _schema.SchemaError) as exc:
         raise RunError(f"the verdict of {folder} cannot be written: {exc}") from exc
     return verdict
@@ -128,7 +140,9 @@ def _write(folder: Path, verdict: Json) -> None:
 
 def _assemble(folder: Path, finished: float | None) -> Json:
     plan = read_json(folder / "plan.json")
-    workloads = [_workload(folder, manifest, finished) for manifest in plan["workloads"]]
+    workloads: list[Json] = []
+    for manifest in plan["workloads"]:  # those that a workload needs come before it
+        workloads.append(_workload(folder, manifest, finished, unmet(manifest, workloads)))
     findings = _recorded_findings(folder)
     cluster = _facts(folder, "cluster", findings)
     probed = _facts(folder, "probed", findings)
@@ -170,7 +184,13 @@ def _printable(value: t.Any) -> t.Any:
     return [_printable(item) for item in value] if isinstance(value, list) else value
 
 
-def _workload(folder: Path, manifest: Json, finished: float | None) -> Json:
+def unmet(manifest: Json, workloads: list[Json]) -> str:
+    """Which of the workloads that this one needs did not pass, in words; one that is not in the run is not asked."""
+    needed = [each for each in workloads if each["id"] in manifest.get("needs", []) and each["verdict"] != "pass"]
+    return ", ".join(f"{each['id']} {'failed' if each['verdict'] == 'fail' else 'is undetermined'}" for each in needed)
+
+
+def _workload(folder: Path, manifest: Json, finished: float | None, lacking: str = "") -> Json:
     path = folder / "workloads" / f"{manifest['id']}.json"
     blank = {
         "id": manifest["id"],
@@ -185,7 +205,8 @@ def _workload(folder: Path, manifest: Json, finished: float | None) -> Json:
         for criterion in recorded["criteria"]:
             _schema.require("judged", criterion, str(path))
     except FileNotFoundError:
-        why = NOT_FINISHED if finished is None else "not_run: the run ended before it was judged, see the findings"
+        why = f"not_run: {lacking}" if lacking else "not_run: the run ended before it was judged, see the findings"
+        why = NOT_FINISHED if finished is None else why
         return {**blank, "verdict": "undetermined", "why": why}
     except (OSError, ValueError, TypeError, KeyError, _schema.SchemaError) as exc:
         return {**blank, "verdict": "undetermined", "why": f"{path} cannot be read back: {exc!r}"}
@@ -287,11 +308,15 @@ def _checks_left_out(findings: list[Json]) -> list[Json]:
     return [{"name": f"checks {', '.join(sorted(names))}", "why": why} for why, names in sorted(checks.items())]
 
 
-def _gpus_seen(evidence: Path) -> list[str]:
+def _evidence(path: Path) -> t.Any:
     try:
-        document = read_json(evidence)
+        return read_json(path)
     except (OSError, ValueError):
-        return []
+        return None
+
+
+def _gpus_seen(evidence: Path) -> list[str]:
+    document = _evidence(evidence) or {}
     groups = (document.get("gpu") or {}).get("groups") or {}
     return [str(uuid) for uuid in groups]
 
@@ -300,7 +325,7 @@ def _inventory(folder: Path) -> list[Json]:
     files = []
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder).as_posix()
-        if path.is_file() and relative not in ("verdict.json", "junit.xml") and not path.name.startswith("."):
+        if path.is_file() and relative not in MADE_OF_IT and not path.name.startswith("."):
             content = path.read_bytes()
             files.append({"path": relative, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()})
     return files

@@ -22,6 +22,7 @@ CACHE = Path(
     os.environ.get("HPC_VALIDATION_CACHE")
     or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "hpc_validation")
 )
+FOLDERS = ["workloads/mnist_single_gpu", "workloads/sft_single_gpu", "datasets/mnist"]
 
 
 def on_login(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -45,14 +46,14 @@ def payload() -> t.Iterator[str]:
     shutil.rmtree(local)
 
 
-@pytest.mark.parametrize("runtime", ["pytorch", "standin"])
+@pytest.mark.parametrize("runtime", ["pytorch", "standin", "oumi", "sft"])
 def test_what_runs_there_passes_its_tests(payload: str, runtime: str) -> None:
     files = f"{payload}/files"
     install = ["--name", runtime, "--lock", f"{files}/requirements/{runtime}.txt", "--root", "/mnt/beegfs/venvs"]
     installed = on_login("python3", "-m", "kit", "runtime", *install, PYTHONPATH=files, PYTHONDONTWRITEBYTECODE="1")
     assert installed.returncode == 0, installed.stderr
     python = json.loads(installed.stdout)["python"]
-    path = ":".join([files, f"{files}/workloads/mnist_single_gpu", f"{files}/datasets/mnist"])
+    path = ":".join([files, *(f"{files}/{folder}" for folder in FOLDERS)])
     tests = ["-m", "unittest", "discover", "-s", f"{payload}/tests/{runtime}", "-p", "check_*.py"]
     done = on_login(python, *tests, PYTHONPATH=path, PYTHONDONTWRITEBYTECODE="1")
     assert done.returncode == 0, done.stderr

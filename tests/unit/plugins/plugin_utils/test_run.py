@@ -267,3 +267,37 @@ def test_the_screen_has_a_line_a_group_and_names_the_part_at_fault(probes):
     assert any("compute02, GPU 1: PCIe width is the card's own: 8  [= 16]" in line for line in lines)
     suites = on_disk(probes)[1]
     assert [suite.get("name") for suite in suites] == ["preflight login", "preflight gpu"]
+
+
+@pytest.fixture
+def pair(tmp_path, example):
+    """A run of two workloads, of which the second needs the first."""
+    second = {**example("manifest"), "id": "MLOPS-1.2", "needs": ["MLOPS-1.1"]}
+    plan = {"title": "Category 1", "accelerator": "simulated", "workloads": [example("manifest"), second]}
+    return _run.start(tmp_path / "results", plan, {"collection": "0.1.0", "ansible": "2.19.14", "python": "3.11.7"})
+
+
+@pytest.mark.parametrize(
+    ("verdict", "why", "whole"),
+    [
+        ("fail", "not_run: MLOPS-1.1 failed", "fail"),
+        ("undetermined", "not_run: MLOPS-1.1 is undetermined", "undetermined"),
+        ("pass", "not_run: the run ended before it was judged, see the findings", "undetermined"),
+    ],
+)
+def test_a_workload_that_was_not_run_says_which_one_that_it_needs_did_not_pass(pair, workload, verdict, why, whole):
+    workload["criteria"][0]["verdict"] = verdict
+    _run.record(pair, "workload", workload)
+    assert _run.passed(pair) == (["MLOPS-1.1"] if verdict == "pass" else [])
+    finished = _run.finish(pair)
+    assert [(each["verdict"], each["why"]) for each in finished["workloads"]][1] == ("undetermined", why)
+    assert finished["verdict"] == whole
+    assert "MLOPS-1.2: UNDETERMINED" in "\n".join(_summary.summary(finished, pair))
+
+
+def test_a_workload_whose_need_is_not_part_of_the_run_owes_it_nothing(tmp_path, example, workload):
+    alone = {**example("manifest"), "id": "MLOPS-1.2", "needs": ["MLOPS-1.1"]}
+    plan = {"title": "Category 1", "accelerator": "simulated", "workloads": [alone]}
+    folder = _run.start(tmp_path / "results", plan, {"collection": "0.1.0", "ansible": "2.19.14", "python": "3.11.7"})
+    _run.record(folder, "workload", {**workload, "id": "MLOPS-1.2"})
+    assert (_run.passed(folder), _run.finish(folder)["verdict"]) == (["MLOPS-1.2"], "pass")

@@ -1,0 +1,104 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What goes into the training: staged folders, Alpaca's rows as text, and text as samples of one length. No PyTorch."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kit.model_folder import check_model
+from kit.staged import FACTS
+
+IGNORED = -100  # cross-entropy's own mark for a place that is not learned
+DATA_FILE = "train.json"
+COLUMNS = ("instruction", "input", "output")
+MODEL_TYPES = ("mistral", "llama")  # decoders whose layers and heads the configuration names alike
+RESTAGE = "stage it again (the playbooks do it)"
+
+
+class WorkloadError(Exception):
+    """Why the training cannot start or go on: what, where, and what to do."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One text as the model reads it: as many token ids and labels as the sequence length, ``length`` of them text."""
+
+    input_ids: tuple[int, ...]
+    labels: tuple[int, ...]
+    length: int
+
+
+def describe_model(folder: Path) -> dict[str, Any]:
+    """Return what a staged model says of itself, after a look at its files; KitError or WorkloadError otherwise.
+
+    Weights of many gigabytes are hashed when they are staged, not while a GPU waits: here sizes are compared.
+    """
+    if not folder.is_dir():
+        raise WorkloadError(f"model {folder} is no folder on this node; {RESTAGE}, or name another with --model")
+    check_model(folder, MODEL_TYPES)
+    try:
+        provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+        for name, file in provenance["files"].items():
+            size = (folder / name).stat().st_size
+            if size != file["size"]:
+                raise WorkloadError(
+                    f"{folder / name} is damaged: it has {size} bytes, and by provenance.json {file['size']}; {RESTAGE}"
+                )
+        return {name: provenance[name] for name in FACTS if name in provenance}
+    except OSError as error:
+        raise WorkloadError(f"model {folder}: cannot read {error.filename}: {error.strerror}; {RESTAGE}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WorkloadError(f"model {folder}: provenance.json is damaged ({error!r}); {RESTAGE}") from error
+
+
+def read_rows(data_dir: Path, limit: int) -> list[dict[str, str]]:
+    """Return the dataset's first ``limit`` rows; WorkloadError names the row and column that is not as it should be."""
+    path = data_dir / DATA_FILE
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise WorkloadError(f"dataset {path}: {error.strerror}; {RESTAGE}") from error
+    except (ValueError, RecursionError) as error:
+        raise WorkloadError(f"dataset {path} is not JSON ({error}); {RESTAGE}") from error
+    expected = f"a list of objects with the texts {', '.join(COLUMNS)} is expected"
+    if not isinstance(rows, list) or not rows:
+        raise WorkloadError(f"dataset {path} holds no rows: {expected}")
+    for number, row in enumerate(rows[:limit]):
+        wrong = [column for column in COLUMNS if not isinstance(row, dict) or not isinstance(row.get(column), str)]
+        if wrong:
+            raise WorkloadError(f"dataset {path}: row {number} has no text {wrong[0]}: {expected}")
+    return rows[:limit]
+
+
+def text_of(row: Mapping[str, str]) -> str:
+    """Return a row as one text: the instruction, its input where there is one, and the response."""
+    parts = [("Instruction", row["instruction"]), ("Input", row["input"]), ("Response", row["output"])]
+    return "\n\n".join(f"### {name}:\n{text}" for name, text in parts if text or name != "Input")
+
+
+def sample_of(ids: Sequence[int], end: int, length: int) -> Sample:
+    """Return token ids as a sample of ``length`` tokens: the end token added, cut or padded with the end token.
+
+    The labels are a copy in which padding is not learned. It is told by its place, since the text's own end is learned.
+    """
+    text = [*ids, end][:length]
+    missing = length - len(text)
+    return Sample((*text, *[end] * missing), (*text, *[IGNORED] * missing), len(text))
+
+
+def draw(rows: int, needed: int, seed: int) -> list[int]:
+    """Return ``needed`` row numbers below ``rows``: whole passes in a shuffled order, a new one each, by ``seed``."""
+    shuffle = random.Random(seed)  # noqa: S311 - an order, not a secret
+    drawn: list[int] = []
+    while len(drawn) < needed:
+        order = list(range(rows))
+        shuffle.shuffle(order)
+        drawn += order
+    return drawn[:needed]

@@ -1,0 +1,302 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The training itself: model, optimizer, steps, and the model that is saved and loaded again."""
+
+from __future__ import annotations
+
+import gc
+import math
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from kit.files import sync_directory, write_json
+from kit.metrics import Progress
+from safetensors import SafetensorError
+from sft_min_data import IGNORED, RESTAGE, Sample, WorkloadError
+from sft_min_figures import Batch, Shape, Steps, learning_rate
+from torch import nn
+from torch.nn import functional
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+MAX_GRAD_NORM = 1.0  # what transformers' Trainer, which the document used, clips to
+LORA = {"r": 8, "lora_alpha": 16, "lora_dropout": 0.05, "target_modules": ["q_proj", "v_proj"]}
+ONE_FILE = "1TB"  # shards larger than any model: one file of weights
+
+
+def choose_device(accelerator: str) -> torch.device:
+    """Return the device to train on. With ``cuda`` a missing or surplus GPU is an error, never a reason for the CPU."""
+    if accelerator != "cuda":
+        allowed = len(os.sched_getaffinity(0))
+        torch.set_num_threads(max(1, min(allowed, int(os.environ.get("SLURM_CPUS_PER_TASK") or allowed))))
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise WorkloadError(
+            "a CUDA GPU is expected and PyTorch sees none: check that the job asked for one (--gres=gpu:1), then "
+            "`nvidia-smi` and the driver on this node. A cluster without GPUs says hpc_validation_accelerator: cpu"
+        )
+    allocated = os.environ.get("SLURM_GPUS_ON_NODE")
+    if allocated and int(allocated) != torch.cuda.device_count():
+        raise WorkloadError(
+            f"Slurm allocated {allocated} GPU(s) on this node and PyTorch sees {torch.cuda.device_count()}: "
+            "check gres.conf and ConstrainDevices in cgroup.conf"
+        )
+    torch.set_float32_matmul_precision("high")  # TF32 for what is not bf16
+    return torch.device("cuda", 0)
+
+
+class Memory:
+    """How much memory the steps need: of the GPU, or of this process where there is none. All in bytes."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.peak: int | None = None
+        self.peak_reserved: int | None = None
+
+    def mark(self) -> int:
+        """Return the GPU's peak since the last mark; on a CPU what the process holds now."""
+        if self.device.type != "cuda":
+            resident = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+            return int(resident) * os.sysconf("SC_PAGE_SIZE")
+        peak = torch.cuda.max_memory_allocated(self.device)
+        self.peak = max(self.peak or 0, peak)
+        self.peak_reserved = max(self.peak_reserved or 0, torch.cuda.max_memory_reserved(self.device))
+        torch.cuda.reset_peak_memory_stats(self.device)
+        return peak
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """Return the folder's tokenizer; WorkloadError where it cannot be read or knows no end of text."""
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
+        raise WorkloadError(f"model {folder}: its tokenizer cannot be read: {error}; {RESTAGE}") from error
+    if tokenizer.eos_token_id is None:
+        raise WorkloadError(f"model {folder}: its tokenizer has no end-of-text token, which also pads; {RESTAGE}")
+    return tokenizer
+
+
+def load_model(folder: Path, device: torch.device) -> Any:
+    """Return the folder's model on the device: bf16 on a GPU, float32 on a CPU. Raises WorkloadError.
+
+    Weights that the folder lacks are an error: transformers would make them up at random and only warn.
+    """
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    try:
+        model, told = AutoModelForCausalLM.from_pretrained(
+            str(folder),
+            dtype=dtype,
+            device_map={"": device},  # straight to the GPU: the job's host memory need not hold the model too
+            attn_implementation="sdpa",
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+        )
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        if isinstance(error, torch.OutOfMemoryError):
+            raise
+        raise WorkloadError(f"model {folder} cannot be loaded: {error}; {RESTAGE}") from error
+    lacking = sorted(map(str, [*told.get("missing_keys", ()), *told.get("mismatched_keys", ())]))
+    if lacking:
+        raise WorkloadError(f"model {folder} lacks {len(lacking)} of its weights, such as {lacking[0]}; {RESTAGE}")
+    model.config.use_cache = False
+    return model
+
+
+def with_adapter(model: Any) -> Any:
+    """Return the model with a new LoRA adapter, the only part that is trained then."""
+    import peft  # noqa: PLC0415 - only for --lora: it takes a second
+
+    return peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **LORA))
+
+
+def shape_of(model: Any, length: int) -> Shape:
+    """Return the numbers that the training's FLOPs follow from. Raises WorkloadError for a model without them."""
+    config = model.config
+    try:
+        heads = config.num_attention_heads
+        size = getattr(config, "head_dim", None) or config.hidden_size // heads
+        layers = config.num_hidden_layers
+    except AttributeError as error:
+        raise WorkloadError(f"the model's configuration is not one of a decoder: {error}") from error
+    parameters = list(model.parameters())
+    count = sum(item.numel() for item in parameters)
+    return Shape(count, sum(item.numel() for item in parameters if item.requires_grad), layers, heads * size, length)
+
+
+def check_fit(folder: Path, samples: Sequence[Sample], length: int) -> None:
+    """Raise WorkloadError where the samples are not for this model: a GPU only says "device-side assert" to that."""
+    config = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    highest = max(max(sample.input_ids) for sample in samples)
+    if highest >= config.vocab_size:
+        raise WorkloadError(
+            f"model {folder}: its tokenizer gives token {highest} and its vocabulary ends at {config.vocab_size - 1}; "
+            "stage tokenizer and weights of the same model"
+        )
+    longest = getattr(config, "max_position_embeddings", None)
+    if longest and length > longest:
+        raise WorkloadError(f"--seq_len {length} is more than the {longest} positions of model {folder}")
+
+
+@torch.inference_mode()
+def logit_row(model: Any, sample: Sample, device: torch.device) -> torch.Tensor:
+    """Return what the model expects after a sample's text: one logit for each token of the vocabulary, on the CPU."""
+    model.eval()
+    ids = torch.tensor([sample.input_ids[: sample.length]], device=device)
+    return model(input_ids=ids, use_cache=False).logits[0, -1].float().cpu()
+
+
+def difference(row: torch.Tensor, other: torch.Tensor) -> float:
+    """Return the largest difference of two logit rows, as a fraction of the second's largest logit.
+
+    Raises WorkloadError where one of them is not finite.
+    """
+    if not (torch.isfinite(row).all() and torch.isfinite(other).all()):
+        raise WorkloadError("the model answers with logits that are not finite; check the GPU's health (ECC, Xid)")
+    return ((row - other).abs().max() / other.abs().max().clamp_min(1e-9)).item()
+
+
+class Training:
+    """One training run: the model, its optimizer, and what each step reached."""
+
+    def __init__(
+        self, model: Any, samples: Sequence[Sample], rows: int, batch: Batch, base_rate: float, device: torch.device
+    ) -> None:
+        """Take all steps' samples in their order, drawn from ``rows`` rows, and the first step's learning rate."""
+        self.model, self.samples, self.rows, self.batch = model, samples, rows, batch
+        self.base_rate, self.device = base_rate, device
+        self.trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        fused = device.type == "cuda"
+        self.optimizer = torch.optim.AdamW(self.trained, lr=base_rate, weight_decay=0.0, fused=fused)
+        self.memory = Memory(device)
+        self.steps = Steps()
+        self.seconds = 0.0
+
+    def run(self, progress: Progress) -> None:
+        """Train over all samples; WorkloadError as soon as a loss or a gradient is not finite."""
+        count = len(self.samples) // self.batch.samples
+        self.model.train()
+        self.memory.mark()  # what loading needed is no step's
+        started = time.perf_counter()
+        try:
+            for step in range(1, count + 1):
+                self._step(step, count)
+                self._report(progress, step, count)
+        finally:
+            self.seconds = time.perf_counter() - started
+
+    def _step(self, step: int, count: int) -> None:
+        started = time.perf_counter()
+        rate = learning_rate(step, count, self.base_rate)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        chosen = self.samples[(step - 1) * self.batch.samples : step * self.batch.samples]
+        learned = sum(sample.length - 1 for sample in chosen)  # nothing comes before the first token
+        loss = torch.zeros((), device=self.device)
+        for first in range(0, len(chosen), self.batch.size):
+            part = self._loss(chosen[first : first + self.batch.size]) / learned
+            part.backward()
+            loss += part.detach()
+        norm = nn.utils.clip_grad_norm_(self.trained, MAX_GRAD_NORM)
+        # Looked at before they are used: a step with a gradient that is not finite would spoil every weight.
+        self.steps.loss.append(loss.item())
+        self.steps.grad_norm.append(norm.item())
+        self._check(step, rate)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        self.steps.seconds.append(time.perf_counter() - started)
+        self.steps.learning_rate.append(rate)
+        self.steps.epoch.append(step * self.batch.samples / self.rows)
+        self.steps.tokens_non_padding.append(sum(sample.length for sample in chosen))
+        self.steps.memory_bytes.append(self.memory.mark())
+
+    def _loss(self, chosen: Sequence[Sample]) -> torch.Tensor:
+        """Return the summed loss of a micro-batch. No mask: padding is at the end, where causal attention hides it."""
+        ids = torch.tensor([sample.input_ids for sample in chosen], device=self.device)
+        labels = torch.tensor([sample.labels for sample in chosen], device=self.device)
+        logits = self.model(input_ids=ids, use_cache=False).logits
+        return functional.cross_entropy(
+            logits[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten(), ignore_index=IGNORED, reduction="sum"
+        )
+
+    def _check(self, step: int, rate: float) -> None:
+        for what, value in (("loss", self.steps.loss[-1]), ("gradient's norm", self.steps.grad_norm[-1])):
+            if not math.isfinite(value):
+                raise WorkloadError(
+                    f"the {what} became {value} in step {step}: the training is broken. Check the learning rate "
+                    f"({rate:g}) and the GPU's health (ECC errors, Xid messages in the kernel log)"
+                )
+
+    def _report(self, progress: Progress, step: int, count: int) -> None:
+        steps = self.steps
+        progress.row(
+            step=step,
+            steps=count,
+            loss=steps.loss[-1],
+            grad_norm=steps.grad_norm[-1],
+            learning_rate=steps.learning_rate[-1],
+            epoch=steps.epoch[-1],
+            step_seconds=steps.seconds[-1],
+            tokens=self.batch.tokens,
+            tokens_non_padding=steps.tokens_non_padding[-1],
+            memory_bytes=steps.memory_bytes[-1],
+        )
+        print(
+            f"step {step}/{count}: loss {steps.loss[-1]:.4f}, gradient norm {steps.grad_norm[-1]:.4g}, "
+            f"learning rate {steps.learning_rate[-1]:.3g}, {steps.seconds[-1]:.3f} s",
+            flush=True,
+        )
+
+    def release(self) -> None:
+        """Let go of model and optimizer: the saved model needs their memory to be loaded again."""
+        del self.model, self.optimizer, self.trained
+        gc.collect()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+def save(model: Any, tokenizer: Any, folder: Path) -> dict[str, int]:
+    """Write model (or adapter) and tokenizer as a folder that is there whole or not at all; return weights' bytes.
+
+    files.json in it, with every file's size, is written last.
+    """
+    partial = folder.with_name(f".{folder.name}.partial")
+    for old in (partial, folder):
+        if old.exists():
+            shutil.rmtree(old)
+    model.save_pretrained(str(partial), max_shard_size=ONE_FILE)
+    tokenizer.save_pretrained(str(partial))
+    sizes = {}
+    for path in sorted(partial.iterdir()):
+        path.chmod(0o644)  # safetensors lets only its writer read
+        with path.open("rb") as stream:
+            os.fsync(stream.fileno())
+        sizes[path.name] = path.stat().st_size
+    write_json(partial / "files.json", sizes)
+    partial.rename(folder)
+    sync_directory(folder.parent)
+    return {name: size for name, size in sizes.items() if name.endswith(".safetensors")}
+
+
+def load_again(folder: Path, base: Path, lora: bool, device: torch.device) -> Any:
+    """Return the model that was saved; with ``lora`` its adapter on the model that it was trained on."""
+    if not lora:
+        return load_model(folder, device)
+    import peft  # noqa: PLC0415 - only for --lora
+
+    return peft.PeftModel.from_pretrained(load_model(base, device), str(folder))
+
+
+def quiet() -> None:
+    """Leave the log to what matters: no progress bars in a file, and no warnings that are none."""
+    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.set_verbosity_error()

@@ -1,0 +1,133 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""MLOPS-1.2: fine-tune SmolLM-135M with Oumi on one GPU, use the result, and report what was reached.
+
+The job script sets the environment (MODEL_DIR, DATA_DIR, OUTPUT_DIR, HPC_VALIDATION_ACCELERATOR). Runs oumi_train.py
+and then inference.py, each in a process of its own, so that the second finds nothing but what the first saved. Writes
+metrics.json of what both report. Exit code 0 only where both ended well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from kit.metrics import write_metrics
+from kit.staged import read_staged
+
+HERE = Path(__file__).resolve().parent
+WARM_UP = 3  # steps: kernels are chosen, memory is taken
+ENDS = 5  # steps at each end whose mean loss is compared
+METRICS_FILE = "metrics.json"
+
+
+def summarise(rows: list[dict[str, Any]], save_seconds: float) -> dict[str, Any]:
+    """Return what the steps' rows amount to. Times in seconds; tokens without padding, as the trainer counted them."""
+    seconds = [row["step_seconds"] for row in rows]
+    losses = [row["loss"] for row in rows]
+    timed = rows[WARM_UP:]
+    tokens = [row["tokens_seen"] for row in rows]
+    seen = tokens[-1] if tokens else None
+    rate = None
+    if timed and seen is not None and tokens[WARM_UP - 1] is not None:
+        rate = (seen - tokens[WARM_UP - 1]) / sum(row["step_seconds"] for row in timed)
+    return {
+        "steps": len(rows),
+        "planned_steps": rows[-1]["steps"] if rows else None,
+        "loss": losses,
+        "grad_norm": [row["grad_norm"] for row in rows],
+        "loss_first": statistics.fmean(losses[:ENDS]) if losses else None,
+        "loss_last": statistics.fmean(losses[-ENDS:]) if losses else None,
+        "learning_rate_highest": max((row["learning_rate"] for row in rows), default=None),
+        "epochs": rows[-1]["epoch"] if rows else None,
+        "training_time_seconds": sum(seconds) + save_seconds if rows else None,
+        "save_seconds": save_seconds,
+        "first_step_seconds": seconds[0] if seconds else None,
+        "step_seconds_median": statistics.median(seconds[WARM_UP:]) if timed else None,
+        "tokens": seen,
+        "tokens_per_second": rate,
+    }
+
+
+class Children:
+    """Runs one script after the other; ends the one that runs when this process is asked to end."""
+
+    def __init__(self) -> None:
+        self._running: subprocess.Popen[bytes] | None = None
+        signal.signal(signal.SIGTERM, self._terminated)
+
+    def run(self, script: str, **options: Path | str) -> int:
+        """Run a script of this folder with options; return its exit code."""
+        named = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+        self._running = subprocess.Popen([sys.executable, str(HERE / script), *named])
+        return self._running.wait()
+
+    def _terminated(self, number: int, _frame: FrameType | None) -> NoReturn:
+        if self._running is not None:
+            self._running.terminate()
+        raise SystemExit(128 + number)
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """Return what a script reported; nothing where it did not come to that."""
+    try:
+        return dict(json.loads(path.read_text()))
+    except (OSError, ValueError):
+        return {}
+
+
+def main() -> int:
+    """Do everything."""
+    began = time.monotonic()
+    model, data, output = (Path(os.environ[name]) for name in ("MODEL_DIR", "DATA_DIR", "OUTPUT_DIR"))
+    accelerator = os.environ["HPC_VALIDATION_ACCELERATOR"]
+    trained = output / "model"
+    facts = {"model": read_staged(model), "data": read_staged(data)}
+    print(f"fine-tuning {facts['model']['description']} on {facts['data']['description']}", flush=True)
+    children = Children()
+    status = children.run(
+        "oumi_train.py",
+        config=HERE / "smollm_sft_single_gpu.yaml",
+        model=model,
+        data=data / "train.jsonl",
+        output=trained,
+        report=output,
+        accelerator=accelerator,
+    )
+    training = read_report(output / "training.json")
+    if status == 0:
+        status = children.run(
+            "inference.py",
+            untrained=model,
+            trained=trained,
+            held_out=data / "held_out.jsonl",
+            report=output,
+            accelerator=accelerator,
+        )
+    rows, save_seconds = training.pop("rows", []), training.pop("save_seconds", 0.0)
+    started = training.pop("started", None)
+    inference = read_report(output / "inference.json")
+    metrics = {
+        **training,
+        **summarise(rows, save_seconds),
+        "startup_seconds": None if started is None else started - began,
+        "wall_time_seconds": time.monotonic() - began,
+        "inference": inference or None,
+        "checkpoints": inference.get("checkpoints"),
+        **facts,
+    }
+    write_metrics(output / METRICS_FILE, metrics)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
