@@ -11,7 +11,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
 
-demo: .venv/ready up  ## Bring up the local cluster and validate it: MLOPS-1.1 on real Slurm
+demo: .venv/ready up  ## Bring up the local cluster and validate it: category 1 on real Slurm
 	ansible-playbook playbooks/validate_category1.yml -i inventories/local
 
 test: .venv/ready  ## Everything that checks the project, integration on the real cluster included

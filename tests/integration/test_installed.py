@@ -11,7 +11,7 @@ import yaml
 from tests.integration.conftest import ANSI, ANY_SPEED, ANY_TIME, ROOT
 
 
-def test_the_installed_collection_passes_mnist_and_leaves_results_where_the_user_stands(tmp_path):
+def test_the_installed_collection_passes_category_1_and_leaves_results_where_the_user_stands(tmp_path):
     def run(*argv: str) -> subprocess.CompletedProcess[str]:
         environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")},
@@ -36,9 +36,14 @@ def test_the_installed_collection_passes_mnist_and_leaves_results_where_the_user
     verdict = json.loads((folder / "verdict.json").read_text())
     assert verdict["verdict"] == "pass"
     assert verdict["versions"]["collection"] == yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"]
-    (workload,) = verdict["workloads"]
-    assert workload["id"] == "MLOPS-1.1"
-    assert "stand-in" in workload["data"]["mnist"].lower()
-    assert {c["verdict"] for c in workload["criteria"]} <= {"pass", "not_applicable", "recorded"}
+    assert [workload["id"] for workload in verdict["workloads"]] == ["MLOPS-1.1", "MLOPS-1.2"]
+    mnist, smollm = verdict["workloads"]
+    assert "stand-in" in mnist["data"]["mnist"].lower()
+    assert {name: text.split()[0] for name, text in smollm["data"].items()} == {
+        "no_robots": "stand-in",
+        "smollm_135m": "stand-in",
+    }
+    for workload in (mnist, smollm):
+        assert {c["verdict"] for c in workload["criteria"]} <= {"pass", "not_applicable", "recorded"}
     assert verdict["coverage"]["nodes"]["in_scope"] == 2
     assert len(verdict["coverage"]["gpus"]["exercised"]) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -277,3 +278,21 @@ def test_mnist_is_judged_on_the_real_cluster_and_an_override_fails_it(play):
     assert 0.95 < odd["S0-13"]["value"] < 0.9999
     assert "S0-13" in played.screen
     assert "0.9999" in played.screen
+    following = played.verdict["workloads"][1]
+    assert (following["id"], following["verdict"]) == ("MLOPS-1.2", "undetermined")
+    assert (following["why"], following["job"]) == ("not_run: MLOPS-1.1 failed", None)
+
+
+def test_the_baseline_passes_and_leaves_its_record_and_a_second_run_stages_nothing(play):
+    for attempt in range(2):
+        played = play(ROOT / "playbooks/validate_baseline.yml", variables=ANY_SPEED)
+        assert played.code == 0, played.screen
+        assert [workload["id"] for workload in played.verdict["workloads"]] == ["BASELINE-1"]
+        record = (played.folder / "record.md").read_text()
+        assert "**Verdict: pass.**" in record
+        assert "stand-in for Mistral-7B-v0.1" in record
+        tasks = re.split(r"^TASK \[", played.screen, flags=re.MULTILINE)
+        staging = [task for task in tasks if task.startswith("mlops.hpc_validation.stage :")]
+        assert len([task for task in staging if re.search("Stage (alpaca_cleaned|mistral_7b)\\]", task)]) == 2
+        if attempt:
+            assert [task for task in staging if "changed: [login]" in task] == []
