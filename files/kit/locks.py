@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kit.errors import KitError
 
-PATIENCE = 3600.0  # seconds: a download of 15 GB at 5 MB/s takes 50 minutes
+PATIENCE = 3000.0  # seconds: a download of 15 GB at 5 MB/s; less than the play waits, so that this is what it hears
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from typing import Any
 
 from kit.gpu import nvml
 from kit.job import Job
+from kit.staged import FACTS
 
 SLURM_FACTS = [
     "SLURM_CLUSTER_NAME",
@@ -111,8 +112,7 @@ def os_name(path: Path = Path("/etc/os-release")) -> str | None:
 def staged_facts(folder: Path | None) -> dict[str, Any] | None:
     """Return what a staged dataset or model says of itself; None where there is none to ask."""
     said = read_json(folder / "provenance.json") if folder else None
-    names = ("name", "source", "description", "revision", "train", "test", "files")
-    return {name: said.get(name) for name in names} if isinstance(said, dict) else None
+    return {name: said.get(name) for name in (*FACTS, "files")} if isinstance(said, dict) else None
 
 
 def collect(job: Job, python: str | None, data: Path | None, model: Path | None = None) -> dict[str, Any]:

@@ -9,7 +9,6 @@ new environment and a finished one is never touched again.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -18,8 +17,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,6 +25,7 @@ from typing import Any, BinaryIO
 from kit.errors import KitError
 from kit.files import sha256, write_atomic, write_json
 from kit.installers import Source, Tools, install_packages, run
+from kit.locks import sole
 
 ABANDONED_AFTER = 6 * 3600  # seconds: a build on another host that is older has no installer any more
 LOCK_PATIENCE = 1800  # seconds to wait for another installer of the same environment
@@ -162,7 +160,7 @@ def install(
     if changed and not check:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with _sole_installer(folder, target.name):
+            with sole(folder / f".{target.name}.lock", f"installing {target}", LOCK_PATIENCE):
                 changed = not is_usable(target, lock)  # another installer may have finished while this one waited
                 if changed:
                     _remove_leftovers(folder, target)
@@ -181,27 +179,6 @@ def install(
         "installer": used,
         "seconds": round(time.monotonic() - started, 1),
     }
-
-
-@contextmanager
-def _sole_installer(root: Path, key: str) -> Iterator[None]:
-    """Hold a lock against other installers of this environment.
-
-    It only saves work: on a share whose locks do not reach other nodes, the rename decides who was first.
-    """
-    with open(root / f".{key}.lock", "ab") as stream:
-        deadline = time.monotonic() + LOCK_PATIENCE
-        while True:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise KitError(f"another process has been installing {root / key} for {LOCK_PATIENCE} s") from None
-                time.sleep(0.5)
-            except OSError:
-                break  # no locks on this file system
-        yield
 
 
 def _remove_leftovers(root: Path, target: Path) -> None:

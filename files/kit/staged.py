@@ -15,15 +15,23 @@ from kit.files import sha256
 FACTS = ("name", "source", "description", "revision", "train", "test", "rows")
 
 
-def read_staged(folder: Path) -> dict[str, Any]:
-    """Return what the staged folder says of itself, after comparing its files with that; KitError otherwise."""
+def read_staged(folder: Path, *, hashed: bool = True) -> dict[str, Any]:
+    """Return what the staged folder says of itself, after comparing its files with that; KitError otherwise.
+
+    Without ``hashed`` only sizes are compared: weights of many gigabytes are read when they are loaded, not before.
+    """
     remedy = "stage it again (the playbooks do it)"
     try:
         provenance = json.loads((folder / "provenance.json").read_text())
         for name, file in provenance["files"].items():
             path = folder / name
-            if path.stat().st_size != file["size"] or sha256(path) != file["sha256"]:
-                raise KitError(f"{path} is damaged: it differs from provenance.json; {remedy}")
+            size = path.stat().st_size
+            if size != file["size"]:
+                raise KitError(
+                    f"{path} is damaged: it has {size} bytes, and by provenance.json {file['size']}; {remedy}"
+                )
+            if hashed and sha256(path) != file["sha256"]:
+                raise KitError(f"{path} is damaged: its SHA-256 is not that of provenance.json; {remedy}")
         return {name: provenance[name] for name in FACTS if name in provenance}
     except OSError as error:
         raise KitError(f"{folder}: cannot read {error.filename}: {error.strerror}; {remedy}") from error

@@ -302,6 +302,8 @@ def _put_in_place(building: Path, target: Path, wanted: Mapping[str, Any]) -> No
         building.rename(target)
     except OSError as error:
         if not is_staged(target, wanted):
+            if os.path.lexists(replaced) and not os.path.lexists(target):
+                replaced.rename(target)
             raise KitError(f"cannot put {building} in place as {target}: {error.strerror}") from error
     sync_directory(target.parent)
     if os.path.lexists(replaced):

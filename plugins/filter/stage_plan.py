@@ -20,6 +20,10 @@ options:
     description: By V(datasets) and V(models), the site's settings by name.
     type: dict
     required: true
+  share:
+    description: Root of the share on the cluster.
+    type: path
+    required: true
 author:
   - the mlops.hpc_validation authors
 """
@@ -27,7 +31,7 @@ author:
 EXAMPLES = r"""
 - name: Plan
   ansible.builtin.set_fact:
-    planned: "{{ workloads | mlops.hpc_validation.stage_plan({'datasets': {}, 'models': {}}) }}"
+    planned: "{{ workloads | mlops.hpc_validation.stage_plan({'datasets': {}, 'models': {}}, '/mnt/beegfs') }}"
 """
 
 RETURN = r"""
@@ -42,10 +46,10 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _stage_plan
 
 
-def stage_plan(workloads: list[dict[str, t.Any]], settings: dict[str, t.Any]) -> dict[str, t.Any]:
+def stage_plan(workloads: list[dict[str, t.Any]], settings: dict[str, t.Any], share: str) -> dict[str, t.Any]:
     """The plan."""
     try:
-        return _stage_plan.plan(workloads, settings)
+        return _stage_plan.plan(workloads, settings, share)
     except _stage_plan.StagePlanError as exc:
         raise AnsibleFilterError(str(exc)) from exc
 

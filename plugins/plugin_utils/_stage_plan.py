@@ -27,17 +27,18 @@ class StagePlanError(Exception):
     """A setting or a manifest names what does not exist or leaves out what is needed."""
 
 
-def plan(workloads: list[Json], settings: dict[str, Json], files: Path = FILES) -> Json:
-    """Return {runtimes: [name, …], sources: [{kind, name, source, script, target, incoming, runtime, options}, …]}.
+def plan(workloads: list[Json], settings: dict[str, Json], share: str, files: Path = FILES) -> Json:
+    """Return {runtimes: [name, …], sources: [{kind, name, source, …}, …]}, each source as `_source` makes it.
 
     `settings` by kind is {name: {source, path, revision}}. `script`, `target` and `incoming` lie below the share;
-    `options` are stage.py's. Raises StagePlanError naming setting and key.
+    `copied` is the folder on the controller to copy to `incoming`, if there is one; `options` are stage.py's. Raises
+    StagePlanError naming setting and key.
     """
     sources: list[Json] = []
     for kind, (_key, setting, _place) in KINDS.items():
-        _check(kind, setting, settings.get(kind) or {}, files)
+        _check(kind, setting, settings.get(kind) or {}, share, files)
         for name, workload in _readers(workloads, kind).items():
-            sources.append(_source(kind, name, workload, (settings.get(kind) or {}).get(name) or {}, files))
+            sources.append(_source(kind, name, workload, (settings.get(kind) or {}).get(name) or {}, share, files))
     runtimes = [workload["runtime"] for workload in workloads] + [source["runtime"] for source in sources]
     return {"runtimes": list(dict.fromkeys(runtimes)), "sources": sources}
 
@@ -51,7 +52,7 @@ def _readers(workloads: list[Json], kind: str) -> dict[str, Json]:
     return readers
 
 
-def _check(kind: str, setting: str, given: Json, files: Path) -> None:
+def _check(kind: str, setting: str, given: Json, share: str, files: Path) -> None:
     known = sorted(path.parent.name for path in (files / kind).glob("*/source.yml"))
     for name, value in given.items():
         where = f"{setting}.{name}"
@@ -66,12 +67,21 @@ def _check(kind: str, setting: str, given: Json, files: Path) -> None:
         if source not in SOURCES:
             raise StagePlanError(f"{where}.source must be one of {', '.join(SOURCES)}; it is {source!r}")
         path = value.get("path")
-        if source == "path" and not (isinstance(path, str) and Path(path).expanduser().is_dir()):
-            raise StagePlanError(f"{where}.path must be a folder on the controller; it is {path!r}")
+        if source == "path" and not (isinstance(path, str) and (_on_share(path, share) or _local(path).is_dir())):
+            raise StagePlanError(f"{where}.path must be a folder on the controller or below {share}; it is {path!r}")
         if source != "path" and path is not None:
             raise StagePlanError(f"{where}.path belongs to source: path; its source is {source}")
         if "revision" in value and (source != "download" or not _offers(kind, name, files).get("revision")):
             raise StagePlanError(f"{where}.revision belongs to what is downloaded from a hub; leave it out")
+
+
+def _local(path: str) -> Path:
+    return Path(path).expanduser().absolute()
+
+
+def _on_share(path: str, share: str) -> bool:
+    """Whether the path is one on the cluster, where stage.py looks for itself whether it is there."""
+    return Path(share) in Path(path).parents
 
 
 def _offers(kind: str, name: str, files: Path) -> Json:
@@ -83,19 +93,23 @@ def _offers(kind: str, name: str, files: Path) -> Json:
     return t.cast(Json, offers)
 
 
-def _source(kind: str, name: str, workload: Json, given: Json, files: Path) -> Json:
+def _source(kind: str, name: str, workload: Json, given: Json, share: str, files: Path) -> Json:
     offers = _offers(kind, name, files)
     source = given.get("source", "download")
     runtime = offers[source]
     place = KINDS[kind][2]
+    copied, options = None, ["--revision", str(given["revision"])] if "revision" in given else []
+    if source == "path":
+        copied = None if _on_share(given["path"], share) else str(_local(given["path"]))
+        options = ["--from", f"{share}/{place}/.incoming/{name}" if copied else given["path"]]
     return {
         "kind": kind,
         "name": name,
         "source": source,
-        "path": str(Path(given["path"]).expanduser()) if source == "path" else None,
+        "copied": copied,
         "script": f"scripts/{kind}/{name}/stage.py",
         "target": f"{place}/{name}",
         "incoming": f"{place}/.incoming/{name}",
         "runtime": workload["runtime"] if runtime == "workload" else runtime,
-        "options": ["--revision", str(given["revision"])] if "revision" in given else [],
+        "options": options,
     }

@@ -145,6 +145,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Hostile:
         "hpc_validation_index_url": index(),
         "hpc_validation_extra_index_urls": [index()],
         "hpc_validation_install_environment": {"HTTP_PROXY_PASSWORD": SECRET, "UV_HTTP_TIMEOUT": 60},
+        "hpc_validation_hub_token": SECRET,
     }
     before = {host: names(host) for host in HOSTS}
     done, seen = threading.Event(), set()

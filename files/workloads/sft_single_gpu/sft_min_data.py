@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.model_folder import check_model
-from kit.staged import FACTS
+from kit.staged import read_staged
 
 IGNORED = -100  # cross-entropy's own mark for a place that is not learned
 DATA_FILE = "train.json"
@@ -43,19 +43,7 @@ def describe_model(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise WorkloadError(f"model {folder} is no folder on this node; {RESTAGE}, or name another with --model")
     check_model(folder, MODEL_TYPES)
-    try:
-        provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
-        for name, file in provenance["files"].items():
-            size = (folder / name).stat().st_size
-            if size != file["size"]:
-                raise WorkloadError(
-                    f"{folder / name} is damaged: it has {size} bytes, and by provenance.json {file['size']}; {RESTAGE}"
-                )
-        return {name: provenance[name] for name in FACTS if name in provenance}
-    except OSError as error:
-        raise WorkloadError(f"model {folder}: cannot read {error.filename}: {error.strerror}; {RESTAGE}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise WorkloadError(f"model {folder}: provenance.json is damaged ({error!r}); {RESTAGE}") from error
+    return read_staged(folder, hashed=False)
 
 
 def read_rows(data_dir: Path, limit: int) -> list[dict[str, str]]:

@@ -11,37 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kit.flops import Shape, flops_per_token
+
 WARM_UP_STEPS = 2  # the first loads kernels and makes the optimizer's state, the second is the first with all of it
-
-# Dense bf16 FLOP/s by the makers' data sheets; the first name that the GPU's own contains.
-PEAKS = (
-    ("GH200", 989.4e12),
-    ("H200 NVL", 835.5e12),
-    ("H200", 989.4e12),
-    ("H100 PCIe", 756e12),
-    ("H100 NVL", 835.5e12),
-    ("H100", 989.4e12),
-    ("H20", 148e12),
-    ("B200", 2250e12),
-    ("A100", 312e12),
-    ("A800", 312e12),
-    ("A40", 149.7e12),
-    ("A30", 165e12),
-    ("A10", 125e12),
-    ("L40S", 362e12),
-    ("L4", 121e12),
-)
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The model in the numbers that its FLOPs follow from; ``width`` is heads times head size."""
-
-    parameters: int
-    trainable: int
-    layers: int
-    width: int
-    length: int
 
 
 @dataclass(frozen=True)
@@ -78,25 +50,6 @@ class Steps:
     def __len__(self) -> int:
         """Steps that came to their end."""
         return len(self.seconds)
-
-
-def peak_flops(gpu_name: str | None) -> float | None:
-    """Return the GPU's dense bf16 FLOP/s, or None where its name is not known."""
-    words = (gpu_name or "").replace("-", " ").split()
-    for name, peak in PEAKS:
-        parts = name.split()
-        if any(words[start : start + len(parts)] == parts for start in range(len(words))):
-            return peak
-    return None
-
-
-def flops_per_token(shape: Shape) -> float:
-    """Return training FLOPs for each token.
-
-    Forward and the gradients of activations take 2 each for every parameter, the gradients of weights 2 for every one
-    that is trained: 6N when all are. Attention takes 12 · layers · width · length besides.
-    """
-    return 4.0 * shape.parameters + 2.0 * shape.trainable + 12.0 * shape.layers * shape.width * shape.length
 
 
 def learning_rate(step: int, steps: int, base: float) -> float:

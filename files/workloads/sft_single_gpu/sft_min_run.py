@@ -18,13 +18,14 @@ from typing import Any
 
 import torch
 import transformers
+from kit.flops import Shape, peak_flops, shape_of
 from kit.gpu import nvml
 from kit.job import node_name
 from kit.metrics import Progress, write_metrics
 from kit.staged import read_staged
 from sft_min_arguments import Settings
 from sft_min_data import Sample, WorkloadError, describe_model, draw, read_rows, sample_of, text_of
-from sft_min_figures import Shape, document_figures, figures, peak_flops
+from sft_min_figures import document_figures, figures
 from sft_min_results import PUBLISHED_FILE, publish
 from sft_min_training import (
     Training,
@@ -37,7 +38,6 @@ from sft_min_training import (
     logit_row,
     quiet,
     save,
-    shape_of,
     with_adapter,
 )
 

@@ -20,7 +20,7 @@ from kit.files import sync_directory, write_json
 from kit.metrics import Progress
 from safetensors import SafetensorError
 from sft_min_data import IGNORED, RESTAGE, Sample, WorkloadError
-from sft_min_figures import Batch, Shape, Steps, learning_rate
+from sft_min_figures import Batch, Steps, learning_rate
 from torch import nn
 from torch.nn import functional
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
@@ -115,20 +115,6 @@ def with_adapter(model: Any) -> Any:
     import peft  # noqa: PLC0415 - only for --lora: it takes a second
 
     return peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **LORA))
-
-
-def shape_of(model: Any, length: int) -> Shape:
-    """Return the numbers that the training's FLOPs follow from. Raises WorkloadError for a model without them."""
-    config = model.config
-    try:
-        heads = config.num_attention_heads
-        size = getattr(config, "head_dim", None) or config.hidden_size // heads
-        layers = config.num_hidden_layers
-    except AttributeError as error:
-        raise WorkloadError(f"the model's configuration is not one of a decoder: {error}") from error
-    parameters = list(model.parameters())
-    count = sum(item.numel() for item in parameters)
-    return Shape(count, sum(item.numel() for item in parameters if item.requires_grad), layers, heads * size, length)
 
 
 def check_fit(folder: Path, samples: Sequence[Sample], length: int) -> None:

@@ -31,10 +31,16 @@ SHOWN = 200  # characters of the generated text
 
 
 def load(folder: Path, device: torch.device) -> Any:
-    """Load a model from a folder on the share, safetensors only, and put it on the device."""
-    model = AutoModelForCausalLM.from_pretrained(
-        folder, local_files_only=True, use_safetensors=True, dtype=torch.float32
+    """Load a model from a folder on the share, safetensors only, and put it on the device.
+
+    ValueError where weights are missing: transformers only warns, and makes them up.
+    """
+    model, told = AutoModelForCausalLM.from_pretrained(
+        folder, local_files_only=True, use_safetensors=True, dtype=torch.float32, output_loading_info=True
     )
+    lacking = sorted(map(str, [*told["missing_keys"], *told["mismatched_keys"]]))
+    if lacking:
+        raise ValueError(f"{folder} lacks {len(lacking)} of its weights, such as {lacking[0]}")
     return model.to(device).eval()
 
 

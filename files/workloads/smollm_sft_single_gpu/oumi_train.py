@@ -29,6 +29,7 @@ from typing import Any
 import torch
 import transformers
 from kit.files import write_json
+from kit.flops import flops_per_token, peak_flops, shape_of
 from kit.gpu import nvml
 from kit.metrics import Progress
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -50,11 +51,13 @@ class StepClock(TrainerCallback):
         self.rows: list[dict[str, Any]] = []
         self.save_seconds = 0.0
         self.started: float | None = None
+        self.model: Any = None
         self._since = 0.0
 
-    def on_train_begin(self, args: TrainingArguments, *_state: Any, **_other: Any) -> None:
+    def on_train_begin(self, args: TrainingArguments, *_state: Any, model: Any = None, **_other: Any) -> None:
         """Start the clock; let losses that are not finite through to the log."""
         args.logging_nan_inf_filter = False
+        self.model = model
         self.started = self._since = time.monotonic()
 
     def on_log(
@@ -93,10 +96,10 @@ class StepClock(TrainerCallback):
         self._since = now
 
 
-def device_facts(accelerator: str) -> dict[str, Any]:
-    """Return what the training ran on."""
+def device_facts(accelerator: str, model: Any) -> dict[str, Any]:
+    """Return what the training ran on: the device is the one that the weights are on, None where none were loaded."""
     facts: dict[str, Any] = {
-        "device": "cuda" if torch.cuda.is_available() else "cpu",
+        "device": None if model is None else next(model.parameters()).device.type,
         "device_count": torch.cuda.device_count() if accelerator == "cuda" else len(nvml.usable_gpus().gpus),
         "gpu_name": None,
         "gpu_memory_peak_bytes": None,
@@ -108,6 +111,24 @@ def device_facts(accelerator: str) -> dict[str, Any]:
         facts["gpu_name"] = torch.cuda.get_device_name(0)
         facts["gpu_memory_peak_bytes"] = torch.cuda.max_memory_allocated(0)
     return facts
+
+
+def computed(model: Any, rows: list[dict[str, Any]], trained_rows: int, gpu_name: str | None) -> dict[str, Any]:
+    """Return what the training computed for each token: FLOPs by the length of the mean row, and the GPU's peak.
+
+    Nothing where the training did not come so far that this is known.
+    """
+    if model is None or not rows or not rows[-1]["tokens_seen"]:
+        return {}
+    shape = shape_of(model, round(rows[-1]["tokens_seen"] / trained_rows))
+    return {
+        "parameters": shape.parameters,
+        "layers": shape.layers,
+        "attention_width": shape.width,
+        "row_tokens_mean": shape.length,
+        "flops_per_token": flops_per_token(shape),
+        "peak_flops": peak_flops(gpu_name),
+    }
 
 
 def overrides(arguments: argparse.Namespace, stand_in: bool) -> list[str]:
@@ -156,13 +177,16 @@ def train(arguments: argparse.Namespace) -> int:
         except (NotFiniteError, RuntimeError, OSError, ValueError) as problem:  # told, and reported as not completed
             error = f"{type(problem).__name__}: {problem}"
             print(f"the training ended early: {error}", file=sys.stderr)
+    facts = device_facts(arguments.accelerator, clock.model)
+    trained_rows = config.data.train.datasets[0].sample_count
     document = {
+        **computed(clock.model, clock.rows, trained_rows, facts["gpu_name"]),
         "completed": error is None,
         "error": error,
         "started": clock.started,
         "rows": clock.rows,
         "save_seconds": clock.save_seconds,
-        **device_facts(arguments.accelerator),
+        **facts,
     }
     write_json(arguments.report / REPORT, document)
     return 0 if error is None else 1

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from kit.errors import KitError
 from kit.metrics import write_metrics
 from kit.staged import read_staged
 
@@ -28,6 +29,7 @@ HERE = Path(__file__).resolve().parent
 WARM_UP = 3  # steps: kernels are chosen, memory is taken
 ENDS = 5  # steps at each end whose mean loss is compared
 METRICS_FILE = "metrics.json"
+CHILD_PATIENCE = 8  # seconds: the job script kills this process 10 after it asked it to end
 
 
 def summarise(rows: list[dict[str, Any]], save_seconds: float) -> dict[str, Any]:
@@ -45,8 +47,8 @@ def summarise(rows: list[dict[str, Any]], save_seconds: float) -> dict[str, Any]
         "planned_steps": rows[-1]["steps"] if rows else None,
         "loss": losses,
         "grad_norm": [row["grad_norm"] for row in rows],
-        "loss_first": statistics.fmean(losses[:ENDS]) if losses else None,
-        "loss_last": statistics.fmean(losses[-ENDS:]) if losses else None,
+        "loss_first": _mean(losses[:ENDS]),
+        "loss_last": _mean(losses[-ENDS:]),
         "learning_rate_highest": max((row["learning_rate"] for row in rows), default=None),
         "epochs": rows[-1]["epoch"] if rows else None,
         "training_time_seconds": sum(seconds) + save_seconds if rows else None,
@@ -56,6 +58,11 @@ def summarise(rows: list[dict[str, Any]], save_seconds: float) -> dict[str, Any]
         "tokens": seen,
         "tokens_per_second": rate,
     }
+
+
+def _mean(losses: list[Any]) -> float | None:
+    """Return the mean, which is not finite where one of them is not: JSON has such numbers as words."""
+    return statistics.fmean(map(float, losses)) if losses else None
 
 
 class Children:
@@ -74,7 +81,17 @@ class Children:
     def _terminated(self, number: int, _frame: FrameType | None) -> NoReturn:
         if self._running is not None:
             self._running.terminate()
+            try:
+                self._running.wait(CHILD_PATIENCE)
+            except subprocess.TimeoutExpired:
+                self._running.kill()
         raise SystemExit(128 + number)
+
+
+def utilisation(training: dict[str, Any], tokens_per_second: float | None) -> float | None:
+    """Return model FLOPs utilisation as a fraction of the GPU's dense bf16 peak; None where either is not known."""
+    flops, peak = training.get("flops_per_token"), training.get("peak_flops")
+    return tokens_per_second * flops / peak if tokens_per_second and flops and peak else None
 
 
 def read_report(path: Path) -> dict[str, Any]:
@@ -116,9 +133,11 @@ def main() -> int:
     rows, save_seconds = training.pop("rows", []), training.pop("save_seconds", 0.0)
     started = training.pop("started", None)
     inference = read_report(output / "inference.json")
+    reached = summarise(rows, save_seconds)
     metrics = {
         **training,
-        **summarise(rows, save_seconds),
+        **reached,
+        "mfu": utilisation(training, reached["tokens_per_second"]),
         "startup_seconds": None if started is None else started - began,
         "wall_time_seconds": time.monotonic() - began,
         "inference": inference or None,
@@ -130,4 +149,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (KitError, OSError) as problem:
+        sys.exit(f"MLOPS-1.2: {problem}")

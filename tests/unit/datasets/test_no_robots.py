@@ -93,11 +93,11 @@ def lines(content: bytes) -> list[t.Any]:
 
 def test_the_stand_in_fills_both_splits_with_turns(folder: Path) -> None:
     contents, facts = no_robots.prepare(folder)
-    assert facts["rows"] == {"train": 1000, "held_out": 100}
+    assert facts["rows"] == {"train": 1200, "held_out": 100}
     assert facts["dropped"] == {"train": 0, "held_out": 0}
-    assert facts["holds"] == "1,000 training and 100 held-out rows"
+    assert facts["holds"] == "1,200 training and 100 held-out rows"
     train, held_out = lines(contents["train.jsonl"]), lines(contents["held_out.jsonl"])
-    assert (len(train), len(held_out)) == (1000, 100)
+    assert (len(train), len(held_out)) == (1200, 100)
     for each in (*train, *held_out):
         roles = [message["role"] for message in each["messages"]]
         assert roles == ["user", "assistant"] * (len(roles) // 2)
@@ -144,8 +144,8 @@ def test_what_is_left_out_is_counted(folder: Path) -> None:
     rows = no_robots.stand_in_rows()["train"] + [row(PAIR[:1])] * 7
     (folder / "data" / TRAIN).write_bytes(encode(rows))
     contents, facts = no_robots.prepare(folder)
-    assert (facts["rows"]["train"], facts["dropped"]) == (1000, {"train": 7, "held_out": 0})
-    assert len(lines(contents["train.jsonl"])) == 1000
+    assert (facts["rows"]["train"], facts["dropped"]) == (1200, {"train": 7, "held_out": 0})
+    assert len(lines(contents["train.jsonl"])) == 1200
 
 
 def with_first(first: dict[str, t.Any]) -> bytes:

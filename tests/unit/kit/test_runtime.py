@@ -19,7 +19,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from kit import installers, runtime
+from kit import installers, locks, runtime
 from kit.errors import KitError
 
 UV = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
@@ -200,7 +200,7 @@ def test_where_locks_do_not_reach_the_first_rename_wins(site: Site, monkeypatch:
             rival.update(site.install())
         return versions
 
-    monkeypatch.setattr(runtime.fcntl, "flock", lambda *_: None)  # every installer believes it is alone
+    monkeypatch.setattr(locks.fcntl, "flock", lambda *_: None)  # every installer believes it is alone
     monkeypatch.setattr(runtime, "_verify", overtaken)
     answer = site.install()
     assert rival["changed"] is True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,9 @@ def test_installers_are_not_told_the_index_by_their_command_line(monkeypatch, tm
     assert all(environment["UV_DEFAULT_INDEX"] == URL for _command, environment in seen)
 
 
+SECRETS = re.compile("__hpc_validation_secrets|__stage_secrets")
+
+
 def tasks(found: list[dict]) -> list[dict]:
     """All tasks of a list, those of blocks included."""
     blocks = [task.get(key) or [] for task in found for key in ("block", "rescue", "always")]
@@ -87,14 +91,15 @@ def tasks(found: list[dict]) -> list[dict]:
 def test_secrets_go_by_standard_input_of_tasks_that_are_not_logged_and_no_other_way(path: Path):
     for task in tasks(yaml.safe_load(path.read_text())):
         for key, value in task.items():
-            if "__hpc_validation_secrets" in str(value) and key == "ansible.builtin.command":
-                assert value["stdin"] == "{{ __hpc_validation_secrets | to_json }}"
+            if SECRETS.search(str(value)) and key == "ansible.builtin.command":
+                assert value["stdin"] in ("{{ __hpc_validation_secrets | to_json }}", "{{ __stage_secrets | to_json }}")
                 assert "__hpc_validation_with_secrets" in value["argv"]
-                assert "__hpc_validation_secrets" not in value["argv"]
+                assert SECRETS.search(value["argv"]) is None
                 assert task["no_log"] is True
             elif key not in ("block", "rescue", "always"):
-                assert "__hpc_validation_secrets" not in str(value)
+                assert SECRETS.search(str(value)) is None
                 assert "hpc_validation_install_environment" not in str(value)
+                assert "hpc_validation_hub_token" not in str(value)
 
 
 def test_the_environment_that_ansible_puts_into_a_command_line_holds_no_setting_that_may_be_secret():

@@ -27,12 +27,14 @@ import sft_min_arguments  # noqa: E402
 import sft_min_data  # noqa: E402
 import sft_min_figures as figures  # noqa: E402
 import sft_min_results  # noqa: E402
+from kit import flops  # noqa: E402
+from kit.errors import KitError  # noqa: E402
 from sft_min_data import WorkloadError  # noqa: E402
 
 # What the document's log shows: ten steps of four samples of 512 tokens, and 139.36 s around training and saving.
 LOSS = [1.2753, 1.8605, 1.1892, 1.2061, 1.0492, 1.1469, 1.3285, 1.2227, 1.1622, 0.9635]
 DOCUMENT = figures.Batch(size=1, accumulation=4, length=512)
-MISTRAL = figures.Shape(parameters=7_241_732_096, trainable=7_241_732_096, layers=32, width=4096, length=512)
+MISTRAL = flops.Shape(parameters=7_241_732_096, trainable=7_241_732_096, layers=32, width=4096, length=512)
 
 
 @pytest.fixture(scope="module")
@@ -232,14 +234,14 @@ def test_a_staged_model_says_what_it_is(staged):
 
 def test_weights_of_another_size_are_damaged(staged):
     (staged / "model.safetensors").write_bytes(b"1234")
-    with pytest.raises(WorkloadError, match=r"is damaged: it has 4 bytes, and by provenance.json 5"):
+    with pytest.raises(KitError, match=r"is damaged: it has 4 bytes, and by provenance.json 5"):
         sft_min_data.describe_model(staged)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"files": []}', '{"files": {"model.safetensors": 1}}'])
 def test_damaged_provenance_is_told(staged, text):
     (staged / "provenance.json").write_text(text)
-    with pytest.raises(WorkloadError, match=r"provenance.json is damaged.*stage it again"):
+    with pytest.raises(KitError, match=r"provenance.json is damaged.*stage it again"):
         sft_min_data.describe_model(staged)
 
 
@@ -277,8 +279,8 @@ def test_the_honest_ones_count_accumulation_and_leave_the_save_out():
 
 
 def test_an_adapter_needs_no_gradients_of_frozen_weights():
-    frozen = figures.Shape(MISTRAL.parameters, 0, MISTRAL.layers, MISTRAL.width, MISTRAL.length)
-    assert figures.flops_per_token(MISTRAL) - figures.flops_per_token(frozen) == 2 * MISTRAL.parameters
+    frozen = flops.Shape(MISTRAL.parameters, 0, MISTRAL.layers, MISTRAL.width, MISTRAL.length)
+    assert flops.flops_per_token(MISTRAL) - flops.flops_per_token(frozen) == 2 * MISTRAL.parameters
 
 
 def test_what_was_not_measured_is_null():
@@ -341,7 +343,7 @@ def test_memory_growth_is_of_the_last_third_over_the_second_step(peaks, growth):
     ],
 )
 def test_peaks_are_those_of_the_gpus_own_name(name, peak):
-    assert figures.peak_flops(name) == peak
+    assert flops.peak_flops(name) == peak
 
 
 # -- the results

@@ -94,6 +94,21 @@ def test_uncounted_tokens_make_no_rate(script: ModuleType) -> None:
     assert script.summarise(rows(10, tokens_seen=None), save_seconds=0.0)["tokens_per_second"] is None
 
 
+@pytest.mark.parametrize(
+    ("training", "rate", "expected"),
+    [
+        ({"flops_per_token": 1e9, "peak_flops": 1e15}, 100_000.0, 0.1),
+        ({"flops_per_token": 1e9, "peak_flops": None}, 100_000.0, None),
+        ({}, 100_000.0, None),
+        ({"flops_per_token": 1e9, "peak_flops": 1e15}, None, None),
+    ],
+)
+def test_utilisation_is_told_where_both_sides_are_known(
+    script: ModuleType, training: dict[str, Any], rate: float | None, expected: float | None
+) -> None:
+    assert script.utilisation(training, rate) == expected
+
+
 def test_a_report_that_is_not_there_or_damaged_is_empty(script: ModuleType, tmp_path: Path) -> None:
     assert script.read_report(tmp_path / "none.json") == {}
     (tmp_path / "cut.json").write_text('{"a"')

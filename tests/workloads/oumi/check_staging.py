@@ -116,7 +116,7 @@ class StandIns(unittest.TestCase):
 
     def test_the_rows_are_many_and_short(self) -> None:
         train, held_out = self.rows("train.jsonl"), self.rows("held_out.jsonl")
-        self.assertEqual((len(train), len(held_out)), (1000, 100))
+        self.assertEqual((len(train), len(held_out)), (1200, 100))
         tokenizer = self.tokenizer("smollm_135m")
         lengths = [sum(len(tokenizer(turn["content"])["input_ids"]) for turn in row) for row in train]
         self.assertLess(statistics.median(lengths), 60)

@@ -5,13 +5,14 @@ from ansible_collections.mlops.hpc_validation.plugins.filter.stage_plan import s
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _stage_plan
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._stage_plan import StagePlanError
 
+SHARE = "/mnt/beegfs"
 MNIST = {"id": "MLOPS-1.1", "runtime": "pytorch", "data": ["mnist"], "models": []}
 SMOLLM = {"id": "MLOPS-1.2", "runtime": "oumi", "data": ["no_robots"], "models": ["smollm_135m"]}
 OTHER = {"id": "MLOPS-2.2", "runtime": "sft", "data": ["no_robots"], "models": ["smollm_135m"]}
 
 
 def test_what_is_staged_and_where():
-    planned = _stage_plan.plan([MNIST, SMOLLM], {"datasets": {"mnist": {"source": "stand-in"}}, "models": {}})
+    planned = _stage_plan.plan([MNIST, SMOLLM], {"datasets": {"mnist": {"source": "stand-in"}}, "models": {}}, SHARE)
     assert planned["runtimes"] == ["pytorch", "oumi", "standin"]
     assert [(source["name"], source["source"], source["runtime"]) for source in planned["sources"]] == [
         ("mnist", "stand-in", "standin"),
@@ -22,7 +23,7 @@ def test_what_is_staged_and_where():
         "kind": "models",
         "name": "smollm_135m",
         "source": "download",
-        "path": None,
+        "copied": None,
         "script": "scripts/models/smollm_135m/stage.py",
         "target": "huggingface/models/smollm_135m",
         "incoming": "huggingface/models/.incoming/smollm_135m",
@@ -32,7 +33,7 @@ def test_what_is_staged_and_where():
 
 
 def test_what_two_workloads_read_is_staged_once():
-    planned = _stage_plan.plan([SMOLLM, OTHER], {"datasets": {}, "models": {}})
+    planned = _stage_plan.plan([SMOLLM, OTHER], {"datasets": {}, "models": {}}, SHARE)
     assert [source["name"] for source in planned["sources"]] == ["no_robots", "smollm_135m"]
     assert planned["runtimes"] == ["oumi", "sft"]
 
@@ -40,12 +41,29 @@ def test_what_two_workloads_read_is_staged_once():
 def test_a_folder_and_a_revision_are_handed_on(tmp_path):
     settings = {"datasets": {"no_robots": {"source": "path", "path": str(tmp_path)}}}
     settings["models"] = {"smollm_135m": {"revision": "v1"}}
-    data, model = _stage_plan.plan([SMOLLM], settings)["sources"]
-    assert (data["path"], data["options"], model["options"]) == (str(tmp_path), [], ["--revision", "v1"])
+    data, model = _stage_plan.plan([SMOLLM], settings, SHARE)["sources"]
+    assert (data["copied"], data["options"]) == (str(tmp_path), ["--from", f"{SHARE}/datasets/.incoming/no_robots"])
+    assert (model["copied"], model["options"]) == (None, ["--revision", "v1"])
+
+
+def test_a_folder_that_lies_on_the_share_is_not_copied():
+    given = {"models": {"smollm_135m": {"source": "path", "path": f"{SHARE}/mine/smollm"}}}
+    _data, model = _stage_plan.plan([SMOLLM], given, SHARE)["sources"]
+    assert (model["copied"], model["options"]) == (None, ["--from", f"{SHARE}/mine/smollm"])
+
+
+def test_a_relative_folder_is_one_below_where_the_user_stands(tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path)
+    given = {"datasets": {"mnist": {"source": "path", "path": "mine"}}}
+    assert _stage_plan.plan([MNIST], given, SHARE)["sources"][0]["copied"] == str(tmp_path / "mine")
 
 
 def test_workloads_without_data_need_their_runtime_alone():
-    assert _stage_plan.plan([{"id": "A-1", "runtime": "pytorch"}], {}) == {"runtimes": ["pytorch"], "sources": []}
+    assert _stage_plan.plan([{"id": "A-1", "runtime": "pytorch"}], {}, SHARE) == {
+        "runtimes": ["pytorch"],
+        "sources": [],
+    }
 
 
 @pytest.mark.parametrize(
@@ -56,7 +74,10 @@ def test_workloads_without_data_need_their_runtime_alone():
         ({"datasets": {"mnist": "download"}}, "hpc_validation_datasets.mnist must have a source"),
         ({"datasets": {"mnist": {"sorce": "download"}}}, "mnist has no sorce"),
         ({"datasets": {"mnist": {"source": "internet"}}}, "mnist.source must be one of download, path, stand-in"),
-        ({"datasets": {"mnist": {"source": "path"}}}, "mnist.path must be a folder on the controller; it is None"),
+        (
+            {"datasets": {"mnist": {"source": "path"}}},
+            "mnist.path must be a folder on the controller or below /mnt/beegfs; it is None",
+        ),
         ({"datasets": {"mnist": {"source": "path", "path": "/nowhere/at/all"}}}, "must be a folder .*/nowhere/at/all"),
         ({"datasets": {"mnist": {"path": "/tmp"}}}, "mnist.path belongs to source: path; its source is download"),
         ({"datasets": {"mnist": {"revision": "main"}}}, "mnist.revision belongs to what is downloaded from a hub"),
@@ -65,12 +86,12 @@ def test_workloads_without_data_need_their_runtime_alone():
 )
 def test_settings_that_cannot_be_followed_are_refused(settings, expected):
     with pytest.raises(StagePlanError, match=expected):
-        _stage_plan.plan([MNIST], settings)
+        _stage_plan.plan([MNIST], settings, SHARE)
 
 
 def test_a_manifest_that_names_no_dataset_of_the_collection_is_refused():
     with pytest.raises(Exception, match=r"datasets/imagenet/source\.yml cannot be read"):
-        stage_plan([{**MNIST, "data": ["imagenet"]}], {})
+        stage_plan([{**MNIST, "data": ["imagenet"]}], {}, SHARE)
 
 
 def test_every_dataset_and_model_has_its_script_and_every_source_a_runtime(root):
