@@ -70,7 +70,8 @@ def test_a_loss_that_is_not_a_number_is_seen_though_oumi_would_hide_it(play, alt
     assert played.criterion("S0-31.finite")["verdict"] == "fail", played.screen
     assert played.criterion("S0-31")["verdict"] == "fail"
     assert played.criterion("JOB")["verdict"] == "fail"
-    assert "NotFiniteError" in played.screen
+    evidence = json.loads((played.folder / "evidence/TEST-12.json").read_text())
+    assert evidence["metrics"]["error"].startswith("NotFiniteError: ")
 
 
 @pytest.mark.slow
@@ -170,7 +171,7 @@ def test_a_model_that_must_not_be_trained_is_refused_before_its_job(play, readin
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("train-00000-of-00001.parquet", b"<!doctype html><title>Sign in</title>", "not a parquet file"),
+        ("train-00000-of-00001.parquet", b"<!doctype html><title>Sign in</title>", "is an HTML or XML page"),
         ("README.md", b"# no_robots", "the split train is missing"),
     ],
 )
