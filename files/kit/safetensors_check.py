@@ -109,7 +109,7 @@ def _place(key: str, entry: dict[str, Any]) -> tuple[int, int]:
     """Return a tensor's offsets; ValueError where they do not fit its shape."""
     first, last = entry["data_offsets"]
     numbers = (first, last, *entry["shape"])
-    if any(type(number) is not int or number < 0 for number in numbers):
+    if any(not isinstance(number, int) or isinstance(number, bool) or number < 0 for number in numbers):
         raise ValueError(f"tensor {key!r} has a shape or an offset that is no length")
     if entry["dtype"] not in BITS:
         raise ValueError(f"tensor {key!r} is of the unknown type {entry['dtype']!r}")

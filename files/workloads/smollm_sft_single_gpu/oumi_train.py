@@ -168,7 +168,7 @@ def train(arguments: argparse.Namespace) -> int:
     config.finalize_and_validate()
     busy: AbstractContextManager[object] = nvml.occupied() if arguments.accelerator == "simulated" else nullcontext()
     error: str | None = None
-    with Progress(arguments.report / "progress.jsonl") as progress, busy:
+    with busy, Progress(arguments.report / "progress.jsonl") as progress:
         clock = StepClock(progress)
         # The only way in that Oumi leaves: the list of callbacks that every Trainer starts from.
         transformers.trainer.DEFAULT_CALLBACKS.append(clock)

@@ -31,7 +31,7 @@ class FakeHub(types.ModuleType):
         self.sent: dict[str, bytes | None] = {}
         self.listed: dict[str, t.Any] = {}
         self.revisions = {"main": COMMIT, COMMIT: COMMIT, OLD_COMMIT: OLD_COMMIT}
-        self.info_error: Exception | None = None
+        self.info_errors: list[Exception] = []
         self.download_error: Exception | None = None
         self.stop_after: int | None = None
         self.calls: list[tuple[str, dict[str, t.Any]]] = []
@@ -42,8 +42,8 @@ class FakeHub(types.ModuleType):
 
     def repo_info(self, repo: str, **options: t.Any) -> t.Any:
         self.calls.append(("repo_info", {"repo": repo, **options}))
-        if self.info_error:
-            raise self.info_error
+        for error in self.info_errors:
+            raise error
         siblings = [types.SimpleNamespace(**self.entry(name), **self.listed) for name in self.files]
         return types.SimpleNamespace(sha=self.revisions[options["revision"]], siblings=siblings)
 

@@ -34,9 +34,9 @@ def encode(header: t.Any, data: bytes | None = None) -> bytes:
     return struct.pack("<Q", len(text)) + text + data
 
 
-def weights(shapes: t.Mapping[str, list[int]] = SHAPES) -> bytes:
+def weights(shapes: t.Mapping[str, list[int]] | None = None) -> bytes:
     """A sound safetensors file."""
-    return encode({"__metadata__": {"format": "pt"}, **entries(shapes)})
+    return encode({"__metadata__": {"format": "pt"}, **entries(SHAPES if shapes is None else shapes)})
 
 
 def model_files(model_type: str = "llama") -> dict[str, bytes]:

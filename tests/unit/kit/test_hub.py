@@ -49,7 +49,7 @@ def test_only_what_is_needed_comes_from_a_commit_that_was_resolved_once(tmp_path
     assert sorted(fake.fetched) == ["config.json", "model.safetensors"]
     weights = found.folder / "model.safetensors"
     assert found.digests == {weights: hashlib.sha256(weights.read_bytes()).hexdigest()}
-    (_, asked), (_, fetched) = fake.calls
+    (_asked_by, asked), (_fetched_by, fetched) = fake.calls
     assert (asked["repo"], asked["repo_type"], asked["revision"]) == ("some/model", "model", "main")
     assert (fetched["repo"], fetched["repo_type"], fetched["revision"]) == ("some/model", "model", COMMIT)
     assert fetched["allow_patterns"] == ["config.json", "model.safetensors"]
@@ -58,7 +58,7 @@ def test_only_what_is_needed_comes_from_a_commit_that_was_resolved_once(tmp_path
 
 def test_without_a_token_none_is_sent_whatever_the_home_holds(tmp_path: Path, fake: FakeHub) -> None:
     download(tmp_path)
-    assert [options["token"] for _, options in fake.calls] == [False, False]
+    assert [options["token"] for _called, options in fake.calls] == [False, False]
 
 
 def test_the_token_is_passed_and_written_nowhere(
@@ -66,7 +66,7 @@ def test_the_token_is_passed_and_written_nowhere(
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     download(tmp_path)
-    assert [options["token"] for _, options in fake.calls] == [TOKEN, TOKEN]
+    assert [options["token"] for _called, options in fake.calls] == [TOKEN, TOKEN]
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
 
 
@@ -132,7 +132,7 @@ def test_a_token_that_is_refused_says_whose_account_must_accept(
     tmp_path: Path, fake: FakeHub, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
-    fake.info_error = RefusedError(status, f"invalid {TOKEN}")
+    fake.info_errors = [RefusedError(status, f"invalid {TOKEN}")]
     with pytest.raises(KitError, match=f"token of hpc_validation_hub_token: accept the licence on {GATED}") as error:
         download(tmp_path)
     assert TOKEN not in str(error.value)
@@ -157,7 +157,7 @@ def test_a_refusal_that_the_library_wraps_is_seen(tmp_path: Path, fake: FakeHub)
     ],
 )
 def test_what_else_goes_wrong_is_told(tmp_path: Path, fake: FakeHub, error: Exception, told: str) -> None:
-    fake.info_error = error
+    fake.info_errors = [error]
     with pytest.raises(KitError, match=told):
         download(tmp_path)
 
@@ -167,7 +167,7 @@ def test_neither_the_token_nor_a_mirrors_password_is_told(
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     monkeypatch.setenv("HF_ENDPOINT", f"https://user:{TOKEN}2@mirror.example")
-    fake.info_error = OSError(f"https://user:{TOKEN}2@mirror.example answers Bearer {TOKEN} with nothing")
+    fake.info_errors = [OSError(f"https://user:{TOKEN}2@mirror.example answers Bearer {TOKEN} with nothing")]
     with pytest.raises(KitError, match=r"https://[*]+@mirror\.example") as error:
         download(tmp_path)
     assert TOKEN not in str(error.value)

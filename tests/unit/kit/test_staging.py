@@ -136,7 +136,7 @@ def test_another_revision_is_downloaded(target: Path, fake: FakeHub) -> None:
     run(target, "download")
     assert run(target, "download", revision=OLD_COMMIT)["revision"] == OLD_COMMIT
     fake.revisions["v1"] = COMMIT
-    again = [run(target, "download", revision="v1") for _ in range(2)]
+    again = [run(target, "download", revision="v1") for _each in range(2)]
     assert [(each["changed"], each["revision"]) for each in again] == [(True, COMMIT), (False, COMMIT)]
 
 
@@ -475,7 +475,8 @@ def test_stagings_at_once_make_one(tmp_path: Path, root: Path) -> None:
     options = ["--target", str(tmp_path / "data"), "--source", "stand-in"]
     environment = {**os.environ, "PYTHONPATH": str(root / "files"), "PYTHONDONTWRITEBYTECODE": "1"}
     running = [
-        subprocess.Popen([sys.executable, script, *options], env=environment, stdout=subprocess.PIPE) for _ in range(3)
+        subprocess.Popen([sys.executable, script, *options], env=environment, stdout=subprocess.PIPE)
+        for _each in range(3)
     ]
     answers = [json.loads(process.communicate(timeout=60)[0]) for process in running]
     assert sorted(answer["changed"] for answer in answers) == [False, False, True]

@@ -50,7 +50,7 @@ def stage(name: str, target: Path, source: str, **options: t.Any) -> dict[str, t
 def test_a_folder_is_staged_once(tmp_path: Path, name: str, make: t.Callable[[str], dict[str, bytes]]) -> None:
     files = make(TYPES[name])
     folder, target = fill(tmp_path / "so'urce; x", {**files, "pytorch_model.bin": b"x", "run.py": b"x"}), tmp_path / "m"
-    first, second = (stage(name, target, "path", folder=folder) for _ in range(2))
+    first, second = (stage(name, target, "path", folder=folder) for _each in range(2))
     assert (first["changed"], second["changed"]) == (True, False)
     assert {path.name for path in target.iterdir()} == {*files, "provenance.json"}
     assert (first["model_type"], first["parameters"]) == (TYPES[name], 44)
