@@ -22,15 +22,14 @@ import argparse
 import json
 import math
 import sys
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from kit import training_device
 from kit.errors import KitError
 from kit.files import sha256, write_atomic
-from kit.gpu import nvml
 from kit.metrics import Progress, write_metrics
 from torch import nn
 from torch.nn import functional
@@ -89,28 +88,6 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.labels)
-
-
-def choose_device(accelerator: str) -> torch.device:
-    """Return the device to train on. With ``cuda`` a missing or surplus GPU is an error, never a reason for the CPU."""
-    if accelerator != "cuda":
-        allowed = len(os.sched_getaffinity(0))
-        torch.set_num_threads(max(1, min(allowed, int(os.environ.get("SLURM_CPUS_PER_TASK") or allowed))))
-        return torch.device("cpu")
-    if not torch.cuda.is_available():
-        raise WorkloadError(
-            "a CUDA GPU is expected and PyTorch sees none: check that the job asked for one (--gres=gpu:1), then "
-            "`nvidia-smi` and the driver on this node. A cluster without GPUs says hpc_validation_accelerator: cpu"
-        )
-    allocated = os.environ.get("SLURM_GPUS_ON_NODE")
-    if allocated and int(allocated) != torch.cuda.device_count():
-        raise WorkloadError(
-            f"Slurm allocated {allocated} GPU(s) on this node and PyTorch sees {torch.cuda.device_count()}: "
-            "check gres.conf and ConstrainDevices in cgroup.conf"
-        )
-    torch.set_float32_matmul_precision("high")  # TF32, as cuDNN's convolutions use by default
-    torch.backends.cudnn.deterministic = True
-    return torch.device("cuda", 0)
 
 
 def read_provenance(data_dir: Path) -> dict[str, Any]:
@@ -221,33 +198,6 @@ class Training:
             )
 
 
-def describe_device(device: torch.device, accelerator: str) -> dict[str, Any]:
-    """Return the metrics' facts on the hardware and the libraries."""
-    facts: dict[str, Any] = {
-        "device": device.type,
-        "accelerator": accelerator,
-        "device_count": 0,
-        "gpu_name": None,
-        "gpu_uuids": [],
-        "gpu_memory_peak_bytes": None,
-        "torch_version": torch.__version__,
-        "cuda_version": torch.version.cuda,
-        "cpu_threads": torch.get_num_threads(),
-    }
-    if device.type == "cuda":
-        properties = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
-        facts["device_count"] = len(properties)
-        facts["gpu_name"] = properties[device.index].name
-        facts["gpu_uuids"] = [f"GPU-{item.uuid}" for item in properties]
-        facts["gpu_memory_peak_bytes"] = torch.cuda.max_memory_allocated(device)
-    elif accelerator == "simulated":
-        gpus = nvml.usable_gpus().gpus
-        facts["device_count"] = len(gpus)
-        facts["gpu_name"] = gpus[0].name if gpus else None
-        facts["gpu_uuids"] = [gpu.uuid for gpu in gpus]
-    return facts
-
-
 def collect_metrics(training: Training, seconds: float, data: dict[str, Any], completed: bool) -> dict[str, Any]:
     """Return the metrics document; ``seconds`` is the time from the first batch to the last evaluation."""
     done = len(training.losses)
@@ -266,13 +216,8 @@ def collect_metrics(training: Training, seconds: float, data: dict[str, Any], co
         "learning_rate": settings.learning_rate,
         "seed": settings.seed,
         "data": data,
-        **describe_device(training.device, settings.accelerator),
+        **training_device.describe(training.device, settings.accelerator),
     }
-
-
-def occupied_device(accelerator: str) -> AbstractContextManager[object]:
-    """Hold the simulated GPUs busy while the CPU does their work; a real one needs no help."""
-    return nvml.occupied() if accelerator == "simulated" else nullcontext()
 
 
 def run(settings: Settings) -> dict[str, Any]:
@@ -283,11 +228,14 @@ def run(settings: Settings) -> dict[str, Any]:
         MODEL_FILE,
     ):  # by hand a folder may be used twice; an old result must not pass for a new one
         (settings.output_dir / name).unlink(missing_ok=True)
-    device = choose_device(settings.accelerator)
+    device = training_device.choose(settings.accelerator)
+    if device.type == "cuda":
+        torch.set_float32_matmul_precision("high")  # TF32, as cuDNN's convolutions use by default
+        torch.backends.cudnn.deterministic = True
     data = read_provenance(settings.data_dir)
     train, test = (load(settings.data_dir, train, device) for train in (True, False))
     print(f"training on {device} with {len(train)} images, testing on {len(test)}: {data['description']}", flush=True)
-    with occupied_device(settings.accelerator), Progress(settings.output_dir / PROGRESS_FILE) as progress:
+    with training_device.occupied(settings.accelerator), Progress(settings.output_dir / PROGRESS_FILE) as progress:
         started = time.monotonic()  # includes the device's and cuDNN's own warm-up
         training = Training(settings, device, train, test)
         try:

@@ -12,14 +12,13 @@ import resource
 import shutil
 import sys
 import time
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+from kit import training_device
 from kit.flops import Shape, peak_flops, shape_of
-from kit.gpu import nvml
 from kit.job import node_name
 from kit.metrics import Progress, write_metrics
 from kit.staged import read_staged
@@ -30,7 +29,6 @@ from sft_min_results import PUBLISHED_FILE, publish
 from sft_min_training import (
     Training,
     check_fit,
-    choose_device,
     difference,
     load_again,
     load_model,
@@ -80,34 +78,6 @@ def arguments_of(settings: Settings) -> dict[str, Any]:
     }
 
 
-def describe_device(device: torch.device, accelerator: str) -> dict[str, Any]:
-    """Return the metrics' facts on the hardware."""
-    facts: dict[str, Any] = {
-        "device": device.type,
-        "accelerator": accelerator,
-        "device_count": 0,
-        "gpu": None,
-        "gpu_uuids": [],
-        "gpu_memory_total_bytes": None,
-        "torch": torch.__version__,
-        "cuda_version": torch.version.cuda,
-        "cpu_threads": torch.get_num_threads(),
-        "node": node_name(),
-    }
-    if device.type == "cuda":
-        properties = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
-        facts["device_count"] = len(properties)
-        facts["gpu"] = properties[device.index].name
-        facts["gpu_uuids"] = [f"GPU-{item.uuid}" for item in properties]
-        facts["gpu_memory_total_bytes"] = properties[device.index].total_memory
-    elif accelerator == "simulated":
-        gpus = nvml.usable_gpus().gpus
-        facts["device_count"] = len(gpus)
-        facts["gpu"] = gpus[0].name if gpus else None
-        facts["gpu_uuids"] = [gpu.uuid for gpu in gpus]
-    return facts
-
-
 def paths_of(settings: Settings) -> dict[str, str | None]:
     """Return the folders that the run used."""
     return {
@@ -119,11 +89,6 @@ def paths_of(settings: Settings) -> dict[str, str | None]:
         "script": str(Path(__file__).resolve().with_name("train_sft_min.py")),
         "environment": sys.prefix,
     }
-
-
-def occupied_device(accelerator: str) -> AbstractContextManager[object]:
-    """Hold the simulated GPUs busy while the CPU does their work; a real one needs no help."""
-    return nvml.occupied() if accelerator == "simulated" else nullcontext()
 
 
 class Run:
@@ -139,12 +104,14 @@ class Run:
     def carry_out(self) -> dict[str, Any]:
         """Do everything but publish; return the metrics that were written, also with ``completed`` false. Raises."""
         settings = self.settings
-        device = choose_device(settings.accelerator)
+        device = training_device.choose(settings.accelerator)
+        if device.type == "cuda":
+            torch.set_float32_matmul_precision("high")  # TF32 for what is not bf16
         quiet()
         self.facts["libraries"] = import_libraries()
         samples, tokenizer, rows = self._prepare()
         write_metrics(settings.output_dir / ARGUMENTS_FILE, self.facts["arguments"])
-        with occupied_device(settings.accelerator):
+        with training_device.occupied(settings.accelerator):
             transformers.set_seed(settings.seed)
             model = load_model(settings.model, device)
             self.facts["architecture"] = type(model).__name__
@@ -199,13 +166,16 @@ class Run:
     def _write(self, device: torch.device, *, completed: bool) -> dict[str, Any]:
         """Write the metrics document and return it."""
         training, settings = self.training, self.settings
-        steps, hardware = training.steps, describe_device(device, settings.accelerator)
-        peak = peak_flops(hardware["gpu"]) if device.type == "cuda" else None
+        steps, hardware = training.steps, training_device.describe(device, settings.accelerator)
+        peak = peak_flops(hardware["gpu_name"]) if device.type == "cuda" else None
         training.memory.mark()
         metrics = {
             "completed": completed,
             **document_figures(steps, settings.batch, training.seconds + (self.times["save_seconds"] or 0.0)),
             **hardware,
+            "gpu": hardware["gpu_name"],  # these two under the document's names
+            "torch": hardware["torch_version"],
+            "node": node_name(),
             **self.facts,
             "loss": steps.loss,
             "grad_norm": steps.grad_norm,

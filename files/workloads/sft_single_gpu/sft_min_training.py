@@ -30,27 +30,6 @@ LORA = {"r": 8, "lora_alpha": 16, "lora_dropout": 0.05, "target_modules": ["q_pr
 ONE_FILE = "1TB"  # shards larger than any model: one file of weights
 
 
-def choose_device(accelerator: str) -> torch.device:
-    """Return the device to train on. With ``cuda`` a missing or surplus GPU is an error, never a reason for the CPU."""
-    if accelerator != "cuda":
-        allowed = len(os.sched_getaffinity(0))
-        torch.set_num_threads(max(1, min(allowed, int(os.environ.get("SLURM_CPUS_PER_TASK") or allowed))))
-        return torch.device("cpu")
-    if not torch.cuda.is_available():
-        raise WorkloadError(
-            "a CUDA GPU is expected and PyTorch sees none: check that the job asked for one (--gres=gpu:1), then "
-            "`nvidia-smi` and the driver on this node. A cluster without GPUs says hpc_validation_accelerator: cpu"
-        )
-    allocated = os.environ.get("SLURM_GPUS_ON_NODE")
-    if allocated and int(allocated) != torch.cuda.device_count():
-        raise WorkloadError(
-            f"Slurm allocated {allocated} GPU(s) on this node and PyTorch sees {torch.cuda.device_count()}: "
-            "check gres.conf and ConstrainDevices in cgroup.conf"
-        )
-    torch.set_float32_matmul_precision("high")  # TF32 for what is not bf16
-    return torch.device("cuda", 0)
-
-
 class Memory:
     """How much memory the steps need: of the GPU, or of this process where there is none. All in bytes."""
 

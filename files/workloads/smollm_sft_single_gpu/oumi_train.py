@@ -22,15 +22,14 @@ import json
 import math
 import sys
 import time
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import torch
 import transformers
+from kit import training_device
+from kit.errors import KitError
 from kit.files import write_json
 from kit.flops import flops_per_token, peak_flops, shape_of
-from kit.gpu import nvml
 from kit.metrics import Progress
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
@@ -96,23 +95,6 @@ class StepClock(TrainerCallback):
         self._since = now
 
 
-def device_facts(accelerator: str, model: Any) -> dict[str, Any]:
-    """Return what the training ran on: the device is the one that the weights are on, None where none were loaded."""
-    facts: dict[str, Any] = {
-        "device": None if model is None else next(model.parameters()).device.type,
-        "device_count": torch.cuda.device_count() if accelerator == "cuda" else len(nvml.usable_gpus().gpus),
-        "gpu_name": None,
-        "gpu_memory_peak_bytes": None,
-        "torch_version": torch.__version__,
-        "transformers_version": transformers.__version__,
-        "cuda_version": torch.version.cuda,
-    }
-    if torch.cuda.is_available():
-        facts["gpu_name"] = torch.cuda.get_device_name(0)
-        facts["gpu_memory_peak_bytes"] = torch.cuda.max_memory_allocated(0)
-    return facts
-
-
 def computed(model: Any, rows: list[dict[str, Any]], trained_rows: int, gpu_name: str | None) -> dict[str, Any]:
     """Return what the training computed for each token: FLOPs by the length of the mean row, and the GPU's peak.
 
@@ -152,13 +134,7 @@ def is_stand_in(model: Path) -> bool:
 
 def train(arguments: argparse.Namespace) -> int:
     """Train and report; 0 only after a whole training."""
-    if arguments.accelerator == "cuda" and not torch.cuda.is_available():
-        print(
-            "a CUDA GPU is expected and PyTorch sees none: check that the job asked for one (--gres=gpu:1), then "
-            "`nvidia-smi` and the driver on this node",
-            file=sys.stderr,
-        )
-        return 1
+    device = training_device.choose(arguments.accelerator)
     from oumi.core.configs import TrainingConfig  # noqa: PLC0415 - seconds, not to be spent where there is no GPU
     from oumi.train import train as oumi_train  # noqa: PLC0415
 
@@ -166,9 +142,8 @@ def train(arguments: argparse.Namespace) -> int:
         str(arguments.config), overrides(arguments, is_stand_in(arguments.model))
     )
     config.finalize_and_validate()
-    busy: AbstractContextManager[object] = nvml.occupied() if arguments.accelerator == "simulated" else nullcontext()
     error: str | None = None
-    with busy, Progress(arguments.report / "progress.jsonl") as progress:
+    with training_device.occupied(arguments.accelerator), Progress(arguments.report / "progress.jsonl") as progress:
         clock = StepClock(progress)
         # The only way in that Oumi leaves: the list of callbacks that every Trainer starts from.
         transformers.trainer.DEFAULT_CALLBACKS.append(clock)
@@ -177,7 +152,7 @@ def train(arguments: argparse.Namespace) -> int:
         except (NotFiniteError, RuntimeError, OSError, ValueError) as problem:  # told, and reported as not completed
             error = f"{type(problem).__name__}: {problem}"
             print(f"the training ended early: {error}", file=sys.stderr)
-    facts = device_facts(arguments.accelerator, clock.model)
+    facts = training_device.describe(device, arguments.accelerator)
     trained_rows = config.data.train.datasets[0].sample_count
     document = {
         **computed(clock.model, clock.rows, trained_rows, facts["gpu_name"]),
@@ -187,6 +162,9 @@ def train(arguments: argparse.Namespace) -> int:
         "rows": clock.rows,
         "save_seconds": clock.save_seconds,
         **facts,
+        # The device that the weights were on, which is what trained; None where none were loaded.
+        "device": None if clock.model is None else next(clock.model.parameters()).device.type,
+        "transformers_version": transformers.__version__,
     }
     write_json(arguments.report / REPORT, document)
     return 0 if error is None else 1
@@ -198,7 +176,11 @@ def main() -> int:
     for name in ("config", "model", "data", "output", "report"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--accelerator", choices=("cuda", "simulated", "cpu"), required=True)
-    return train(parser.parse_args())
+    try:
+        return train(parser.parse_args())
+    except KitError as problem:
+        print(f"oumi_train: {problem}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ import idx
 import mnist_single_gpu as workload
 import stage
 import torch
+from kit.errors import KitError
 
 
 def digits(count: int, seed: int) -> tuple[bytes, bytes]:
@@ -153,7 +154,7 @@ class Refusals(Case):
         """The run stops with such a message and leaves nothing that could pass."""
         self.output.mkdir(exist_ok=True)
         (self.output / "metrics.json").write_text('{"test_accuracy": 0.99}')  # of an earlier run by hand
-        with self.assertRaisesRegex(workload.WorkloadError, told):
+        with self.assertRaisesRegex((workload.WorkloadError, KitError), told):
             self.run_quietly(**changes)
         self.assertFalse((self.output / workload.MODEL_FILE).exists())
 

@@ -1,0 +1,72 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The device that a training runs on: chosen without excuses, described for metrics.json, and held busy.
+
+Imports PyTorch, so it is for scripts that run in a runtime and for nothing else of the kit.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+
+from kit.errors import KitError
+from kit.gpu import nvml
+
+
+def choose(accelerator: str) -> torch.device:
+    """Return the device to train on. With ``cuda`` a missing or surplus GPU is a KitError, no reason for the CPU."""
+    if accelerator != "cuda":
+        allowed = len(os.sched_getaffinity(0))
+        torch.set_num_threads(max(1, min(allowed, int(os.environ.get("SLURM_CPUS_PER_TASK") or allowed))))
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise KitError(
+            "a CUDA GPU is expected and PyTorch sees none: check that the job asked for one (--gres=gpu:1), then "
+            "`nvidia-smi` and the driver on this node. A cluster without GPUs says hpc_validation_accelerator: cpu"
+        )
+    allocated = os.environ.get("SLURM_GPUS_ON_NODE")
+    if allocated and int(allocated) != torch.cuda.device_count():
+        raise KitError(
+            f"Slurm allocated {allocated} GPU(s) on this node and PyTorch sees {torch.cuda.device_count()}: "
+            "check gres.conf and ConstrainDevices in cgroup.conf"
+        )
+    return torch.device("cuda", 0)
+
+
+def describe(device: torch.device, accelerator: str) -> dict[str, Any]:
+    """Return the facts on hardware and PyTorch that metrics.json holds; memory in bytes, None where there is no GPU."""
+    facts: dict[str, Any] = {
+        "device": device.type,
+        "accelerator": accelerator,
+        "device_count": 0,
+        "gpu_name": None,
+        "gpu_uuids": [],
+        "gpu_memory_total_bytes": None,
+        "gpu_memory_peak_bytes": None,
+        "torch_version": torch.__version__,
+        "cuda_version": torch.version.cuda,
+        "cpu_threads": torch.get_num_threads(),
+    }
+    if device.type == "cuda":
+        properties = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
+        facts["device_count"] = len(properties)
+        facts["gpu_name"] = properties[device.index].name
+        facts["gpu_uuids"] = [f"GPU-{item.uuid}" for item in properties]
+        facts["gpu_memory_total_bytes"] = properties[device.index].total_memory
+        facts["gpu_memory_peak_bytes"] = torch.cuda.max_memory_allocated(device)
+    elif accelerator == "simulated":
+        gpus = nvml.usable_gpus().gpus
+        facts["device_count"] = len(gpus)
+        facts["gpu_name"] = gpus[0].name if gpus else None
+        facts["gpu_uuids"] = [gpu.uuid for gpu in gpus]
+    return facts
+
+
+def occupied(accelerator: str) -> AbstractContextManager[object]:
+    """Hold the simulated GPUs busy while the CPU does their work; a real one needs no help."""
+    return nvml.occupied() if accelerator == "simulated" else nullcontext()
