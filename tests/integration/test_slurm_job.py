@@ -518,6 +518,7 @@ def test_a_slurmctld_that_stays_away_leaves_the_state_unknown(controller: Contro
         (result,) = controller.finish(process, 1)
     finally:
         service("start", "slurmctld")
+        # Asked again while it is away, which scontrol tells by its exit code too.
         until(lambda: "UP" in node("sh", "-c", "scontrol ping || true"), 60, "slurmctld is back")
     assert result["failed"] is True
     assert (result["job"]["state"], result["job"]["exit_code"]) == ("UNKNOWN", None)

@@ -13,33 +13,12 @@ Prints {changed, path, source, description, revision, sha256, model_type, parame
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-import stand_in
-from kit import model_folder, staging
-from kit.hub import Source
+from kit import staging
+from kit.model_asset import model_asset
+from stand_in import DESIGN
 
-REPOSITORY = "mistralai/Mistral-7B-v0.1"
-
-
-def prepare(folder: Path) -> tuple[staging.Contents, staging.Facts]:
-    """Check a model's folder; return its files and what they say. KitError."""
-    return model_folder.check_model(folder, ["mistral"])
-
-
-ASSET = staging.Asset(
-    name="mistral_7b",
-    source=Source("model", REPOSITORY, model_folder.PATTERNS),
-    descriptions={
-        "download": f"Mistral-7B-v0.1 ({REPOSITORY} of the Hugging Face hub)",
-        "path": "a Mistral model's folder, given by the site for Mistral-7B-v0.1",
-        "stand-in": "stand-in for Mistral-7B-v0.1: a small Mistral of random weights, its tokenizer trained on made-up "
-        "instructions",
-    },
-    recipe=stand_in.RECIPE,
-    make_stand_in=stand_in.make,
-    prepare=prepare,
-)
+ASSET = model_asset("mistral_7b", "mistralai/Mistral-7B-v0.1", "Mistral-7B-v0.1", DESIGN)
 
 if __name__ == "__main__":
     sys.exit(staging.main(ASSET, __doc__))

@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from pathlib import Path
-
-from kit.stand_in import model, texts
+from kit.stand_in import model
 
 DESIGN = model.Design(
     model_type="mistral",
@@ -28,14 +25,3 @@ DESIGN = model.Design(
     unknown="<unk>",
     adds_begin=True,
 )
-RECIPE = {
-    "seed": model.SEED,
-    "vocabulary": model.VOCABULARY,
-    "texts": texts.digest(texts.corpus()),
-    "design": asdict(DESIGN),
-}
-
-
-def make(folder: Path) -> None:
-    """Write the model's files to ``folder``."""
-    model.make(folder, DESIGN, texts.corpus())

@@ -12,33 +12,12 @@ HF_ENDPOINT are heeded. Prints {changed, path, source, description, revision, sh
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-import stand_in
-from kit import model_folder, staging
-from kit.hub import Source
+from kit import staging
+from kit.model_asset import model_asset
+from stand_in import DESIGN
 
-REPOSITORY = "HuggingFaceTB/SmolLM-135M"
-
-
-def prepare(folder: Path) -> tuple[staging.Contents, staging.Facts]:
-    """Check a model's folder; return its files and what they say. KitError."""
-    return model_folder.check_model(folder, ["llama"])
-
-
-ASSET = staging.Asset(
-    name="smollm_135m",
-    source=Source("model", REPOSITORY, model_folder.PATTERNS),
-    descriptions={
-        "download": f"SmolLM-135M ({REPOSITORY} of the Hugging Face hub)",
-        "path": "a Llama model's folder, given by the site for SmolLM-135M",
-        "stand-in": "stand-in for SmolLM-135M: a small Llama of random weights, its tokenizer trained on made-up "
-        "instructions",
-    },
-    recipe=stand_in.RECIPE,
-    make_stand_in=stand_in.make,
-    prepare=prepare,
-)
+ASSET = model_asset("smollm_135m", "HuggingFaceTB/SmolLM-135M", "SmolLM-135M", DESIGN)
 
 if __name__ == "__main__":
     sys.exit(staging.main(ASSET, __doc__))
