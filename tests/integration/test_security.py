@@ -47,15 +47,20 @@ class Hostile:
     """A run whose job is hostile, and what was seen of it."""
 
     played: Played
-    before: dict[str, set[str]]
-    after: dict[str, set[str]]
+    before: dict[str, dict[str, str]]
+    after: dict[str, dict[str, str]]
     command_lines: set[str] = field(default_factory=set)
 
 
-def names(host: str) -> set[str]:
-    """Every path that a run could have made on a host; the share's are looked at from the login node."""
+def paths(host: str) -> dict[str, str]:
+    """Every path that a run could have made on a host, and which file stands there; the share's from the login node.
+
+    A path by itself says nothing: job ids start anew with a new controller, and so do the names of their markers.
+    """
     roots = ["/home/admin", "/tmp", "/var/tmp", "/dev/shm", *(["/mnt/beegfs"] if host == "login" else [])]
-    return set(cluster(host, "find", *roots, "-path", "/mnt/beegfs/venvs/*", "-prune", "-o", "-print").splitlines())
+    told = ["-type", "d", "-printf", "%p\t\n", "-o", "-printf", "%p\t%i %T@\n"]
+    found = cluster(host, "find", *roots, "-path", "/mnt/beegfs/venvs/*", "-prune", "-o", *told)
+    return dict(line.split("\t", 1) for line in found.splitlines())
 
 
 def index() -> str:
@@ -147,22 +152,24 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Hostile:
         "hpc_validation_install_environment": {"HTTP_PROXY_PASSWORD": SECRET, "UV_HTTP_TIMEOUT": 60},
         "hpc_validation_hub_token": SECRET,
     }
-    before = {host: names(host) for host in HOSTS}
+    before = {host: paths(host) for host in HOSTS}
     done, seen = threading.Event(), set()
     watcher = threading.Thread(target=watch, args=(done, seen))
     watcher.start()
     try:
         played = run({**variables, **secret}, "-vvv")
+        after = {host: paths(host) for host in HOSTS}
     finally:
         done.set()
         watcher.join()
         for host in HOSTS:
             cluster(host, "sed", "-i", "/# hpcval-test$/d", "/home/admin/.bashrc")
-    return Hostile(played, before, {host: names(host) for host in HOSTS}, seen)
+    return Hostile(played, before, after, seen)
 
 
 def new(hostile: Hostile, host: str) -> set[str]:
-    return hostile.after[host] - hostile.before[host]
+    """The paths at which there is a file or folder that was not there before."""
+    return {path for path, file in hostile.after[host].items() if hostile.before[host].get(path) != file}
 
 
 def test_the_hostile_run_was_judged(hostile):
