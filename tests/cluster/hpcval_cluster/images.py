@@ -12,7 +12,15 @@ import time
 from pathlib import Path
 
 from hpcval_cluster import host
-from hpcval_cluster.state import PREFIX, SUITES, ClusterError, cache_root, write_atomically
+from hpcval_cluster.state import (
+    APPTAINER_SUITES,
+    DEFAULT_RELEASE,
+    PREFIX,
+    SUITES,
+    ClusterError,
+    cache_root,
+    write_atomically,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPE = ROOT / "image"
@@ -92,6 +100,23 @@ def _derive(base: str, image: str, command: list[str], mounts: dict[Path, str]) 
         host.podman("rm", "--force", "--ignore", worker, check=False)
 
 
+def _python_archive(settings: Path, bundle: Path) -> None:
+    """A bare Debian with Python, on the share: what Apptainer images are made from where there is no registry."""
+    archive = cache_root() / "containers" / "python.tar"
+    if archive.exists():
+        return
+    suite = SUITES[DEFAULT_RELEASE]
+    image = f"localhost/{PREFIX}-python:{suite}"
+    mounts = {RECIPE: "/hpcval-recipe:ro", settings: "/hpcval-apt:ro", bundle: "/hpcval-ca.crt:ro"}
+    _derive(_base(suite), image, ["/hpcval-recipe/python.sh", suite, host.debian_mirror()], mounts)
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    partial = archive.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    host.podman("save", "--quiet", "--format=docker-archive", f"--output={partial}", image)
+    host.podman("image", "rm", image)
+    partial.rename(archive)
+
+
 def _remove_superseded(image: str, prefix: str) -> None:
     """Remove what an older recipe made; an image that a container still uses stays (podman refuses)."""
     for other in host.podman("images", "--format={{.Repository}}:{{.Tag}}").stdout.split():
@@ -101,7 +126,8 @@ def _remove_superseded(image: str, prefix: str) -> None:
 
 def names(release: str) -> tuple[str, str]:
     """The images that the present recipe makes for a Slurm release: the packages' and, on top of it, the node's."""
-    packages = f"localhost/{PREFIX}-packages:{SUITES[release]}-{_hash((RECIPE / 'packages.sh').read_bytes())}"
+    recipe = _hash(*((RECIPE / name).read_bytes() for name in ("apt.sh", "packages.sh")))
+    packages = f"localhost/{PREFIX}-packages:{SUITES[release]}-{recipe}"
     recipe = _hash(packages.encode(), _contents(RECIPE), _contents(NVML), _bundle())
     return packages, f"localhost/{PREFIX}-node:{release}-{recipe}"
 
@@ -110,10 +136,12 @@ def build(release: str) -> str:
     """The node image for a Slurm release, built if need be; returns its name."""
     suite = SUITES[release]
     packages, node = names(release)
+    settings, bundle = _settings()
+    if suite in APPTAINER_SUITES:
+        _python_archive(settings, bundle)
     if _exists(node):
         return node
     started = time.monotonic()
-    settings, bundle = _settings()
     if not _exists(packages):
         archives = cache_root() / "packages" / suite
         (archives / "partial").mkdir(parents=True, exist_ok=True)

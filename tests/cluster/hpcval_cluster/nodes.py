@@ -23,6 +23,7 @@ from hpcval_cluster.state import (
     ADMIN_UID,
     COMPUTE,
     HOSTS,
+    KEPT,
     LOGIN,
     PREFIX,
     SHARE,
@@ -133,12 +134,11 @@ def _prepare_share(cluster: Cluster) -> None:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise ClusterError(f"no share of size {cluster.share_size!r}: {result.stderr.strip()}")
-    environments = cache_root() / "venvs"
-    environments.mkdir(parents=True, exist_ok=True)
-    mountpoint = cluster.share / "venvs"
-    mountpoint.mkdir(exist_ok=True)
-    for folder in (cluster.share, mountpoint, environments):
-        os.chown(folder, ADMIN_UID, ADMIN_UID)
+    os.chown(cluster.share, ADMIN_UID, ADMIN_UID)
+    for name in KEPT:
+        for folder in (cache_root() / name, cluster.share / name):
+            folder.mkdir(parents=True, exist_ok=True)
+            os.chown(folder, ADMIN_UID, ADMIN_UID)
 
 
 def _start_containers(cluster: Cluster) -> None:
@@ -150,7 +150,7 @@ def _start_containers(cluster: Cluster) -> None:
         f"--label={PREFIX}={cluster.name}",
         f"--volume={cluster.folder / 'etc'}:/etc/hpcval:ro",
         f"--volume={cluster.share}:{SHARE}",
-        f"--volume={cache_root() / 'venvs'}:{SHARE}/venvs",
+        *(f"--volume={cache_root() / name}:{SHARE}/{name}" for name in KEPT),
     ]
     if cluster.cgroup != "none":
         shared.append("--cgroupns=private")

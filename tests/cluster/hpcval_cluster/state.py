@@ -19,9 +19,11 @@ GPUS_PER_NODE = 2
 ADMIN = "admin"
 ADMIN_UID = 1000
 SHARE = "/mnt/beegfs"
+KEPT = ("venvs", "containers")  # folders of the share that all clusters have in common and that outlive them
 PREFIX = "hpcval"
 
 SUITES = {"22.05": "bookworm", "24.11": "trixie", "26.05": "sid"}
+APPTAINER_SUITES = ("trixie", "sid")  # what image/packages.sh can install Apptainer in
 DEFAULT_RELEASE = "24.11"
 
 

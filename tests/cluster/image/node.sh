@@ -17,13 +17,7 @@ for tool in beegfs beegfs-ctl; do
     ln -s "/run/hpcval-beegfs/$tool" "/usr/local/bin/$tool"
 done
 
-# update-ca-certificates wants one certificate a file.
-if [ -s /hpcval-ca.crt ]; then
-    awk '/BEGIN CERTIFICATE/ {n++; keep = 1}
-         keep {print > sprintf("/usr/local/share/ca-certificates/host-%04d.crt", n)}
-         /END CERTIFICATE/ {keep = 0}' /hpcval-ca.crt
-    update-ca-certificates > /dev/null 2>&1
-fi
+/hpcval-recipe/certificates.sh
 
 cat > /etc/ssh/sshd_config.d/hpcval.conf <<'CONF'
 PasswordAuthentication no

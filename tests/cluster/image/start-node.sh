@@ -18,10 +18,14 @@ install -d -m 700 -o admin -g admin /home/admin/.ssh
 install -m 600 -o admin -g admin $config/authorized_keys /home/admin/.ssh/authorized_keys
 install -d -m 755 /run/sshd
 install -d -m 755 -o slurm -g slurm /run/slurm
+[ ! -e /dev/fuse ] || chmod 666 /dev/fuse # what udev gives it elsewhere: Apptainer mounts its images by it
 
 # What BeeGFS's tools and kernel client answer here; `cluster beegfs` writes it.
 ln -sfn "$config/beegfs/$host/bin" /run/hpcval-beegfs
 mount --bind "$config/beegfs/$host/proc_fs" /proc/fs
+# The kernel lets a user namespace, in which Apptainer builds, mount /proc only where a whole one can be seen already.
+install -d /run/hpcval-proc
+mount -t proc proc /run/hpcval-proc
 
 node-service.sh start munge
 node-service.sh start sshd
