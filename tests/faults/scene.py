@@ -37,6 +37,7 @@ from tests.faults.slurm import at_rest, submissions
 from tests.integration.conftest import CACHE, CLUSTER, ROOT, cluster, started_play, wait_for
 
 PATIENCE = 240.0  # seconds for a play or a condition of a step
+SECOND_PRESS = 20.0  # seconds
 SHARE = "/mnt/beegfs"
 SUBMITTED = re.compile(r"slurm_job: job (\d+) canary: (?:submitted|attached)")
 # How a moment shows on the screen.
@@ -81,6 +82,17 @@ class Play:
         """Its verdict.json; fails where it has left none, or two."""
         assert len(self.runs) == 1, f"{len(self.runs)} runs\n{self.screen}"
         return dict(json.loads(self.runs[0].read_text(encoding="utf-8")))
+
+    def signal(self, number: int) -> None:
+        """Signal the play and its workers, as a terminal does; a person whose Ctrl-C does nothing presses it again.
+
+        ansible-core hangs now and then when it is interrupted while it starts a worker (upstream 85879, 86027).
+        """
+        os.killpg(self.process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=SECOND_PRESS)
+        if self.process.poll() is None and number == signal.SIGINT:
+            os.killpg(self.process.pid, number)
 
     def finish(self) -> int:
         """Wait for its end; its exit code."""
@@ -193,7 +205,7 @@ class Scene:
         elif verb == "state":
             self.state(words[0])
         elif verb == "signal":
-            os.killpg(self.plays[-1].process.pid, getattr(signal, f"SIG{words[0]}"))
+            self.plays[-1].signal(getattr(signal, f"SIG{words[0]}"))
         elif verb == "crash":
             for process in [self.plays[-1].process.pid, *descendants(self.plays[-1].process.pid)]:
                 with suppress(ProcessLookupError):
