@@ -20,6 +20,8 @@ COMMANDS = {
     "begin": "write the job's begin marker",
     "end": "write the job's end marker",
     "runtime": "install a locked environment on the share",
+    "image": "have an Apptainer image on the share",
+    "inside": "tell what the runtime is, by its own Python",
     "wheels": "fetch a wheel that the kit needs, by its pinned hash",
     "sample": "sample this job's GPUs on this node until told to stop",
     "host": "tell what this host has beside GPUs and the share",

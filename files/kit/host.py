@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import json
 import os
 import platform
 import re
@@ -23,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from kit.job import Job, node_name
-from kit.provenance import os_name
 from kit.wheels import index_urls
 
 SECONDS = 10.0
@@ -55,6 +55,23 @@ def ask(argv: Sequence[str], text: str | None = None, seconds: float = SECONDS) 
     failed = process.returncode != 0
     why = f"{argv[0]} exited with {process.returncode}: {err.strip()[-500:]}" if failed else ""
     return {"ok": not failed, "out": out, "error": why}
+
+
+def read_json(path: Path) -> Any:
+    """Return a JSON document, or None where there is none to read."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def os_name(path: Path = Path("/etc/os-release")) -> str | None:
+    """Return the distribution's own name for itself."""
+    try:
+        said = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
+    except OSError:
+        return None
+    return said.get("PRETTY_NAME", "").strip('"') or None
 
 
 def munge() -> dict[str, Any]:

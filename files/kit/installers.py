@@ -126,10 +126,10 @@ def _index_options(source: Source, first: str, further: str) -> list[str]:
     return options
 
 
-def run(command: Sequence[str], environment: dict[str, str]) -> str:
-    """Run a command and return its output; KitError with the last lines of what it said when it fails."""
+def run(command: Sequence[str], environment: dict[str, str], folder: Path | None = None) -> str:
+    """Run a command (in ``folder``) and return its output; KitError with its last lines when it fails."""
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
     except OSError as error:
         raise KitError(f"cannot run {command[0]}: {error.strerror}") from error
     if done.returncode != 0:

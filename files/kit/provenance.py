@@ -10,15 +10,19 @@ import os
 import platform
 import socket
 import subprocess
-import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kit import image_record
 from kit.gpu import nvml
+from kit.host import os_name, read_json
 from kit.job import Job
 from kit.staged import FACTS
 
+SECONDS = 120  # for the runtime's Python to answer: it may be in an image that is mounted first
 SLURM_FACTS = [
     "SLURM_CLUSTER_NAME",
     "SLURM_JOB_ID",
@@ -35,31 +39,14 @@ SLURM_FACTS = [
     "CUDA_VISIBLE_DEVICES",
 ]
 
-# Runs in the runtime's Python. From the packages' metadata where it can: importing PyTorch takes seconds.
-LIBRARIES = """
-import importlib.metadata, importlib.util, json, pathlib, platform, re
-def version(name):
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-found = {"python": platform.python_version(), "torch": version("torch"), "torchvision": version("torchvision")}
-found.update({name: version(name) for name in ("numpy", "transformers", "accelerate", "peft", "trl", "oumi")})
-found.update(cuda=None, cudnn=None, nccl=None)
-spec = importlib.util.find_spec("torch")
-if spec:
-    text = (pathlib.Path(spec.origin).parent / "version.py").read_text()
-    said = re.search(r"^cuda\\b[^=]*= *'([0-9.]+)'", text, re.MULTILINE)
-    found["cuda"] = said.group(1) if said else None
-    if said:
-        suffix = "-cu" + said.group(1).split(".")[0]
-        found.update(cudnn=version("nvidia-cudnn" + suffix), nccl=version("nvidia-nccl" + suffix))
-    if said and not (found["cudnn"] and found["nccl"]):  # a container's build, with its libraries elsewhere
-        import torch
-        found["cudnn"] = found["cudnn"] or torch.backends.cudnn.version()
-        found["nccl"] = found["nccl"] or ".".join(map(str, torch.cuda.nccl.version()))
-print(json.dumps(found))
-"""
+
+@dataclass(frozen=True)
+class Image:
+    """The image that a job runs in, and the folder in which it is written down what that is."""
+
+    name: str
+    path: Path
+    folder: Path
 
 
 def gpu_facts() -> dict[str, Any]:
@@ -83,30 +70,37 @@ def gpu_facts() -> dict[str, Any]:
     }
 
 
-def library_facts(python: str) -> dict[str, Any]:
-    """Return the versions that the runtime's Python finds; ``error`` when it does not answer."""
+def inside_facts(runtime: Sequence[str]) -> dict[str, Any]:
+    """Return what the runtime says of itself (`kit inside`); ``error`` where it does not answer.
+
+    ``runtime`` is the command that starts its Python: in a container, through the launcher that the job uses.
+    """
+    unanswered: dict[str, Any] = {"container": None, "python": None, "gpus": None, "runtime": None, "libraries": None}
     try:
-        done = subprocess.run([python, "-I", "-c", LIBRARIES], capture_output=True, timeout=120, check=True)
-        return dict(json.loads(done.stdout))
+        done = subprocess.run([*runtime, "-m", "kit", "inside"], capture_output=True, timeout=SECONDS, check=False)
+        if done.returncode == 0:
+            return {**unanswered, **json.loads(done.stdout)}
+        said = done.stderr.decode(errors="replace").strip()[-500:]
+        return {**unanswered, "error": f"{runtime[0]} ended with exit code {done.returncode}: {said}"}
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        return {"error": str(error)}
+        return {**unanswered, "error": f"{runtime[0]}: {error}"}
 
 
-def read_json(path: Path) -> Any:
-    """Return a JSON document, or None where there is none to read."""
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError):
-        return None
+def image_facts(image: Image, inside: dict[str, Any]) -> dict[str, Any]:
+    """Return which image the job runs in: the file outside, and what was seen inside of it.
 
-
-def os_name(path: Path = Path("/etc/os-release")) -> str | None:
-    """Return the distribution's own name for itself."""
-    try:
-        said = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
-    except OSError:
-        return None
-    return said.get("PRETTY_NAME", "").strip('"') or None
+    ``unchanged`` is whether the file is the one that was staged; only then ``sha256`` is its hash.
+    """
+    known, why = image_record.known(image_record.record_path(image.folder, image.name, image.path), image.path)
+    return {
+        "path": str(image.path),
+        "unchanged": known is not None,
+        "reason": why,
+        "sha256": known["sha256"] if known else None,
+        "uuid": known["uuid"] if known else None,
+        "entered": inside["container"] == str(image.path),
+        **{key: inside.get(key) for key in ("python", "os", "gpus")},
+    }
 
 
 def staged_facts(folder: Path | None) -> dict[str, Any] | None:
@@ -115,9 +109,11 @@ def staged_facts(folder: Path | None) -> dict[str, Any] | None:
     return {name: said.get(name) for name in (*FACTS, "files")} if isinstance(said, dict) else None
 
 
-def collect(job: Job, python: str | None, data: Path | None, model: Path | None = None) -> dict[str, Any]:
-    """Return the provenance document of this job on this node."""
-    runtime = read_json(Path(python).parent.parent / "runtime.json") if python else None
+def collect(
+    job: Job, runtime: Sequence[str], *, data: Path | None = None, model: Path | None = None, image: Image | None = None
+) -> dict[str, Any]:
+    """Return the provenance document of this job on this node; ``runtime`` as `inside_facts` takes it."""
+    inside = inside_facts(runtime)
     return {
         **job.stamp,
         "time": time.time(),
@@ -129,10 +125,11 @@ def collect(job: Job, python: str | None, data: Path | None, model: Path | None 
         "system_python": platform.python_version(),
         "accelerator": os.environ.get("HPC_VALIDATION_ACCELERATOR"),
         **gpu_facts(),
-        "libraries": library_facts(python or sys.executable),
-        "runtime": {key: runtime[key] for key in ("key", "lock_sha256", "installer", "installed") if key in runtime}
-        if isinstance(runtime, dict)
-        else None,
+        "runtime_python": inside["python"],
+        "runtime_error": inside.get("error"),
+        "libraries": inside["libraries"],
+        "runtime": inside["runtime"],
+        "container": image_facts(image, inside) if image else None,
         "slurm": {name: os.environ[name] for name in SLURM_FACTS if name in os.environ},
         "data": staged_facts(data),
         "model": staged_facts(model),

@@ -9,7 +9,7 @@ name: stage_plan
 version_added: 0.4.0
 short_description: What workloads need on the share
 description:
-  - The environments, datasets and models that workloads read, and where each of these comes from.
+  - The environments or images that workloads run in, the datasets and models that they read, and where each comes from.
 options:
   _input:
     description: Manifests of the selected workloads.
@@ -17,7 +17,8 @@ options:
     elements: dict
     required: true
   settings:
-    description: By V(datasets) and V(models), the site's settings by name.
+    description:
+      - The site's settings by name, C(datasets), C(models) and C(images), and C(runtime) and C(workload_runtime).
     type: dict
     required: true
   share:
@@ -36,7 +37,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: C(runtimes), names of environments, and C(sources), one dictionary for each dataset and model.
+  description:
+    - C(runtimes), one dictionary for each environment and image, C(sources), one for each dataset and model, and
+      C(by_workload), the key of a workload's runtime.
   type: dict
 """
 

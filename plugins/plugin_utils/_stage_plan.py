@@ -12,6 +12,7 @@ import typing as t
 from pathlib import Path
 
 import yaml
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _image_plan
 
 Json = dict[str, t.Any]
 FILES = Path(__file__).resolve().parents[2] / "files"
@@ -27,20 +28,42 @@ class StagePlanError(Exception):
     """A setting or a manifest names what does not exist or leaves out what is needed."""
 
 
-def plan(workloads: list[Json], settings: dict[str, Json], share: str, files: Path = FILES) -> Json:
-    """Return {runtimes: [name, …], sources: [{kind, name, source, …}, …]}, each source as `_source` makes it.
+def plan(workloads: list[Json], settings: Json, share: str, files: Path = FILES) -> Json:
+    """Return {runtimes: [{key, name, kind, …}, …], sources: [{kind, name, source, …}, …], by_workload: {id: key}}.
 
-    `settings` by kind is {name: {source, path, revision}}. `script`, `target` and `incoming` lie below the share;
-    `copied` is the folder on the controller to copy to `incoming`, if there is one; `options` are stage.py's. Raises
-    StagePlanError naming setting and key.
+    `settings` has `datasets` and `models`, each {name: {source, path, revision}}, `images`, `runtime` and
+    `workload_runtime`. Runtimes of the kind `apptainer` are as `_image_plan.image` makes them, sources as `_source`
+    does: `script`, `target` and `incoming` lie below the share; `copied` is the folder on the controller to copy to
+    `incoming`, if there is one; `options` are stage.py's. Raises StagePlanError naming setting and key.
     """
+    try:
+        runtimes = {each["id"]: _runtime(each, settings, share, files) for each in workloads}
+    except _image_plan.ImagePlanError as exc:
+        raise StagePlanError(str(exc)) from exc
     sources: list[Json] = []
     for kind, (_key, setting, _place) in KINDS.items():
         _check(kind, setting, settings.get(kind) or {}, share, files)
         for name, workload in _readers(workloads, kind).items():
-            sources.append(_source(kind, name, workload, (settings.get(kind) or {}).get(name) or {}, share, files))
-    runtimes = [workload["runtime"] for workload in workloads] + [source["runtime"] for source in sources]
-    return {"runtimes": list(dict.fromkeys(runtimes)), "sources": sources}
+            given = (settings.get(kind) or {}).get(name) or {}
+            sources.append(_source(kind, name, runtimes[workload["id"]]["key"], given, share, files))
+    needed = {runtime["key"]: runtime for runtime in runtimes.values()}
+    for source in sources:  # what stages by an environment of its own
+        needed.setdefault(source["runtime"], _environment(source["runtime"]))
+    by_workload = {name: runtime["key"] for name, runtime in runtimes.items()}
+    return {"runtimes": list(needed.values()), "sources": sources, "by_workload": by_workload}
+
+
+def _environment(name: str) -> Json:
+    return {"key": name, "name": name, "kind": "venv"}
+
+
+def _runtime(workload: Json, settings: Json, share: str, files: Path) -> Json:
+    """What the workload runs in."""
+    images = settings.get("images") or {}
+    _image_plan.check(images, sorted(path.stem for path in (files / "requirements").glob("*.txt")))
+    kind = _image_plan.kind_of(workload, settings.get("runtime") or "venv", settings.get("workload_runtime") or {})
+    name = workload["runtime"]
+    return _environment(name) if kind == "venv" else _image_plan.image(name, images.get(name) or {}, share)
 
 
 def _readers(workloads: list[Json], kind: str) -> dict[str, Json]:
@@ -93,10 +116,9 @@ def _offers(kind: str, name: str, files: Path) -> Json:
     return t.cast(Json, offers)
 
 
-def _source(kind: str, name: str, workload: Json, given: Json, share: str, files: Path) -> Json:
+def _source(kind: str, name: str, runtime: str, given: Json, share: str, files: Path) -> Json:
     offers = _offers(kind, name, files)
     source = given.get("source", "download")
-    runtime = offers[source]
     place = KINDS[kind][2]
     copied, options = None, ["--revision", str(given["revision"])] if "revision" in given else []
     if source == "path":
@@ -110,6 +132,6 @@ def _source(kind: str, name: str, workload: Json, given: Json, share: str, files
         "script": f"scripts/{kind}/{name}/stage.py",
         "target": f"{place}/{name}",
         "incoming": f"{place}/.incoming/{name}",
-        "runtime": workload["runtime"] if runtime == "workload" else runtime,
+        "runtime": runtime if offers[source] == "workload" else offers[source],
         "options": options,
     }

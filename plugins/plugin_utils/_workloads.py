@@ -80,17 +80,18 @@ def load_manifest(path: Path) -> dict[str, t.Any]:
 
 
 def common_criteria(manifest: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-    """The criteria that a workload has besides its own: those of GPUs, if it asks for some.
+    """The criteria that a workload has besides its own: those of GPUs, if it asks for some, and those of images.
 
     Raises WorkloadError naming the collection's file that cannot be read.
     """
-    if not manifest["resources"].get("gres"):
-        return []
-    path = COMMON / "gpu.yml"
-    try:
-        return list(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, yaml.YAMLError, TypeError) as exc:
-        raise WorkloadError(f"{path} cannot be read ({exc}); is the collection installed whole?") from exc
+    criteria: list[dict[str, t.Any]] = []
+    for name in ("gpu", "container") if manifest["resources"].get("gres") else ("container",):
+        path = COMMON / f"{name}.yml"
+        try:
+            criteria += yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, yaml.YAMLError, TypeError) as exc:
+            raise WorkloadError(f"{path} cannot be read ({exc}); is the collection installed whole?") from exc
+    return criteria
 
 
 def _texts(value: t.Any) -> t.Iterator[str]:

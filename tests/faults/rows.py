@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 TABLE = Path(__file__).with_name("faults.yml")
-GROUPS = ("scheduler", "job", "evidence", "hardware", "network", "people")
+GROUPS = ("scheduler", "job", "evidence", "hardware", "network", "people", "staging")
 MOMENTS = ("before", "preflight", "pending", "running", "completing", "judging", "reporting")
 VERDICTS = ("pass", "fail", "undetermined")
 

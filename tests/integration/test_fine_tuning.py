@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 
 import pytest
 import yaml
 
-from tests.integration.conftest import ANY_SPEED, CACHE, CLUSTER, ROOT, jobs
+from tests.integration.conftest import ANY_SPEED, CACHE, CLUSTER, ROOT, cluster, jobs, running_play, wait_for
 
 SOURCE = ROOT / "files/workloads/smollm_sft_single_gpu"
 BEFORE_INFERENCE = "    if status == 0:\n"
@@ -125,58 +126,53 @@ def reading(canary):
     return canary(models=["smollm_135m"], data=["no_robots"], runtime="oumi")
 
 
-def only_pickles(folder):
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-
-
 def cut_in_half(folder):
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2])
 
 
-def own_code(folder):
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "auto_map": {"AutoModel": "model.Own"}}))
-
-
-def no_tokenizer(folder):
-    (folder / "tokenizer.json").unlink()
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda folder: (folder / "model.safetensors").unlink(), "holds no weights"),
-        (only_pickles, "only as pickles"),
-        (cut_in_half, "model.safetensors"),
-        (own_code, "trust_remote_code"),
-        (no_tokenizer, "holds no tokenizer"),
-    ],
-    ids=["no weights", "pickles", "cut", "own code", "no tokenizer"],
-)
-def test_a_model_that_must_not_be_trained_is_refused_before_its_job(play, reading, tmp_path, change, words):
+def test_a_model_that_was_copied_in_part_is_refused_before_its_job(play, reading, tmp_path):
     assert play(variables=reading).code == 0  # the stand-in is staged
     given = tmp_path / "given"
     shutil.copytree(CACHE / "clusters" / CLUSTER / "share/huggingface/models/smollm_135m", given)
     (given / "provenance.json").unlink()
-    change(given)
+    cut_in_half(given)
     played = play(
         variables={**reading, "hpc_validation_models": {"smollm_135m": {"source": "path", "path": str(given)}}}
     )
-    check_refused(played, words)
+    check_refused(played, "model.safetensors")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("train-00000-of-00001.parquet", b"<!doctype html><title>Sign in</title>", "is an HTML or XML page"),
-        ("README.md", b"# no_robots", "the split train is missing"),
-    ],
-)
-def test_data_that_is_not_the_dataset_is_refused_before_its_job(play, reading, tmp_path, name, content, words):
+def test_a_folder_without_the_dataset_is_refused_before_its_job(play, reading, tmp_path):
     (tmp_path / "given").mkdir()
-    (tmp_path / "given" / name).write_bytes(content)
+    (tmp_path / "given/README.md").write_bytes(b"# no_robots")
     given = {"hpc_validation_datasets": {"no_robots": {"source": "path", "path": str(tmp_path / "given")}}}
-    check_refused(play(variables={**reading, **given}), words)
+    check_refused(play(variables={**reading, **given}), "the split train is missing")
+
+
+@pytest.mark.slow
+def test_a_share_that_fills_up_in_the_middle_of_a_checkpoint_is_told(altered, tmp_path):
+    """The folder of checkpoints gets a file system that holds the weights of one and not its optimizer's state."""
+    share = CACHE / "clusters" / CLUSTER / "share"
+    began, results = time.time(), tmp_path / "results"
+
+    def progress():
+        found = share.glob("models/altered-smollm/job-*/progress.jsonl")
+        return [path for path in found if path.stat().st_mtime > began and path.stat().st_size > 0]
+
+    with running_play({**altered(), "hpc_validation_results": str(results)}, tmp_path, "RUNNING for") as played:
+        wait_for(progress, 200)
+        model = f"/mnt/beegfs/models/altered-smollm/{progress()[0].parent.name}/model"
+        cluster("compute01", "mount", "-t", "tmpfs", "-o", "size=6m,mode=1777", "full", model)
+        try:
+            assert played.wait(timeout=300) != 0
+        finally:
+            cluster("compute01", "umount", "--lazy", model)
+    (verdict,) = [json.loads(path.read_text()) for path in results.glob("*/verdict.json")]
+    criteria = {c["id"]: c for c in verdict["workloads"][0]["criteria"]}
+    assert criteria["JOB"]["verdict"] == "fail"
+    assert criteria["S0-31"]["verdict"] == "fail"
+    assert criteria["S0-33"]["verdict"] in ("fail", "undetermined")
+    assert criteria["S0-33.written"]["verdict"] == "fail"

@@ -16,11 +16,18 @@ from kit.job import current_job
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--python", help="the runtime's interpreter")
     parser.add_argument("--data", type=Path, help="folder of the dataset")
     parser.add_argument("--model", type=Path, help="folder of the model that is trained further")
+    parser.add_argument("--image", type=Path, help="Apptainer image that the runtime is in")
+    parser.add_argument("--image-name", help="name that the image was staged by")
+    parser.add_argument("--images", type=Path, help="folder of images")
+    parser.add_argument("runtime", nargs="+", help="command that starts the runtime's Python")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the document."""
-    write_json(arguments.output, provenance.collect(current_job(), arguments.python, arguments.data, arguments.model))
+    image = provenance.Image(arguments.image_name, arguments.image, arguments.images) if arguments.image else None
+    document = provenance.collect(
+        current_job(), arguments.runtime, data=arguments.data, model=arguments.model, image=image
+    )
+    write_json(arguments.output, document)

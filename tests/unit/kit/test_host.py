@@ -144,3 +144,14 @@ def test_the_document_fits_its_schema(commands: t.Callable[[str, str], None]) ->
     facts = host.facts(Job("7", 0), image=None, reach=[], index=False)
     jsonschema.validate(facts, schema)
     jsonschema.validate(json.loads((SCHEMAS / "examples" / "host.json").read_text()), schema)
+
+
+def test_a_damaged_file_is_as_good_as_none(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"a": ')
+    assert host.read_json(tmp_path / "x.json") is None
+
+
+def test_the_systems_name_comes_from_os_release(tmp_path: Path) -> None:
+    (tmp_path / "os-release").write_text('ID=debian\nPRETTY_NAME="Debian GNU/Linux 13 (trixie)"\n\n')
+    assert host.os_name(tmp_path / "os-release") == "Debian GNU/Linux 13 (trixie)"
+    assert host.os_name(tmp_path / "none") is None

@@ -14,6 +14,8 @@ from ansible.template import Templar, trust_as_template
 from tests.unit.conftest import ROOT
 from tests.unit.roles.conftest import directives, settings_of
 
+VENV = {"key": "pytorch", "name": "pytorch", "kind": "venv"}
+
 
 @pytest.fixture
 def render(example) -> t.Callable[..., str]:
@@ -23,7 +25,8 @@ def render(example) -> t.Callable[..., str]:
         variables = settings_of("roles/hpc_validation/defaults/main.yml", "roles/workload/vars/main.yml")
         variables["__workload"] = {**example("manifest"), **(manifest or {})}
         variables["__workload_payload"] = "0" * 64
-        variables["__stage_runtimes"] = {"pytorch": {"python": "/mnt/beegfs/venvs/pytorch-1/bin/python"}}
+        variables["__stage_plan"] = {"by_workload": {"MLOPS-1.1": "pytorch"}}
+        variables["__stage_runtimes"] = {"pytorch": {**VENV, "python": "/mnt/beegfs/venvs/pytorch-1/bin/python"}}
         variables.update(settings)
         template = (ROOT / "roles/workload/templates/job.sbatch.j2").read_text()
         return Templar(loader=DataLoader(), variables=variables).template(trust_as_template(template))
@@ -100,15 +103,16 @@ def job(render, tmp_path) -> t.Callable[..., list[str]]:
     It notes its arguments, a line each call, in `noted` and goes on with `body`; the kit is called by the same name.
     """
 
-    def make(command: list[str], body: str = "exit 0", share: Path = tmp_path / "share") -> list[str]:
+    def make(command: list[str], body: str = "exit 0", share: Path = tmp_path / "share", **given: t.Any) -> list[str]:
         (share / "jobs/.markers").mkdir(parents=True)
         python = tmp_path / "py thon"
         python.write_text(f'#!/usr/bin/env bash\n(IFS="|"; echo "$*") >> "{tmp_path}/noted"\n{body}\n')
         python.chmod(0o755)
         script = tmp_path / "job.sbatch"
-        settings = {"hpc_validation_share": str(share), "hpc_validation_python": str(python)}
-        runtimes = {"pytorch": {"python": str(python)}}
-        script.write_text(render(manifest={"command": command}, __stage_runtimes=runtimes, **settings))
+        settings: dict[str, t.Any] = {"hpc_validation_share": str(share), "hpc_validation_python": str(python)}
+        runtimes = {"pytorch": {**VENV, "python": str(python)}}
+        settings.update({"__stage_runtimes": runtimes, **given})
+        script.write_text(render(manifest={"command": command}, **settings))
         return ["bash", str(script)]
 
     return make
@@ -155,6 +159,64 @@ def test_a_cancelled_job_stops_its_child_and_still_writes_the_end_marker(job, tm
     assert (tmp_path / "noted").read_text().splitlines()[-1] == "-m|kit|end|--exit-code|143"
     child = int(began.read_text())
     wait_for(lambda: not Path(f"/proc/{child}").exists())
+
+
+IMAGE = {
+    "key": "pytorch.sif",
+    "name": "pytorch",
+    "kind": "apptainer",
+    "path": "/images/a b.sif",
+    "python": "/opt/hpc_validation/runtime/bin/python",
+}
+
+
+@pytest.fixture
+def apptainer(tmp_path, monkeypatch) -> Path:
+    """The file in which a stand-in of Apptainer notes its arguments, and the variables that go into the container."""
+    program = tmp_path / "bin" / "apptainer"
+    program.parent.mkdir()
+    called = tmp_path / "called"
+    program.write_text(f'#!/usr/bin/env bash\n(IFS="|"; echo "$*"; env | grep ^APPTAINERENV_) >> "{called}"\n')
+    program.chmod(0o755)
+    monkeypatch.setitem(ENVIRONMENT, "PATH", f"{program.parent}:{ENVIRONMENT['PATH']}")
+    monkeypatch.setitem(ENVIRONMENT, "HF_TOKEN_OF_THE_USER", "x")
+    monkeypatch.setitem(ENVIRONMENT, "HOME_DIR", "x")
+    return called
+
+
+def test_in_an_image_only_the_launcher_is_another(job, apptainer, tmp_path):
+    settings = {
+        "__stage_runtimes": {"pytorch": IMAGE},
+        "hpc_validation_apptainer": {"binds": ["/scratch", "/a b:/c"]},
+    }
+    argv = job(["python", "train.py", "$(touch pwned)"], share=tmp_path / "sh are", **settings)
+    ended = subprocess.run(argv, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    share = f"{tmp_path}/sh are"
+    launcher = f"exec|--nv|--cleanenv|--no-home|--bind|{share}|--bind|/scratch|--bind|/a b:/c|/images/a b.sif"
+    lines = apptainer.read_text().splitlines()
+    assert f"{launcher}|{IMAGE['python']}|train.py|$(touch pwned)" in lines
+    inside = {
+        line.partition("=")[0].removeprefix("APPTAINERENV_") for line in lines if line.startswith("APPTAINERENV_")
+    }
+    assert {"OUTPUT_DIR", "DATA_DIR", "SLURM_JOB_ID", "HPC_VALIDATION_MARKERS", "PYTHONPATH"} <= inside
+    assert not inside & {"PATH", "HOME", "HOME_DIR", "LD_LIBRARY_PATH"}
+    noted = (tmp_path / "noted").read_text()
+    assert f"--image|/images/a b.sif|--image-name|pytorch|--images|{share}/containers|--|apptainer|{launcher}" in noted
+
+
+@pytest.mark.parametrize(
+    ("settings", "there", "missing"),
+    [
+        ({"hpc_validation_accelerator": "cpu"}, "exec --cleanenv --no-home --bind", "--nv"),
+        ({"hpc_validation_apptainer": {"home": True}}, "exec --nv --cleanenv --bind", "--no-home"),
+    ],
+)
+def test_home_and_driver_are_given_where_they_are_wanted(render, settings, there, missing):
+    script = render(__stage_runtimes={"pytorch": IMAGE}, **settings)
+    (launcher,) = [line for line in script.splitlines() if line.startswith("launcher=")]
+    assert there in launcher
+    assert missing not in launcher
 
 
 def wait_for(condition: t.Callable[[], t.Any], seconds: float = 30) -> None:

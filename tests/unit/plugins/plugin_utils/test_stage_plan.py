@@ -11,9 +11,14 @@ SMOLLM = {"id": "MLOPS-1.2", "runtime": "oumi", "data": ["no_robots"], "models":
 OTHER = {"id": "MLOPS-2.2", "runtime": "sft", "data": ["no_robots"], "models": ["smollm_135m"]}
 
 
+def venv(name):
+    return {"key": name, "name": name, "kind": "venv"}
+
+
 def test_what_is_staged_and_where():
     planned = _stage_plan.plan([MNIST, SMOLLM], {"datasets": {"mnist": {"source": "stand-in"}}, "models": {}}, SHARE)
-    assert planned["runtimes"] == ["pytorch", "oumi", "standin"]
+    assert planned["runtimes"] == [venv("pytorch"), venv("oumi"), venv("standin")]
+    assert planned["by_workload"] == {"MLOPS-1.1": "pytorch", "MLOPS-1.2": "oumi"}
     assert [(source["name"], source["source"], source["runtime"]) for source in planned["sources"]] == [
         ("mnist", "stand-in", "standin"),
         ("no_robots", "download", "oumi"),
@@ -35,7 +40,7 @@ def test_what_is_staged_and_where():
 def test_what_two_workloads_read_is_staged_once():
     planned = _stage_plan.plan([SMOLLM, OTHER], {"datasets": {}, "models": {}}, SHARE)
     assert [source["name"] for source in planned["sources"]] == ["no_robots", "smollm_135m"]
-    assert planned["runtimes"] == ["oumi", "sft"]
+    assert planned["runtimes"] == [venv("oumi"), venv("sft")]
 
 
 def test_a_folder_and_a_revision_are_handed_on(tmp_path):
@@ -61,8 +66,9 @@ def test_a_relative_folder_is_one_below_where_the_user_stands(tmp_path, monkeypa
 
 def test_workloads_without_data_need_their_runtime_alone():
     assert _stage_plan.plan([{"id": "A-1", "runtime": "pytorch"}], {}, SHARE) == {
-        "runtimes": ["pytorch"],
+        "runtimes": [venv("pytorch")],
         "sources": [],
+        "by_workload": {"A-1": "pytorch"},
     }
 
 

@@ -163,17 +163,22 @@ def test_a_misspelt_setting_is_refused_with_what_was_meant(root):
         _workloads.check_settings(["hpc_validation_overides"], known)
 
 
+CONTAINER = {"CONTAINER.entered", "CONTAINER.image", "CONTAINER.gpus"}
+
+
 def test_a_workload_that_asks_for_gpus_has_their_criteria_too(folder, example):
     (workload,) = _workloads.find_workloads([folder()])
     common = {criterion["id"] for criterion in workload["criteria"][len(example("manifest")["criteria"]) :]}
-    assert common == {"GPU.sampled", "GPU.lost", "GPU.answers", "GPU.slowdown", "GPU.ecc"}
+    assert common == {*CONTAINER, "GPU.sampled", "GPU.lost", "GPU.answers", "GPU.slowdown", "GPU.ecc"}
     _workloads.check_criteria([workload], [workload], {"MLOPS-1.1": {"GPU.slowdown": {"each": {"le": 0.2}}}}, {})
 
 
-def test_a_workload_without_gpus_has_only_its_own(folder, example):
+def test_a_workload_without_gpus_has_none_of_theirs(folder, example):
     resources = {key: value for key, value in example("manifest")["resources"].items() if key != "gres"}
     (workload,) = _workloads.find_workloads([folder(resources=resources)])
-    assert workload["criteria"] == example("manifest")["criteria"]
+    own, common = workload["criteria"][: -len(CONTAINER)], workload["criteria"][-len(CONTAINER) :]
+    assert own == example("manifest")["criteria"]
+    assert {criterion["id"] for criterion in common} == CONTAINER
 
 
 def test_criteria_that_did_not_come_with_the_collection_are_missed(folder, tmp_path, monkeypatch):

@@ -1,0 +1,91 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Have an Apptainer image on the share: there already, copied, or built; checked, hashed and written down."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kit import image_build, sif
+from kit.errors import KitError
+from kit.files import sha256, write_json
+from kit.image_record import known, record_path
+from kit.locks import sole
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An image that must be at ``path``; one of the other three says how it gets there, else it is there already."""
+
+    name: str
+    path: Path
+    sha256: str | None = None
+    incoming: Path | None = None  # what was copied, to be put in place
+    recipe: image_build.Recipe | None = None
+
+
+def is_ready(wanted: Wanted, folder: Path) -> bool:
+    """Tell whether nothing has to be copied, built or hashed any more."""
+    document, _why = known(record_path(folder, wanted.name, wanted.path), wanted.path)
+    if document is None or (wanted.sha256 and document["sha256"] != wanted.sha256):
+        return False
+    return wanted.recipe is None or bool(document["recipe"] == wanted.recipe.digest)
+
+
+def stage(wanted: Wanted, folder: Path, machine: str = platform.machine()) -> dict[str, Any]:
+    """Have the image in place and return what it is. ``folder`` keeps what is known of images.
+
+    Raise KitError where it is missing, cut off, of another architecture or not the one that was asked for.
+    """
+    started, record = time.monotonic(), record_path(folder, wanted.name, wanted.path)
+    record.parent.mkdir(parents=True, exist_ok=True)
+    changed = False
+    with sole(record.with_suffix(".lock"), f"staging {wanted.path}"):
+        if not is_ready(wanted, folder):
+            changed = True
+            if wanted.recipe:
+                built = image_build.build(wanted.recipe, wanted.path, folder)
+                _accept(built, wanted, machine)
+                os.replace(built, wanted.path)
+            elif wanted.incoming and wanted.incoming.exists():
+                _accept(wanted.incoming, wanted, machine)
+                os.replace(wanted.incoming, wanted.path)
+            _write_down(wanted, record, machine)
+    document, why = known(record, wanted.path)
+    if document is None:
+        raise KitError(f"image {wanted.path}: {why}; does another run stage it at this moment?")
+    return {**document, "changed": changed, "seconds": round(time.monotonic() - started, 1)}
+
+
+def _accept(path: Path, wanted: Wanted, machine: str) -> str:
+    """Return the SHA-256 of an image that may be used here."""
+    found = sif.read(path)
+    if found.machine != machine:
+        raise KitError(f"image {path} is built for {found.machine}, and this is {machine}: hand in one for {machine}")
+    digest = sha256(path)
+    if wanted.sha256 and digest != wanted.sha256:
+        raise KitError(
+            f"image {path} has SHA-256 {digest}, and {wanted.sha256} is asked for "
+            f"(hpc_validation_images.{wanted.name}.sha256): it is damaged, or not the one that was meant"
+        )
+    return digest
+
+
+def _write_down(wanted: Wanted, record: Path, machine: str) -> None:
+    digest = _accept(wanted.path, wanted, machine)
+    document = {
+        "schema": 1,
+        "name": wanted.name,
+        "path": str(wanted.path),
+        "sha256": digest,
+        "machine": machine,
+        "recipe": wanted.recipe.digest if wanted.recipe else None,
+        **sif.read(wanted.path).file,
+    }
+    write_json(record, document)

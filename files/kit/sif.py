@@ -1,0 +1,54 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The header of an Apptainer image (SIF): enough to know one that is whole and for this machine without Apptainer.
+
+Layout: github.com/apptainer/sif, pkg/sif/sif.go (header, little-endian, 128 bytes).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import uuid
+from dataclasses import dataclass
+
+from kit.errors import KitError
+
+HEADER = struct.Struct("<32s10s3s3s16s8q")
+MAGIC = b"SIF_MAGIC\0"
+# The codes of the architectures, by `uname -m`.
+ARCHITECTURES = {b"01\0": "i686", b"02\0": "x86_64", b"03\0": "armv7l", b"04\0": "aarch64", b"06\0": "ppc64le"}
+
+
+@dataclass(frozen=True)
+class Sif:
+    """What an image says of itself, and the file that it is."""
+
+    identity: str  # a UUID, made with the image
+    machine: str  # as `uname -m` has it, or the header's own code
+    size: int  # bytes
+    modified: int  # the file's time, ns since the epoch
+
+    @property
+    def file(self) -> dict[str, object]:
+        """What tells this file from another that takes its place."""
+        return {"uuid": self.identity, "bytes": self.size, "mtime_ns": self.modified}
+
+
+def read(path: str | os.PathLike[str]) -> Sif:
+    """Return an image's header. Raise KitError where there is no file, no image, or only a part of one."""
+    try:
+        with open(path, "rb") as stream:
+            status = os.fstat(stream.fileno())
+            content = stream.read(HEADER.size)
+    except OSError as error:
+        raise KitError(f"image {path}: {error.strerror}") from error
+    if len(content) < HEADER.size or content[32:42] != MAGIC:
+        raise KitError(f"image {path} is no Apptainer image (SIF): was something else downloaded in its place?")
+    _launch, _magic, _version, code, identity, *numbers = HEADER.unpack(content)
+    whole = numbers[6] + numbers[7]  # where the data begins, and its size
+    if status.st_size < whole:
+        raise KitError(f"image {path} is cut off: it has {status.st_size} of {whole} bytes; copy or pull it again")
+    machine = ARCHITECTURES.get(code, code.rstrip(b"\0").decode("ascii", "replace"))
+    return Sif(str(uuid.UUID(bytes=identity)), machine, status.st_size, status.st_mtime_ns)

@@ -1,0 +1,100 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which Apptainer images the selected workloads run in, and where each comes from. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from pathlib import Path
+
+Json = dict[str, t.Any]
+KINDS = ("venv", "apptainer")
+SOURCES = ("path", "build")
+KEYS = {"source", "path", "sha256", "base", "python"}
+SETTING = "hpc_validation_images"
+BASE = "docker://docker.io/library/python:3.13-slim-trixie"
+PYTHON = "/opt/hpc_validation/runtime/bin/python"  # where containers/runtime.def puts it
+
+
+class ImagePlanError(Exception):
+    """A setting of images or runtimes cannot be followed."""
+
+
+def kind_of(workload: Json, default: str, by_workload: Json) -> str:
+    """`venv` or `apptainer`: the workload's own setting, else the site's."""
+    for where, kind in (
+        (f"hpc_validation_workload_runtime.{workload['id']}", by_workload.get(workload["id"])),
+        ("hpc_validation_runtime", default),
+    ):
+        if kind is not None:
+            if kind not in KINDS:
+                raise ImagePlanError(f"{where} must be one of {', '.join(KINDS)}; it is {kind!r}")
+            return t.cast(str, kind)
+    return KINDS[0]
+
+
+def check(images: Json, known: list[str]) -> None:
+    """Raise ImagePlanError naming the setting that cannot be followed. `known`: the environments there are."""
+    for name, given in images.items():
+        where = f"{SETTING}.{name}"
+        if name not in known:
+            raise ImagePlanError(f"{where}: there is no environment of that name; known are {', '.join(known)}")
+        if not isinstance(given, dict) or set(given) - KEYS:
+            raise ImagePlanError(f"{where} takes {', '.join(sorted(KEYS))}; it is {given!r}")
+        if given.get("source", "path") not in SOURCES:
+            raise ImagePlanError(f"{where}.source must be one of {', '.join(SOURCES)}; it is {given['source']!r}")
+        amiss = _amiss(given)
+        if amiss:
+            raise ImagePlanError(f"{where}{amiss}")
+
+
+def _amiss(given: Json) -> str | None:
+    built = given.get("source") == "build"
+    out_of_place = sorted(set(given) & ({"path", "sha256", "python"} if built else {"base"}))
+    if out_of_place:
+        return f".{out_of_place[0]} does not belong to source: {'build' if built else 'path'}; leave it out"
+    if "sha256" in given and not re.fullmatch(r"[0-9a-f]{64}", str(given["sha256"])):
+        return f".sha256 must be 64 hexadecimal digits in small letters; it is {given['sha256']!r}"
+    if not isinstance(given.get("path", "/"), str):
+        return f".path must be a path; it is {given['path']!r}"
+    if not re.fullmatch(r"/[^\x00-\x1f\x7f]+", str(given.get("python", PYTHON))):
+        return f".python must be an absolute path in the image; it is {given['python']!r}"
+    if not re.fullmatch(r"[a-z][a-z-]*:[^\x00-\x20\x7f]+", str(given.get("base", BASE))):
+        return f".base must be as Apptainer has it, such as {BASE}; it is {given['base']!r}"
+    return None
+
+
+def image(name: str, given: Json, share: str) -> Json:
+    """{key, name, kind, path, copied, incoming, sha256, base, python} of the image of the environment `name`.
+
+    `path` is where the cluster has it, `copied` the file on the controller that goes to `incoming` first. Raises
+    ImagePlanError where that file is not there or comes without its SHA-256.
+    """
+    folder = f"{share}/containers"
+    path, copied = f"{folder}/{name}_latest.sif", None
+    if "path" in given:
+        if Path(share) in Path(given["path"]).parents:
+            path = given["path"]
+        else:
+            copied = str(Path(given["path"]).expanduser().absolute())
+            if not Path(copied).is_file():
+                raise ImagePlanError(
+                    f"{SETTING}.{name}.path must be a file on the controller or below {share}; it is {given['path']!r}"
+                )
+            if "sha256" not in given:
+                raise ImagePlanError(
+                    f"{SETTING}.{name}.sha256 is missing: say which file it must be (sha256sum {copied})"
+                )
+    return {
+        "key": f"{name}.sif",
+        "name": name,
+        "kind": "apptainer",
+        "path": path,
+        "copied": copied,
+        "incoming": f"{folder}/.incoming/{name}.sif" if copied else None,
+        "sha256": given.get("sha256"),
+        "base": given.get("base", BASE) if given.get("source") == "build" else None,
+        "python": given.get("python", PYTHON),
+    }

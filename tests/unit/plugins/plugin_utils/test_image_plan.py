@@ -1,0 +1,101 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where images come from, and which settings of them cannot be followed."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _image_plan, _stage_plan
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._stage_plan import StagePlanError
+
+SHARE = "/mnt/beegfs"
+MNIST = {"id": "MLOPS-1.1", "runtime": "pytorch", "data": ["mnist"], "models": []}
+SMOLLM = {"id": "MLOPS-1.2", "runtime": "oumi", "data": ["no_robots"], "models": ["smollm_135m"]}
+STAND_IN = {"mnist": {"source": "stand-in"}}
+DIGEST = "ab" * 32
+
+
+def plan(images=None, *, runtime="apptainer", by_workload=None):
+    settings = {"datasets": STAND_IN, "images": images, "runtime": runtime, "workload_runtime": by_workload}
+    return _stage_plan.plan([MNIST, SMOLLM], settings, SHARE)
+
+
+def image(images=None):
+    return plan(images)["runtimes"][1]
+
+
+def test_an_image_is_looked_for_where_the_document_has_it():
+    assert image() == {
+        "key": "oumi.sif",
+        "name": "oumi",
+        "kind": "apptainer",
+        "path": "/mnt/beegfs/containers/oumi_latest.sif",
+        "copied": None,
+        "incoming": None,
+        "sha256": None,
+        "base": None,
+        "python": "/opt/hpc_validation/runtime/bin/python",
+    }
+
+
+def test_what_workloads_read_is_staged_from_within_their_image():
+    planned = plan()
+    assert [runtime["key"] for runtime in planned["runtimes"]] == ["pytorch.sif", "oumi.sif", "standin"]
+    assert {source["name"]: source["runtime"] for source in planned["sources"]} == {
+        "mnist": "standin",
+        "no_robots": "oumi.sif",
+        "smollm_135m": "oumi.sif",
+    }
+
+
+def test_a_workload_may_run_in_another_kind_than_the_rest():
+    assert plan(by_workload={"MLOPS-1.1": "venv"})["by_workload"] == {"MLOPS-1.1": "pytorch", "MLOPS-1.2": "oumi.sif"}
+    assert plan(runtime="venv", by_workload={"MLOPS-1.2": "apptainer"})["by_workload"] == {
+        "MLOPS-1.1": "pytorch",
+        "MLOPS-1.2": "oumi.sif",
+    }
+
+
+def test_a_file_of_the_controller_is_copied_and_one_on_the_share_is_not(tmp_path):
+    mine = tmp_path / "mine.sif"
+    mine.write_text("x")
+    found = image({"oumi": {"path": str(mine), "sha256": DIGEST}})
+    assert (found["copied"], found["incoming"]) == (str(mine), "/mnt/beegfs/containers/.incoming/oumi.sif")
+    assert found["path"] == "/mnt/beegfs/containers/oumi_latest.sif"
+    found = image({"oumi": {"path": "/mnt/beegfs/images/site.sif", "python": "/usr/bin/python"}})
+    assert (found["path"], found["copied"], found["python"]) == ("/mnt/beegfs/images/site.sif", None, "/usr/bin/python")
+
+
+def test_an_image_is_built_on_a_base():
+    assert image({"oumi": {"source": "build"}})["base"] == _image_plan.BASE
+    assert image({"oumi": {"source": "build", "base": "localimage:/x.sif"}})["base"] == "localimage:/x.sif"
+
+
+@pytest.mark.parametrize(
+    ("images", "expected"),
+    [
+        ({"ouml": {}}, r"hpc_validation_images\.ouml: there is no environment of that name; known are oumi, pytorch"),
+        ({"oumi": "build"}, r"hpc_validation_images\.oumi takes base, path, python, sha256, source; it is 'build'"),
+        ({"oumi": {"file": "x"}}, "takes base, path"),
+        ({"oumi": {"source": "pull"}}, "oumi.source must be one of path, build; it is 'pull'"),
+        ({"oumi": {"source": "build", "path": "/x"}}, "oumi.path does not belong to source: build"),
+        ({"oumi": {"base": "docker://x"}}, "oumi.base does not belong to source: path"),
+        ({"oumi": {"sha256": "abc"}}, "oumi.sha256 must be 64 hexadecimal digits"),
+        ({"oumi": {"path": 7}}, "oumi.path must be a path; it is 7"),
+        ({"oumi": {"path": "/nowhere/x.sif"}}, "oumi.path must be a file on the controller or below /mnt/beegfs"),
+        ({"oumi": {"path": __file__}}, r"oumi.sha256 is missing: .* \(sha256sum /"),
+        ({"oumi": {"python": "python"}}, "oumi.python must be an absolute path in the image"),
+        ({"oumi": {"source": "build", "base": "python:3.13 --x"}}, "oumi.base must be as Apptainer has it"),
+    ],
+)
+def test_settings_that_cannot_be_followed_are_refused(images, expected):
+    with pytest.raises(StagePlanError, match=expected):
+        plan(images)
+
+
+def test_another_kind_of_runtime_is_refused():
+    with pytest.raises(StagePlanError, match="hpc_validation_runtime must be one of venv, apptainer; it is 'docker'"):
+        plan(runtime="docker")
+    with pytest.raises(StagePlanError, match=r"hpc_validation_workload_runtime\.MLOPS-1\.2 must be one of"):
+        plan(by_workload={"MLOPS-1.2": "conda"})
