@@ -72,9 +72,12 @@ def load_manifest(path: Path) -> dict[str, t.Any]:
     program, script = [*manifest["command"], ""][:2]
     if program == "python" and not script.startswith("-") and not (path.parent / script).is_file():
         raise WorkloadError(f"{path}: command: the script {script!r} is not in {path.parent}")
+    if "config" in manifest and not (path.parent / manifest["config"]).is_file():
+        raise WorkloadError(f"{path}: config: {manifest['config']!r} is not in {path.parent}")
     for key in ("needs", "data", "models"):
         manifest.setdefault(key, [])
     manifest["output"].setdefault("artifacts", [])
+    manifest["output"].setdefault("logs", "jobs")
     manifest["criteria"] += common_criteria(manifest)
     return {**manifest, "folder": str(path.parent.resolve())}
 

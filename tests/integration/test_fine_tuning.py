@@ -170,6 +170,7 @@ def test_a_share_that_fills_up_in_the_middle_of_a_checkpoint_is_told(altered, tm
             assert played.wait(timeout=300) != 0
         finally:
             cluster("compute01", "umount", "--lazy", model)
+    assert (share / "configs/altered_smollm/smollm_sft_single_gpu.yaml").is_file()  # which the job has read
     (verdict,) = [json.loads(path.read_text()) for path in results.glob("*/verdict.json")]
     criteria = {c["id"]: c for c in verdict["workloads"][0]["criteria"]}
     assert criteria["JOB"]["verdict"] == "fail"

@@ -287,7 +287,9 @@ def test_the_baseline_passes_and_leaves_its_record_and_a_second_run_stages_nothi
     for attempt in range(2):
         played = play(ROOT / "playbooks/validate_baseline.yml", variables=ANY_SPEED)
         assert played.code == 0, played.screen
-        assert [workload["id"] for workload in played.verdict["workloads"]] == ["BASELINE-1"]
+        (workload,) = played.verdict["workloads"]
+        assert workload["id"] == "BASELINE-1"
+        assert workload["job"]["stdout"].startswith("/mnt/beegfs/slurm-logs/sft-single-gpu-")
         record = (played.folder / "record.md").read_text()
         assert "**Verdict: pass.**" in record
         assert "stand-in for Mistral-7B-v0.1" in record

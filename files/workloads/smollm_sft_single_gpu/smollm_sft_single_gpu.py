@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """MLOPS-1.2: fine-tune SmolLM-135M with Oumi on one GPU, use the result, and report what was reached.
 
-The job script sets the environment (MODEL_DIR, DATA_DIR, OUTPUT_DIR, HPC_VALIDATION_ACCELERATOR). Runs oumi_train.py
-and then inference.py, each in a process of its own, so that the second finds nothing but what the first saved. Writes
-metrics.json of what both report. Exit code 0 only where both ended well.
+The job script sets the environment (MODEL_DIR, DATA_DIR, OUTPUT_DIR, CONFIG_FILE, HPC_VALIDATION_ACCELERATOR). Runs
+oumi_train.py and then inference.py, each in a process of its own, so that the second finds nothing but what the first
+saved. Writes metrics.json of what both report. Exit code 0 only where both ended well.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def main() -> int:
     children = Children()
     status = children.run(
         "oumi_train.py",
-        config=HERE / "smollm_sft_single_gpu.yaml",
+        config=Path(os.environ.get("CONFIG_FILE") or HERE / "smollm_sft_single_gpu.yaml"),
         model=model,
         data=data / "train.jsonl",
         output=trained,

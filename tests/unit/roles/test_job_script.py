@@ -23,7 +23,8 @@ def render(example) -> t.Callable[..., str]:
 
     def make(manifest=None, **settings):
         variables = settings_of("roles/hpc_validation/defaults/main.yml", "roles/workload/vars/main.yml")
-        variables["__workload"] = {**example("manifest"), **(manifest or {})}
+        known = example("manifest")
+        variables["__workload"] = {**known, "output": {"logs": "jobs", **known["output"]}, **(manifest or {})}
         variables["__workload_payload"] = "0" * 64
         variables["__stage_plan"] = {"by_workload": {"MLOPS-1.1": "pytorch"}}
         variables["__stage_runtimes"] = {"pytorch": {**VENV, "python": "/mnt/beegfs/venvs/pytorch-1/bin/python"}}
@@ -49,6 +50,15 @@ def test_the_documents_own_directives(render):
         "--no-requeue",
         '--deadline="now+1800seconds"',
     }
+
+
+def test_logs_and_configuration_lie_where_the_manifest_says(render, example):
+    output = {**example("manifest")["output"], "logs": "slurm-logs"}
+    script = render(manifest={"output": output, "config": "train.yaml"})
+    assert '--output="/mnt/beegfs/slurm-logs/mnist-single-gpu-%j.out"' in directives(script)
+    assert '--error="/mnt/beegfs/slurm-logs/mnist-single-gpu-%j.err"' in directives(script)
+    assert "export CONFIG_FILE=/mnt/beegfs/configs/mnist_single_gpu/train.yaml" in script.splitlines()
+    assert "CONFIG_FILE=" not in render()
 
 
 def test_it_is_the_same_every_time(render):

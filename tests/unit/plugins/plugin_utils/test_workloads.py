@@ -185,3 +185,12 @@ def test_criteria_that_did_not_come_with_the_collection_are_missed(folder, tmp_p
     monkeypatch.setattr(_workloads, "COMMON", tmp_path)
     with pytest.raises(WorkloadError, match="installed whole"):
         _workloads.find_workloads([folder()])
+
+
+def test_a_configuration_that_is_not_there_is_refused(folder):
+    with pytest.raises(WorkloadError, match=r"config: 'train\.yaml' is not in /"):
+        _workloads.find_workloads([folder(config="train.yaml")])
+
+
+def test_logs_go_to_jobs_unless_the_manifest_says_otherwise(folder):
+    assert _workloads.find_workloads([folder()])[0]["output"]["logs"] == "jobs"
