@@ -88,7 +88,7 @@ def munge() -> dict[str, Any]:
 
 def apptainer(image: str | None = None) -> dict[str, Any]:
     """Return {version, error, image}; with an image also what `--nv` brings into it: {devices, libraries}."""
-    program = shutil.which("apptainer") or shutil.which("singularity")
+    program = shutil.which("apptainer")
     if program is None:
         return {"version": None, "error": "apptainer is not on PATH", "image": None}
     said = ask([program, "--version"])

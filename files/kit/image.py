@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,15 +58,21 @@ def stage(wanted: Wanted, folder: Path, machine: str = platform.machine()) -> di
                 _accept(wanted.incoming, wanted, machine)
                 os.replace(wanted.incoming, wanted.path)
             _write_down(wanted, record, machine)
+        elif wanted.incoming:
+            wanted.incoming.unlink(missing_ok=True)  # another run has put it in place while this one copied
     document, why = known(record, wanted.path)
     if document is None:
         raise KitError(f"image {wanted.path}: {why}; does another run stage it at this moment?")
     return {**document, "changed": changed, "seconds": round(time.monotonic() - started, 1)}
 
 
-def _accept(path: Path, wanted: Wanted, machine: str) -> str:
-    """Return the SHA-256 of an image that may be used here."""
+def _accept(path: Path, wanted: Wanted, machine: str) -> tuple[sif.Sif, str]:
+    """Return header and SHA-256 of an image that may be used here.
+
+    The header is that of before the hashing: a file that takes the place of this one meanwhile is not this one.
+    """
     found = sif.read(path)
+    _require_own(path)
     if found.machine != machine:
         raise KitError(f"image {path} is built for {found.machine}, and this is {machine}: hand in one for {machine}")
     digest = sha256(path)
@@ -74,11 +81,21 @@ def _accept(path: Path, wanted: Wanted, machine: str) -> str:
             f"image {path} has SHA-256 {digest}, and {wanted.sha256} is asked for "
             f"(hpc_validation_images.{wanted.name}.sha256): it is damaged, or not the one that was meant"
         )
-    return digest
+    return found, digest
+
+
+def _require_own(path: Path) -> None:
+    """Jobs run what is in an image as this user, so nobody else may be able to change it."""
+    file, folder = path.stat(), path.parent.stat()
+    if file.st_uid not in (0, os.getuid(), folder.st_uid):
+        raise KitError(f"image {path} belongs to user {file.st_uid}: it must be yours, root's or the folder's owner's")
+    for place, mode in ((path, file.st_mode), (path.parent, folder.st_mode)):
+        if mode & stat.S_IWOTH:
+            raise KitError(f"everybody may write to {place}, so anybody may change the image: chmod o-w {place}")
 
 
 def _write_down(wanted: Wanted, record: Path, machine: str) -> None:
-    digest = _accept(wanted.path, wanted, machine)
+    found, digest = _accept(wanted.path, wanted, machine)
     document = {
         "schema": 1,
         "name": wanted.name,
@@ -86,6 +103,6 @@ def _write_down(wanted: Wanted, record: Path, machine: str) -> None:
         "sha256": digest,
         "machine": machine,
         "recipe": wanted.recipe.digest if wanted.recipe else None,
-        **sif.read(wanted.path).file,
+        **found.file,
     }
     write_json(record, document)

@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 import tempfile
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,11 +18,12 @@ from pathlib import Path
 from kit.errors import KitError
 from kit.host import apptainer
 from kit.installers import run
-from kit.runtime import MEGABYTE, read_lock
+from kit.runtime import ABANDONED_AFTER, MEGABYTE, read_lock
 
-LEAST_APPTAINER = (1, 2)  # the first that fills in --build-arg
+LEAST_APPTAINER = (1, 4)  # the first that takes --mksquashfs-args
 # What an installer may be told by its environment; Apptainer hands on what is called APPTAINERENV_ and nothing else.
 HANDED_ON = ("UV_", "PIP_")
+NOT_THERE = ("UV_CONFIG_FILE", "PIP_CONFIG_FILE")  # paths of the login node
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE")
 WITHIN = "/var/cache/hpc_validation"  # where the build sees what it is lent: made by the definition's %setup
@@ -64,12 +66,11 @@ def build(recipe: Recipe, target: Path, folder: Path) -> Path:
     if not source:
         raise KitError(f"base image {recipe.base!r}: expected AGENT:SOURCE, such as docker://python:3.13-slim")
     _require_apptainer()
-    own = f".building-{target.name}-{socket.gethostname()}-"
-    for leftover in folder.glob(f"{own}*"):
-        leftover.unlink()  # of a build that was killed: the lock is ours
-    building = folder / f"{own}{os.getpid()}"
+    building = folder / f".building-{target.name}-{socket.gethostname()}-{os.getpid()}"
+    place = Path(os.environ.get("APPTAINER_TMPDIR") or tempfile.gettempdir())
+    _remove_leftovers([*folder.glob(f".building-{target.name}-*"), *place.glob("hpc_validation-image-*")])
     recipe.cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="hpc_validation-", dir=os.environ.get("APPTAINER_TMPDIR")) as temporary:
+    with tempfile.TemporaryDirectory(prefix="hpc_validation-image-", dir=place) as temporary:
         _require_space(Path(temporary), folder, recipe)
         words = {"BOOTSTRAP": agent, "FROM": source.removeprefix("//"), "NAME": recipe.name}
         arguments = [word for key, value in words.items() for word in ("--build-arg", f"{key}={value}")]
@@ -82,6 +83,18 @@ def build(recipe: Recipe, target: Path, folder: Path) -> Path:
             building.unlink(missing_ok=True)
             raise
     return building
+
+
+def _remove_leftovers(found: list[Path]) -> None:
+    """Remove what builds that were killed have left; what is younger may belong to one that goes on."""
+    for path in found:
+        status = path.lstat()
+        if status.st_uid != os.getuid() or time.time() - status.st_mtime < ABANDONED_AFTER:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _require_apptainer() -> None:
@@ -115,7 +128,9 @@ def _lent(recipe: Recipe) -> tuple[list[str], dict[str, str]]:
         binds.append(f"{recipe.wheelhouse}:{WITHIN}/wheels:ro")
         inside["HPC_VALIDATION_WHEELHOUSE"] = f"{WITHIN}/wheels"
     inside |= {
-        name: value for name, value in os.environ.items() if name.startswith(HANDED_ON) or name.lower() in PROXIES
+        name: value
+        for name, value in os.environ.items()
+        if (name.startswith(HANDED_ON) and name not in NOT_THERE) or name.lower() in PROXIES
     }
     bundles = {name: os.environ[name] for name in CERTIFICATES if Path(os.environ.get(name, "")).is_file()}
     if bundles:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kit import image_record
+from kit.files import sha256
 from kit.gpu import nvml
 from kit.host import os_name, read_json
 from kit.job import Job
@@ -99,6 +100,7 @@ def image_facts(image: Image, inside: dict[str, Any]) -> dict[str, Any]:
         "sha256": known["sha256"] if known else None,
         "uuid": known["uuid"] if known else None,
         "entered": inside["container"] == str(image.path),
+        "entered_path": inside["container"],
         **{key: inside.get(key) for key in ("python", "os", "gpus")},
     }
 
@@ -109,8 +111,25 @@ def staged_facts(folder: Path | None) -> dict[str, Any] | None:
     return {name: said.get(name) for name in (*FACTS, "files")} if isinstance(said, dict) else None
 
 
+def runtime_facts(said: Any, lock: Path | None) -> dict[str, Any] | None:
+    """Return what the runtime was installed from, and whether that is the lock that the share has now."""
+    if not isinstance(said, dict):
+        return None
+    try:
+        current = sha256(lock) if lock else None
+    except OSError:
+        current = None
+    return {**said, "lock_is_current": None if current is None else said.get("lock_sha256") == current}
+
+
 def collect(
-    job: Job, runtime: Sequence[str], *, data: Path | None = None, model: Path | None = None, image: Image | None = None
+    job: Job,
+    runtime: Sequence[str],
+    *,
+    lock: Path | None = None,
+    data: Path | None = None,
+    model: Path | None = None,
+    image: Image | None = None,
 ) -> dict[str, Any]:
     """Return the provenance document of this job on this node; ``runtime`` as `inside_facts` takes it."""
     inside = inside_facts(runtime)
@@ -128,7 +147,7 @@ def collect(
         "runtime_python": inside["python"],
         "runtime_error": inside.get("error"),
         "libraries": inside["libraries"],
-        "runtime": inside["runtime"],
+        "runtime": runtime_facts(inside["runtime"], lock),
         "container": image_facts(image, inside) if image else None,
         "slurm": {name: os.environ[name] for name in SLURM_FACTS if name in os.environ},
         "data": staged_facts(data),

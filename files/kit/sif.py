@@ -28,12 +28,12 @@ class Sif:
     identity: str  # a UUID, made with the image
     machine: str  # as `uname -m` has it, or the header's own code
     size: int  # bytes
-    modified: int  # the file's time, ns since the epoch
+    modified: int  # the file's time in whole seconds: some file systems keep no more
 
     @property
     def file(self) -> dict[str, object]:
         """What tells this file from another that takes its place."""
-        return {"uuid": self.identity, "bytes": self.size, "mtime_ns": self.modified}
+        return {"uuid": self.identity, "bytes": self.size, "mtime": self.modified}
 
 
 def read(path: str | os.PathLike[str]) -> Sif:
@@ -51,4 +51,4 @@ def read(path: str | os.PathLike[str]) -> Sif:
     if status.st_size < whole:
         raise KitError(f"image {path} is cut off: it has {status.st_size} of {whole} bytes; copy or pull it again")
     machine = ARCHITECTURES.get(code, code.rstrip(b"\0").decode("ascii", "replace"))
-    return Sif(str(uuid.UUID(bytes=identity)), machine, status.st_size, status.st_mtime_ns)
+    return Sif(str(uuid.UUID(bytes=identity)), machine, status.st_size, int(status.st_mtime))

@@ -15,12 +15,20 @@ from ansible.utils.display import Display
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
     _expect,
     _expectations,
+    _image_plan,
     _run,
     _schema,
     _summary,
     _workloads,
 )
 
+ERRORS = (
+    _run.RunError,
+    _workloads.WorkloadError,
+    _image_plan.ImagePlanError,
+    _expect.ExpectError,
+    _schema.SchemaError,
+)
 ARGUMENTS = {
     "state": {"type": "str", "required": True, "choices": ["started", "recorded", "finished"]},
     "results": {"type": "path"},
@@ -32,6 +40,7 @@ ARGUMENTS = {
     "probes_only": {"type": "bool", "default": False},
     "run_tags": {"type": "list", "elements": "str", "default": ["all"]},
     "overrides": {"type": "dict", "default": {}},
+    "runtimes": {"type": "dict", "default": {}},
     "references": {"type": "dict", "default": {}},
     "expected_gpu": {"type": "dict", "default": {}},
     "expected_node_gpus": {"type": "dict", "default": {}},
@@ -60,7 +69,7 @@ class ActionModule(ActionBase):
         _spec, args = self.validate_argument_spec(argument_spec=ARGUMENTS, required_if=REQUIRED)
         try:
             result.update(getattr(self, "_" + args["state"])(args))
-        except (_run.RunError, _workloads.WorkloadError, _expect.ExpectError, _schema.SchemaError) as exc:
+        except ERRORS as exc:
             result.update(failed=True, msg=str(exc))
         return result
 
@@ -72,6 +81,7 @@ class ActionModule(ActionBase):
             [] if args["probes_only"] else _workloads.select(known, args["categories"], args["only"], args["run_tags"])
         )
         _workloads.check_criteria(workloads, known, args["overrides"], args["references"])
+        _image_plan.check(args["runtimes"], [workload["id"] for workload in known])
         _expectations.check(args["expected_gpu"], args["expected_node_gpus"], args["expected_share"])
         versions = {
             "collection": _workloads.collection_version(collection),

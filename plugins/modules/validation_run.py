@@ -75,6 +75,14 @@ options:
     description: The inventory's C(hpc_validation_overrides); refused if they name an unknown workload or criterion.
     type: dict
     default: {}
+  runtimes:
+    description:
+      - The inventory's C(hpc_validation_runtime), C(hpc_validation_workload_runtime) and C(hpc_validation_images), and
+        C(binds) of its C(hpc_validation_apptainer), as C(runtime), C(workload_runtime), C(images) and C(binds).
+      - Refused where they cannot be followed.
+    type: dict
+    default: {}
+    version_added: 0.4.0
   references:
     description: The inventory's C(hpc_validation_references).
     type: dict

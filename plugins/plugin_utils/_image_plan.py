@@ -14,6 +14,8 @@ KINDS = ("venv", "apptainer")
 SOURCES = ("path", "build")
 KEYS = {"source", "path", "sha256", "base", "python"}
 SETTING = "hpc_validation_images"
+BY_WORKLOAD = "hpc_validation_workload_runtime"
+FILES = Path(__file__).resolve().parents[2] / "files"
 BASE = "docker://docker.io/library/python:3.13-slim-trixie"
 PYTHON = "/opt/hpc_validation/runtime/bin/python"  # where containers/runtime.def puts it
 
@@ -22,21 +24,26 @@ class ImagePlanError(Exception):
     """A setting of images or runtimes cannot be followed."""
 
 
-def kind_of(workload: Json, default: str, by_workload: Json) -> str:
-    """`venv` or `apptainer`: the workload's own setting, else the site's."""
-    for where, kind in (
-        (f"hpc_validation_workload_runtime.{workload['id']}", by_workload.get(workload["id"])),
-        ("hpc_validation_runtime", default),
-    ):
-        if kind is not None:
-            if kind not in KINDS:
-                raise ImagePlanError(f"{where} must be one of {', '.join(KINDS)}; it is {kind!r}")
-            return t.cast(str, kind)
-    return KINDS[0]
+def check(settings: Json, workloads: list[str], files: Path = FILES) -> None:
+    """Raise ImagePlanError naming the setting that cannot be followed.
+
+    `settings`: {runtime, workload_runtime, images, binds} as the inventory has them. `workloads`: the ids there are.
+    """
+    by_workload = settings.get("workload_runtime") or {}
+    for name in by_workload:
+        if name not in workloads:
+            raise ImagePlanError(f"{BY_WORKLOAD}.{name}: there is no such workload; known are {', '.join(workloads)}")
+    kinds = {"hpc_validation_runtime": settings.get("runtime") or KINDS[0]}
+    for where, kind in (kinds | {f"{BY_WORKLOAD}.{name}": kind for name, kind in by_workload.items()}).items():
+        if kind not in KINDS:
+            raise ImagePlanError(f"{where} must be one of {', '.join(KINDS)}; it is {kind!r}")
+    binds = settings.get("binds") or []
+    if not isinstance(binds, list) or not all(isinstance(bind, str) and bind.startswith("/") for bind in binds):
+        raise ImagePlanError(f"hpc_validation_apptainer.binds must be a list of absolute paths; it is {binds!r}")
+    _check_images(settings.get("images") or {}, sorted(path.stem for path in (files / "requirements").glob("*.txt")))
 
 
-def check(images: Json, known: list[str]) -> None:
-    """Raise ImagePlanError naming the setting that cannot be followed. `known`: the environments there are."""
+def _check_images(images: Json, known: list[str]) -> None:
     for name, given in images.items():
         where = f"{SETTING}.{name}"
         if name not in known:
@@ -67,9 +74,10 @@ def _amiss(given: Json) -> str | None:
 
 
 def image(name: str, given: Json, share: str) -> Json:
-    """{key, name, kind, path, copied, incoming, sha256, base, python} of the image of the environment `name`.
+    """{key, name, kind, locked, path, copied, incoming, sha256, base, python} of the image of the environment `name`.
 
-    `path` is where the cluster has it, `copied` the file on the controller that goes to `incoming` first. Raises
+    `path` is where the cluster has it, `copied` the file on the controller that goes to `incoming` first, `locked`
+    whether it must hold the collection's lock, which an image with a Python elsewhere does not. Raises
     ImagePlanError where that file is not there or comes without its SHA-256.
     """
     folder = f"{share}/containers"
@@ -91,6 +99,7 @@ def image(name: str, given: Json, share: str) -> Json:
         "key": f"{name}.sif",
         "name": name,
         "kind": "apptainer",
+        "locked": "python" not in given,
         "path": path,
         "copied": copied,
         "incoming": f"{folder}/.incoming/{name}.sif" if copied else None,

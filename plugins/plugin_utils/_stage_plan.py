@@ -31,13 +31,14 @@ class StagePlanError(Exception):
 def plan(workloads: list[Json], settings: Json, share: str, files: Path = FILES) -> Json:
     """Return {runtimes: [{key, name, kind, …}, …], sources: [{kind, name, source, …}, …], by_workload: {id: key}}.
 
-    `settings` has `datasets` and `models`, each {name: {source, path, revision}}, `images`, `runtime` and
-    `workload_runtime`. Runtimes of the kind `apptainer` are as `_image_plan.image` makes them, sources as `_source`
-    does: `script`, `target` and `incoming` lie below the share; `copied` is the folder on the controller to copy to
-    `incoming`, if there is one; `options` are stage.py's. Raises StagePlanError naming setting and key.
+    `settings` has `datasets` and `models`, each {name: {source, path, revision}}, and `images`, `runtime` and
+    `workload_runtime`, which `_image_plan.check` has seen. Runtimes of the kind `apptainer` are as `_image_plan.image`
+    makes them, sources as `_source` does: `script`, `target` and `incoming` lie below the share; `copied` is the folder
+    on the controller to copy to `incoming`, if there is one; `options` are stage.py's. Raises StagePlanError naming
+    setting and key.
     """
     try:
-        runtimes = {each["id"]: _runtime(each, settings, share, files) for each in workloads}
+        runtimes = {each["id"]: _runtime(each, settings, share) for each in workloads}
     except _image_plan.ImagePlanError as exc:
         raise StagePlanError(str(exc)) from exc
     sources: list[Json] = []
@@ -54,15 +55,14 @@ def plan(workloads: list[Json], settings: Json, share: str, files: Path = FILES)
 
 
 def _environment(name: str) -> Json:
-    return {"key": name, "name": name, "kind": "venv"}
+    return {"key": name, "name": name, "kind": "venv", "locked": True}
 
 
-def _runtime(workload: Json, settings: Json, share: str, files: Path) -> Json:
-    """What the workload runs in."""
-    images = settings.get("images") or {}
-    _image_plan.check(images, sorted(path.stem for path in (files / "requirements").glob("*.txt")))
-    kind = _image_plan.kind_of(workload, settings.get("runtime") or "venv", settings.get("workload_runtime") or {})
+def _runtime(workload: Json, settings: Json, share: str) -> Json:
+    """What the workload runs in: its own setting, else the site's."""
+    kind = (settings.get("workload_runtime") or {}).get(workload["id"]) or settings.get("runtime") or "venv"
     name = workload["runtime"]
+    images = settings.get("images") or {}
     return _environment(name) if kind == "venv" else _image_plan.image(name, images.get(name) or {}, share)
 
 

@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--data", type=Path, help="folder of the dataset")
     parser.add_argument("--model", type=Path, help="folder of the model that is trained further")
+    parser.add_argument("--lock", type=Path, help="lock file that the runtime is to hold")
     parser.add_argument("--image", type=Path, help="Apptainer image that the runtime is in")
     parser.add_argument("--image-name", help="name that the image was staged by")
     parser.add_argument("--images", type=Path, help="folder of images")
@@ -28,6 +29,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the document."""
     image = provenance.Image(arguments.image_name, arguments.image, arguments.images) if arguments.image else None
     document = provenance.collect(
-        current_job(), arguments.runtime, data=arguments.data, model=arguments.model, image=image
+        current_job(),
+        arguments.runtime,
+        lock=arguments.lock,
+        data=arguments.data,
+        model=arguments.model,
+        image=image,
     )
     write_json(arguments.output, document)

@@ -28,7 +28,7 @@ for __finished in "$REPO_ROOT"/venvs/sft-*/runtime.json; do
 done
 unset __finished
 if [ -z "$VIRTUAL_ENV" ]; then
-    echo "env.sh: there is no finished environment $REPO_ROOT/venvs/sft-*: run playbooks/validate_baseline.yml once" >&2
+    echo "env.sh: there is no finished environment $REPO_ROOT/venvs/sft-*: run playbooks/validate_baseline.yml once with hpc_validation_runtime: venv" >&2
     return 1
 fi
 export VIRTUAL_ENV

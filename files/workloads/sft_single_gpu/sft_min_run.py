@@ -54,8 +54,8 @@ def import_libraries() -> dict[str, str]:
             versions[name] = str(importlib.import_module(name).__version__)
         except (ImportError, OSError, AttributeError) as error:
             raise WorkloadError(
-                f"{name} cannot be imported on {node_name()}: {error}; remove the environment from the share's venvs, "
-                "so that the next run installs it anew, and compare this node's system with the login node's"
+                f"{name} cannot be imported on {node_name()}: {error}; remove the environment from the share's venvs "
+                "(or build the image anew), and compare this node's system with the login node's"
             ) from error
     return versions
 

@@ -110,6 +110,41 @@ def test_another_hash_is_asked_for_than_the_known_one(wanted: image.Wanted, fold
         stage(image.Wanted("oumi", wanted.path, sha256="0" * 64), folder)
 
 
+def test_one_that_others_could_change_is_refused(wanted: image.Wanted, folder: Path) -> None:
+    wanted.path.chmod(0o666)
+    assert f"everybody may write to {wanted.path}" in refusal(wanted, folder)
+    wanted.path.chmod(0o644)
+    folder.chmod(0o777)
+    assert f"everybody may write to {folder}" in refusal(wanted, folder)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+def test_one_of_another_user_is_refused(wanted: image.Wanted, folder: Path) -> None:
+    os.chown(wanted.path, 4711, 4711)
+    assert "belongs to user 4711" in refusal(wanted, folder)
+
+
+def test_one_that_is_replaced_while_it_is_hashed_is_not_taken_for_the_other(
+    wanted: image.Wanted, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replaced(path: Path) -> str:
+        digest = sha256(path)
+        write_sif(path, b"another image")
+        return digest
+
+    monkeypatch.setattr(image, "sha256", replaced)
+    with pytest.raises(KitError, match="does another run stage it"):
+        stage(wanted, folder)
+
+
+def test_a_copy_that_came_too_late_is_removed(folder: Path) -> None:
+    target = write_sif(folder / "oumi_latest.sif")
+    stage(image.Wanted("oumi", target), folder)
+    incoming = write_sif(folder / ".incoming" / "oumi.sif")
+    assert not stage(image.Wanted("oumi", target, incoming=incoming), folder)["changed"]
+    assert not incoming.exists()
+
+
 def test_a_copy_is_checked_and_put_in_place_at_once(folder: Path) -> None:
     incoming = write_sif(folder / ".incoming" / "oumi.sif")
     target = write_sif(folder / "oumi_latest.sif", b"the old one")
@@ -245,9 +280,24 @@ def test_a_build_that_fails_leaves_what_was_there(recipe, folder, apptainer) -> 
     assert not list(folder.glob(".building-*"))
 
 
+def test_what_a_killed_build_left_is_removed_once_it_is_old(recipe, folder, apptainer, monkeypatch) -> None:
+    apptainer()
+    place = folder.parent / "tmp"
+    monkeypatch.setenv("APPTAINER_TMPDIR", str(place))
+    old, young = place / "hpc_validation-image-old", place / "hpc_validation-image-young"
+    for left in (old, young):
+        left.mkdir(parents=True)
+    partial = folder / ".building-oumi_latest.sif-other-1"
+    partial.write_text("x")
+    for left in (old, partial):
+        os.utime(left, (1, 1))
+    built(recipe, folder)
+    assert (old.exists(), young.exists(), partial.exists()) == (False, True, False)
+
+
 def test_an_apptainer_that_is_too_old_or_missing_is_named(recipe, folder, apptainer, monkeypatch) -> None:
-    apptainer(version="1.1.9")
-    with pytest.raises(KitError, match=r"Apptainer is 1\.1\.9, and 1\.2 is the first"):
+    apptainer(version="1.3.9")
+    with pytest.raises(KitError, match=r"Apptainer is 1\.3\.9, and 1\.4 is the first"):
         built(recipe, folder)
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(KitError, match="not on PATH; install Apptainer, or hand in a ready image"):

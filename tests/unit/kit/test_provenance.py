@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from kit import image, provenance
+from kit.files import sha256
 from kit.gpu import nvml
 from kit.job import Job
 
@@ -51,7 +52,7 @@ def test_gpus_driver_runtime_slurm_and_data_are_named(tmp_path: Path, monkeypatc
     assert (document["job_id"], document["attempt"]) == ("12", 0)
     assert (document["driver_version"], document["cuda_driver_version"]) == ("570.1", "12.8")
     assert document["gpus"] == [{"uuid": "GPU-0000", "pci": "00000000:00:00.0", "name": "Fake GPU", "error": None}]
-    assert document["runtime"] == {"key": "py-1", "lock_sha256": "ab"}
+    assert document["runtime"] == {"key": "py-1", "lock_sha256": "ab", "lock_is_current": None}
     assert (document["runtime_python"], document["runtime_error"]) == ("/venv/bin/python", None)
     assert document["libraries"] == {"torch": "2"}
     assert document["container"] is None
@@ -75,6 +76,16 @@ def test_a_runtime_that_answers_nonsense_or_fails_is_told(tmp_path: Path) -> Non
     failing = provenance.inside_facts(["sh", "-c", "echo FATAL: no image >&2; exit 255"])
     assert failing["error"] == "sh ended with exit code 255: FATAL: no image"
     assert failing["libraries"] is None
+
+
+def test_whether_it_holds_the_present_lock(tmp_path: Path) -> None:
+    lock = tmp_path / "oumi.txt"
+    lock.write_text("x==1")
+    assert provenance.runtime_facts({"lock_sha256": sha256(lock)}, lock)["lock_is_current"] is True
+    assert provenance.runtime_facts({"lock_sha256": "ab"}, lock)["lock_is_current"] is False
+    assert provenance.runtime_facts({}, lock)["lock_is_current"] is False
+    assert provenance.runtime_facts({"lock_sha256": "ab"}, tmp_path / "none.txt")["lock_is_current"] is None
+    assert provenance.runtime_facts(None, lock) is None
 
 
 def test_a_runtime_tells_of_itself() -> None:

@@ -14,7 +14,7 @@ from ansible.template import Templar, trust_as_template
 from tests.unit.conftest import ROOT
 from tests.unit.roles.conftest import directives, settings_of
 
-VENV = {"key": "pytorch", "name": "pytorch", "kind": "venv"}
+VENV = {"key": "pytorch", "name": "pytorch", "kind": "venv", "locked": True}
 
 
 @pytest.fixture
@@ -175,6 +175,7 @@ IMAGE = {
     "key": "pytorch.sif",
     "name": "pytorch",
     "kind": "apptainer",
+    "locked": True,
     "path": "/images/a b.sif",
     "python": "/opt/hpc_validation/runtime/bin/python",
 }

@@ -30,6 +30,7 @@ def test_an_image_is_looked_for_where_the_document_has_it():
         "key": "oumi.sif",
         "name": "oumi",
         "kind": "apptainer",
+        "locked": True,
         "path": "/mnt/beegfs/containers/oumi_latest.sif",
         "copied": None,
         "incoming": None,
@@ -65,6 +66,7 @@ def test_a_file_of_the_controller_is_copied_and_one_on_the_share_is_not(tmp_path
     assert found["path"] == "/mnt/beegfs/containers/oumi_latest.sif"
     found = image({"oumi": {"path": "/mnt/beegfs/images/site.sif", "python": "/usr/bin/python"}})
     assert (found["path"], found["copied"], found["python"]) == ("/mnt/beegfs/images/site.sif", None, "/usr/bin/python")
+    assert found["locked"] is False  # an image of another maker holds no lock of ours
 
 
 def test_an_image_is_built_on_a_base():
@@ -75,27 +77,41 @@ def test_an_image_is_built_on_a_base():
 @pytest.mark.parametrize(
     ("images", "expected"),
     [
-        ({"ouml": {}}, r"hpc_validation_images\.ouml: there is no environment of that name; known are oumi, pytorch"),
-        ({"oumi": "build"}, r"hpc_validation_images\.oumi takes base, path, python, sha256, source; it is 'build'"),
-        ({"oumi": {"file": "x"}}, "takes base, path"),
-        ({"oumi": {"source": "pull"}}, "oumi.source must be one of path, build; it is 'pull'"),
-        ({"oumi": {"source": "build", "path": "/x"}}, "oumi.path does not belong to source: build"),
-        ({"oumi": {"base": "docker://x"}}, "oumi.base does not belong to source: path"),
-        ({"oumi": {"sha256": "abc"}}, "oumi.sha256 must be 64 hexadecimal digits"),
-        ({"oumi": {"path": 7}}, "oumi.path must be a path; it is 7"),
         ({"oumi": {"path": "/nowhere/x.sif"}}, "oumi.path must be a file on the controller or below /mnt/beegfs"),
         ({"oumi": {"path": __file__}}, r"oumi.sha256 is missing: .* \(sha256sum /"),
-        ({"oumi": {"python": "python"}}, "oumi.python must be an absolute path in the image"),
-        ({"oumi": {"source": "build", "base": "python:3.13 --x"}}, "oumi.base must be as Apptainer has it"),
     ],
 )
-def test_settings_that_cannot_be_followed_are_refused(images, expected):
+def test_a_file_that_is_not_there_or_not_named_by_its_hash_is_refused(images, expected):
     with pytest.raises(StagePlanError, match=expected):
         plan(images)
 
 
-def test_another_kind_of_runtime_is_refused():
-    with pytest.raises(StagePlanError, match="hpc_validation_runtime must be one of venv, apptainer; it is 'docker'"):
-        plan(runtime="docker")
-    with pytest.raises(StagePlanError, match=r"hpc_validation_workload_runtime\.MLOPS-1\.2 must be one of"):
-        plan(by_workload={"MLOPS-1.2": "conda"})
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"images": {"ouml": {}}}, r"images\.ouml: there is no environment of that name; known are oumi, pytorch"),
+        ({"images": {"oumi": "build"}}, r"images\.oumi takes base, path, python, sha256, source; it is 'build'"),
+        ({"images": {"oumi": {"file": "x"}}}, "takes base, path"),
+        ({"images": {"oumi": {"source": "pull"}}}, "oumi.source must be one of path, build; it is 'pull'"),
+        ({"images": {"oumi": {"source": "build", "path": "/x"}}}, "oumi.path does not belong to source: build"),
+        ({"images": {"oumi": {"base": "docker://x"}}}, "oumi.base does not belong to source: path"),
+        ({"images": {"oumi": {"sha256": "abc"}}}, "oumi.sha256 must be 64 hexadecimal digits"),
+        ({"images": {"oumi": {"path": 7}}}, "oumi.path must be a path; it is 7"),
+        ({"images": {"oumi": {"python": "python"}}}, "oumi.python must be an absolute path in the image"),
+        ({"images": {"oumi": {"source": "build", "base": "x:1 --y"}}}, "oumi.base must be as Apptainer has it"),
+        ({"runtime": "docker"}, "hpc_validation_runtime must be one of venv, apptainer; it is 'docker'"),
+        ({"workload_runtime": {"MLOPS-1.2": "conda"}}, r"workload_runtime\.MLOPS-1\.2 must be one of"),
+        ({"workload_runtime": {"MLOPS-1-2": "venv"}}, r"MLOPS-1-2: there is no such workload; known are MLOPS-1\.1"),
+        ({"binds": "/scratch"}, "binds must be a list of absolute paths; it is '/scratch'"),
+        ({"binds": ["scratch"]}, "binds must be a list of absolute paths"),
+    ],
+)
+def test_settings_that_cannot_be_followed_are_refused(settings, expected):
+    with pytest.raises(_image_plan.ImagePlanError, match=expected):
+        _image_plan.check(settings, ["MLOPS-1.1", "MLOPS-1.2"])
+
+
+def test_settings_that_can_be_followed_are_not():
+    images = {"oumi": {"source": "build"}, "pytorch": {"path": "/x.sif", "sha256": DIGEST, "python": "/usr/bin/python"}}
+    _image_plan.check({}, [])
+    _image_plan.check({"runtime": "apptainer", "images": images, "binds": ["/scratch"]}, [])

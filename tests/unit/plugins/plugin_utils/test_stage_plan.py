@@ -12,7 +12,7 @@ OTHER = {"id": "MLOPS-2.2", "runtime": "sft", "data": ["no_robots"], "models": [
 
 
 def venv(name):
-    return {"key": name, "name": name, "kind": "venv"}
+    return {"key": name, "name": name, "kind": "venv", "locked": True}
 
 
 def test_what_is_staged_and_where():

@@ -163,13 +163,13 @@ def test_a_misspelt_setting_is_refused_with_what_was_meant(root):
         _workloads.check_settings(["hpc_validation_overides"], known)
 
 
-CONTAINER = {"CONTAINER.entered", "CONTAINER.image", "CONTAINER.gpus"}
+CONTAINER = {"CONTAINER.entered", "CONTAINER.image", "CONTAINER.lock"}
 
 
 def test_a_workload_that_asks_for_gpus_has_their_criteria_too(folder, example):
     (workload,) = _workloads.find_workloads([folder()])
     common = {criterion["id"] for criterion in workload["criteria"][len(example("manifest")["criteria"]) :]}
-    assert common == {*CONTAINER, "GPU.sampled", "GPU.lost", "GPU.answers", "GPU.slowdown", "GPU.ecc"}
+    assert common == {*CONTAINER, "CONTAINER.gpus", "GPU.sampled", "GPU.lost", "GPU.answers", "GPU.slowdown", "GPU.ecc"}
     _workloads.check_criteria([workload], [workload], {"MLOPS-1.1": {"GPU.slowdown": {"each": {"le": 0.2}}}}, {})
 
 
