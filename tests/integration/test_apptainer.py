@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import shutil
 
 import pytest
 
-from tests.integration.conftest import ANY_SPEED, ROOT, cluster, jobs, running_play, wait_for
+from tests.integration.conftest import ANY_SPEED, CACHE, CLUSTER, ROOT, cluster, jobs, running_play, wait_for
 
 IN_IMAGES = {"hpc_validation_runtime": "apptainer", "hpc_validation_nodes": ["compute01"], **ANY_SPEED}
 
@@ -46,14 +48,23 @@ def test_a_language_model_is_fine_tuned_in_an_image_that_is_staged_once(play):
     assert [task for task in staging if "changed: [login]" in task] == []
 
 
-def test_a_job_in_an_image_is_cancelled_whole(canary, tmp_path):
-    """Ctrl-C on the play: what runs in the container does not outlive its job."""
-    path, base = "/mnt/beegfs/evaluations/canary.sif", "docker-archive:/mnt/beegfs/containers/python.tar"
+def test_a_job_in_an_image_from_the_controller_is_cancelled_whole(canary, tmp_path):
+    """The image is copied and known by its hash. Ctrl-C: what runs in the container does not outlive its job."""
+    made, base = "/mnt/beegfs/evaluations/canary.sif", "docker-archive:/mnt/beegfs/containers/python.tar"
     cluster("login", "mkdir", "-p", "/mnt/beegfs/evaluations", user="admin")
-    cluster("login", "apptainer", "build", "--disable-cache", "--force", path, base, user="admin")
-    image = {"path": path, "python": "/usr/bin/python3"}
-    variables = {**canary("wait"), "hpc_validation_runtime": "apptainer", "hpc_validation_images": {"pytorch": image}}
-    with running_play({**variables, "hpc_validation_results": str(tmp_path / "results")}, tmp_path):
+    cluster("login", "apptainer", "build", "--disable-cache", "--force", made, base, user="admin")
+    mine = shutil.copy(CACHE / "clusters" / CLUSTER / "share/evaluations/canary.sif", tmp_path / "mine.sif")
+    digest = hashlib.sha256(mine.read_bytes()).hexdigest()
+    image = {"path": str(mine), "sha256": digest, "python": "/usr/bin/python3"}
+    variables = {
+        **canary("wait", runtime="standin"),
+        "hpc_validation_runtime": "apptainer",
+        "hpc_validation_images": {"standin": image},
+        "hpc_validation_results": str(tmp_path / "results"),
+    }
+    with running_play(variables, tmp_path):
         wait_for(lambda: "canary.py" in cluster("compute01", "ps", "-eo", "args"), 60)
+        assert cluster("login", "sha256sum", "/mnt/beegfs/containers/standin_latest.sif").split()[0] == digest
+        assert cluster("login", "ls", "/mnt/beegfs/containers/.incoming") == ""
     wait_for(lambda: jobs() == [], 60)
     wait_for(lambda: "canary.py" not in cluster("compute01", "ps", "-eo", "args"), 30)
