@@ -57,6 +57,11 @@ def stage(wanted: Wanted, folder: Path, machine: str = platform.machine()) -> di
             elif wanted.incoming and wanted.incoming.exists():
                 _accept(wanted.incoming, wanted, machine)
                 os.replace(wanted.incoming, wanted.path)
+            if not wanted.path.exists():
+                raise KitError(
+                    f"there is no image {wanted.path}: pull or build it there, or let hpc_validation_images."
+                    f"{wanted.name} name a file (path) or have the login node build it (source: build)"
+                )
             _write_down(wanted, record, machine)
         elif wanted.incoming:
             wanted.incoming.unlink(missing_ok=True)  # another run has put it in place while this one copied
@@ -72,7 +77,7 @@ def _accept(path: Path, wanted: Wanted, machine: str) -> tuple[sif.Sif, str]:
     The header is that of before the hashing: a file that takes the place of this one meanwhile is not this one.
     """
     found = sif.read(path)
-    _require_own(path)
+    _require_own(path, os.getuid())
     if found.machine != machine:
         raise KitError(f"image {path} is built for {found.machine}, and this is {machine}: hand in one for {machine}")
     digest = sha256(path)
@@ -84,10 +89,10 @@ def _accept(path: Path, wanted: Wanted, machine: str) -> tuple[sif.Sif, str]:
     return found, digest
 
 
-def _require_own(path: Path) -> None:
+def _require_own(path: Path, user: int) -> None:
     """Jobs run what is in an image as this user, so nobody else may be able to change it."""
     file, folder = path.stat(), path.parent.stat()
-    if file.st_uid not in (0, os.getuid(), folder.st_uid):
+    if file.st_uid not in (0, user, folder.st_uid):
         raise KitError(f"image {path} belongs to user {file.st_uid}: it must be yours, root's or the folder's owner's")
     for place, mode in ((path, file.st_mode), (path.parent, folder.st_mode)):
         if mode & stat.S_IWOTH:

@@ -8,17 +8,16 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import socket
 import tempfile
-import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from kit import unfinished
 from kit.errors import KitError
 from kit.host import apptainer
 from kit.installers import run
-from kit.runtime import ABANDONED_AFTER, MEGABYTE, read_lock
+from kit.runtime import MEGABYTE, read_lock
 
 LEAST_APPTAINER = (1, 4)  # the first that takes --mksquashfs-args
 # What an installer may be told by its environment; Apptainer hands on what is called APPTAINERENV_ and nothing else.
@@ -66,9 +65,10 @@ def build(recipe: Recipe, target: Path, folder: Path) -> Path:
     if not source:
         raise KitError(f"base image {recipe.base!r}: expected AGENT:SOURCE, such as docker://python:3.13-slim")
     _require_apptainer()
-    building = folder / f".building-{target.name}-{socket.gethostname()}-{os.getpid()}"
+    building = unfinished.beside(target)
     place = Path(os.environ.get("APPTAINER_TMPDIR") or tempfile.gettempdir())
-    _remove_leftovers([*folder.glob(f".building-{target.name}-*"), *place.glob("hpc_validation-image-*")])
+    unfinished.remove_beside(target)
+    unfinished.remove_abandoned(place.glob("hpc_validation-image-*"))
     recipe.cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="hpc_validation-image-", dir=place) as temporary:
         _require_space(Path(temporary), folder, recipe)
@@ -83,18 +83,6 @@ def build(recipe: Recipe, target: Path, folder: Path) -> Path:
             building.unlink(missing_ok=True)
             raise
     return building
-
-
-def _remove_leftovers(found: list[Path]) -> None:
-    """Remove what builds that were killed have left; what is younger may belong to one that goes on."""
-    for path in found:
-        status = path.lstat()
-        if status.st_uid != os.getuid() or time.time() - status.st_mtime < ABANDONED_AFTER:
-            continue
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
 
 
 def _require_apptainer() -> None:

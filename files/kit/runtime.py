@@ -13,7 +13,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -22,12 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from kit import unfinished
 from kit.errors import KitError
 from kit.files import sha256, write_atomic, write_json
 from kit.installers import Source, Tools, install_packages, run
 from kit.locks import sole
 
-ABANDONED_AFTER = 6 * 3600  # seconds: a build on another host that is older has no installer any more
 LOCK_PATIENCE = 1800  # seconds to wait for another installer of the same environment
 MEGABYTE = 1_000_000
 
@@ -163,7 +162,7 @@ def install(
             with sole(folder / f".{target.name}.lock", f"installing {target}", LOCK_PATIENCE):
                 changed = not is_usable(target, lock)  # another installer may have finished while this one waited
                 if changed:
-                    _remove_leftovers(folder, target)
+                    unfinished.remove_beside(target)
                     check_space(folder, lock)
                     used = _build(target, lock, interpreter, source or Source(), tools or Tools())
         except OSError as error:
@@ -181,20 +180,9 @@ def install(
     }
 
 
-def _remove_leftovers(root: Path, target: Path) -> None:
-    """Remove what dead installers left. This host's are dead, since the lock is ours; others' must be old."""
-    own = f".building-{target.name}-{socket.gethostname()}-"
-    for path in root.glob(f".building-{target.name}-*"):
-        try:
-            if path.name.startswith(own) or time.time() - path.stat().st_mtime > ABANDONED_AFTER:
-                shutil.rmtree(path)
-        except OSError as error:
-            print(f"kit runtime: cannot remove {path}: {error}", file=sys.stderr)
-
-
 def _build(target: Path, lock: Lock, interpreter: Interpreter, source: Source, tools: Tools) -> str:
     """Build beside ``target``, verify, rename; return the installer's name and version."""
-    building = target.with_name(f".building-{target.name}-{socket.gethostname()}-{os.getpid()}")
+    building = unfinished.beside(target)
     try:
         used = install_packages(building, lock.path, interpreter.path, source, tools, built=lock.sources)
         versions = _verify(building, lock)

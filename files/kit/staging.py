@@ -20,15 +20,14 @@ import hashlib
 import json
 import os
 import shutil
-import socket
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Union
 
+from kit import unfinished
 from kit.errors import KitError
 from kit.files import sha256, sync_directory, write_atomic, write_json
 from kit.hub import Source, download
@@ -36,7 +35,6 @@ from kit.locks import sole
 
 PROVENANCE = "provenance.json"
 SOURCES = ("download", "path", "stand-in")
-ABANDONED_AFTER = 6 * 3600  # seconds: what another host left unfinished for longer has no process any more
 
 Contents = Mapping[str, Union[bytes, Path]]  # name on the share → content, or the file that has it
 Facts = Mapping[str, Any]
@@ -161,8 +159,8 @@ def _answer(asset: Asset, target: Path, source: str, changed: bool, read: bool) 
 
 def _renew(asset: Asset, target: Path, wanted: dict[str, Any], folder: Path | None, revision: str | None) -> None:
     """Obtain, check, complete beside ``target``, rename. KitError; OSError where the share does not let it."""
-    _remove_leftovers(target)
-    building = target.with_name(f"{_building_prefix(target)}{os.getpid()}")
+    unfinished.remove_beside(target)
+    building = unfinished.beside(target)
     with _obtain(asset, target, wanted["source"], folder, revision) as obtained:
         contents, facts = asset.prepare(obtained.folder)
         try:
@@ -197,7 +195,8 @@ def _obtain(asset: Asset, target: Path, source: str, folder: Path | None, revisi
     if source == "path" and folder:
         yield Obtained(folder, ours=False)
     elif source == "stand-in":
-        made = target.with_name(f"{_building_prefix(target)}{os.getpid()}-made")
+        building = unfinished.beside(target)
+        made = building.with_name(f"{building.name}-made")
         try:
             made.mkdir(mode=0o755)
             asset.make_stand_in(made)
@@ -271,27 +270,6 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _building_prefix(target: Path) -> str:
-    return f".staging-{target.name}-{socket.gethostname()}-"
-
-
-def _remove_leftovers(target: Path) -> None:
-    """Remove what dead processes left. This host's are dead, since the lock is ours; others' must be old."""
-    for path in target.parent.glob(f".staging-{glob.escape(target.name)}-*"):
-        ours = path.name.startswith(_building_prefix(target))
-        with suppress(FileNotFoundError):  # it was another host's, which has just ended
-            if ours or time.time() - path.lstat().st_mtime > ABANDONED_AFTER:
-                _remove(path)
-
-
-def _remove(path: Path) -> None:
-    """Remove a folder, a file, or a link and not what it leads to."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink()
-
-
 def _put_in_place(building: Path, target: Path, wanted: Mapping[str, Any]) -> None:
     """Rename; where another node's process was first, its files stay."""
     sync_directory(building)
@@ -307,7 +285,7 @@ def _put_in_place(building: Path, target: Path, wanted: Mapping[str, Any]) -> No
             raise KitError(f"cannot put {building} in place as {target}: {error.strerror}") from error
     sync_directory(target.parent)
     if os.path.lexists(replaced):
-        _remove(replaced)
+        unfinished.remove(replaced)
 
 
 def main(asset: Asset, description: str | None = None, arguments: Sequence[str] | None = None) -> int:

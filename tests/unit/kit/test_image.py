@@ -86,7 +86,9 @@ def refusal(wanted: image.Wanted, folder: Path) -> str:
 
 
 def test_a_missing_one_is_named(folder: Path) -> None:
-    assert "oumi_latest.sif: No such file" in refusal(image.Wanted("oumi", folder / "oumi_latest.sif"), folder)
+    told = refusal(image.Wanted("oumi", folder / "oumi_latest.sif"), folder)
+    assert f"there is no image {folder}/oumi_latest.sif: pull or build it there" in told
+    assert "hpc_validation_images.oumi" in told
 
 
 def test_one_that_is_cut_off_is_refused(wanted: image.Wanted, folder: Path) -> None:
@@ -118,10 +120,17 @@ def test_one_that_others_could_change_is_refused(wanted: image.Wanted, folder: P
     assert f"everybody may write to {folder}" in refusal(wanted, folder)
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
-def test_one_of_another_user_is_refused(wanted: image.Wanted, folder: Path) -> None:
-    os.chown(wanted.path, 4711, 4711)
-    assert "belongs to user 4711" in refusal(wanted, folder)
+def test_one_of_another_user_is_refused(wanted: image.Wanted, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Path.stat
+
+    def given_away(path: Path, **options: bool) -> os.stat_result:
+        found = list(real(path, **options))
+        return os.stat_result([*found[:4], 4711 if path == wanted.path else found[4], *found[5:]])
+
+    monkeypatch.setattr(Path, "stat", given_away)
+    with pytest.raises(KitError, match="belongs to user 4711"):
+        image._require_own(wanted.path, os.getuid())
+    image._require_own(wanted.path, 4711)
 
 
 def test_one_that_is_replaced_while_it_is_hashed_is_not_taken_for_the_other(

@@ -316,16 +316,16 @@ def test_a_full_share_is_told_and_what_is_there_stays(
 
 
 def test_what_dead_processes_left_is_removed_and_a_living_ones_elsewhere_is_not(target: Path) -> None:
-    prefix = f".staging-{target.name}"
+    prefix = f".building-{target.name}"
     names = (
         f"{prefix}-{socket.gethostname()}-1",
         f"{prefix}-elsewhere-1",
         f"{prefix}-elsewhere-2",
-        ".staging-other-x-1",
+        ".building-other-x-1",
     )
     for name in names:
         fill(target.parent / name, FILES)
-    long_ago = time.time() - staging.ABANDONED_AFTER - 1
+    long_ago = time.time() - staging.unfinished.ABANDONED_AFTER - 1
     os.utime(target.parent / names[1], (long_ago, long_ago))
     run(target)
     assert beside(target) == sorted(names[2:])
@@ -359,7 +359,7 @@ def test_where_locks_do_not_reach_the_first_rename_wins(target: Path, monkeypatc
             others.append({})
             monkeypatch.setattr(os, "getpid", lambda: 4711)  # another node's process
             with monkeypatch.context() as patch:
-                patch.setattr(staging, "_remove_leftovers", lambda _target: None)
+                patch.setattr(staging.unfinished, "remove_beside", lambda _target: None)
                 patch.setattr(staging, "sole", lambda *_arguments: nullcontext())
                 others[0] = run(target)
         return real(building, *arguments)
@@ -376,7 +376,7 @@ def test_a_target_that_another_put_there_meanwhile_is_accepted_if_it_is_the_same
     target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(target)
-    building = fill(target.parent / ".staging-x", FILES)
+    building = fill(target.parent / ".building-x", FILES)
     monkeypatch.setattr(os.path, "lexists", lambda _path: False)
     wanted = {"name": "some_data", "source": "stand-in"}
     staging._put_in_place(building, target, wanted)
