@@ -29,6 +29,8 @@ COMMANDS = {
     "reports": "gather what the jobs of a preflight wrote",
     "probe": "tell what the GPUs are and how they are: facts as JSON",
     "provenance": "write what the job runs on",
+    "legs": "run a distributed workload, and on fewer ranks before and after it",
+    "launch": "start a leg's ranks on this node, by the runtime's Python",
     "environment": "run a command with the variables (JSON) on standard input",
     "share": "look at the share from this node: facts as JSON",
     "coherence": "do two nodes see the same share? under srun",

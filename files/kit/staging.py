@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Put a model or a dataset of the Hugging Face hub on the share: downloaded, from a folder, or its stand-in.
+"""Put a model or a dataset on the share: downloaded, from a folder, or its stand-in.
 
 What was obtained is checked in a folder beside the target, completed there, provenance.json last, and renamed into
 place whole: a job sees the old files, the new ones, or for a moment none.
@@ -38,6 +38,7 @@ SOURCES = ("download", "path", "stand-in")
 
 Contents = Mapping[str, Union[bytes, Path]]  # name on the share → content, or the file that has it
 Facts = Mapping[str, Any]
+Fill = Callable[[Path], None]  # put files into a folder, as their publisher has them
 
 
 @dataclass(frozen=True)
@@ -45,17 +46,17 @@ class Asset:
     """Something that can be staged, and the functions that know its format."""
 
     name: str  # of its folder on the share
-    source: Source
+    source: Source | Fill  # a repository of the Hugging Face hub, or what downloads from elsewhere
     descriptions: Mapping[str, str]  # source → what the verdict says of it
     recipe: Mapping[str, Any]  # what the stand-in is made from
-    make_stand_in: Callable[[Path], None]  # fill a folder in the hub's own format
+    make_stand_in: Fill
     # Check such a folder; return what jobs read, and for the provenance what it says, in words under `holds`; KitError.
     prepare: Callable[[Path], tuple[Contents, Facts]]
 
 
 @dataclass(frozen=True)
 class Obtained:
-    """A folder in the hub's own format."""
+    """A folder of files as their publisher has them."""
 
     folder: Path
     ours: bool  # its files may be moved away
@@ -188,27 +189,28 @@ def _describe(asset: Asset, source: str, obtained: Obtained, facts: Facts) -> st
 
 @contextmanager
 def _obtain(asset: Asset, target: Path, source: str, folder: Path | None, revision: str | None) -> Iterator[Obtained]:
-    """Give a folder in the hub's own format, and remove it afterwards where it is ours.
+    """Give a folder of files as their publisher has them, and remove it afterwards where it is ours.
 
-    A download that does not end stays, and the next one goes on with it.
+    A download from the hub that does not end stays, and the next one goes on with it.
     """
+    origin = {"download": asset.source, "stand-in": asset.make_stand_in}.get(source)
     if source == "path" and folder:
         yield Obtained(folder, ours=False)
-    elif source == "stand-in":
+    elif isinstance(origin, Source):
+        requested = revision or _pinned(target, asset.name) or "main"
+        fetched = download(origin, target, requested)
+        yield Obtained(fetched.folder, True, fetched.commit, requested, fetched.digests)
+        for old in target.parent.glob(f".download-{glob.escape(target.name)}-*"):
+            shutil.rmtree(old, ignore_errors=True)
+    elif origin:
         building = unfinished.beside(target)
         made = building.with_name(f"{building.name}-made")
         try:
             made.mkdir(mode=0o755)
-            asset.make_stand_in(made)
+            origin(made)
             yield Obtained(made, ours=True)
         finally:
             shutil.rmtree(made, ignore_errors=True)
-    elif source == "download":
-        requested = revision or _pinned(target, asset.name) or "main"
-        fetched = download(asset.source, target, requested)
-        yield Obtained(fetched.folder, True, fetched.commit, requested, fetched.digests)
-        for old in target.parent.glob(f".download-{glob.escape(target.name)}-*"):
-            shutil.rmtree(old, ignore_errors=True)
     else:
         raise ValueError(f"source {source!r} without a folder: expected one of {', '.join(SOURCES)}")
 
@@ -290,18 +292,28 @@ def _put_in_place(building: Path, target: Path, wanted: Mapping[str, Any]) -> No
 
 def main(asset: Asset, description: str | None = None, arguments: Sequence[str] | None = None) -> int:
     """Run the command line of an asset's stage.py; 0 staged, 1 a problem told on stderr."""
+    parser = command_line(description)
+    return run(asset, parser, parser.parse_args(arguments))
+
+
+def command_line(description: str | None) -> argparse.ArgumentParser:
+    """Return the options that every stage.py has."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", type=Path, required=True)
     parser.add_argument("--source", choices=SOURCES, required=True)
     parser.add_argument("--from", dest="folder", type=Path, help="folder with the files, for --source path")
-    parser.add_argument("--revision", help="download: branch, tag or commit (default: as staged before, else main)")
+    parser.add_argument("--revision", help="of the hub: branch, tag or commit (default: as staged before, else main)")
     parser.add_argument("--check", action="store_true", help="say whether anything would change, do nothing")
     parser.add_argument("--verify", action="store_true", help="read every staged file and compare its SHA-256")
-    given = parser.parse_args(arguments)
+    return parser
+
+
+def run(asset: Asset, parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    """Stage as the command line says; 0 staged, 1 a problem told on stderr."""
     if (given.source == "path") != (given.folder is not None):
         parser.error("--from belongs to --source path")
-    if given.revision and given.source != "download":
-        parser.error("--revision belongs to --source download")
+    if given.revision and not (given.source == "download" and isinstance(asset.source, Source)):
+        parser.error("--revision belongs to --source download from the Hugging Face hub")
     os.umask(0o022)  # jobs read what it makes, and nobody else may write there
     options = {"folder": given.folder, "revision": given.revision, "check": given.check, "verify": given.verify}
     try:

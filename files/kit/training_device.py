@@ -67,6 +67,6 @@ def describe(device: torch.device, accelerator: str) -> dict[str, Any]:
     return facts
 
 
-def occupied(accelerator: str) -> AbstractContextManager[object]:
-    """Hold the simulated GPUs busy while the CPU does their work; a real one needs no help."""
-    return nvml.occupied() if accelerator == "simulated" else nullcontext()
+def occupied(accelerator: str, local_rank: int | None = None) -> AbstractContextManager[object]:
+    """Hold the simulated GPUs, or one rank's, busy while the CPU does their work; a real one needs no help."""
+    return nvml.occupied(local_rank) if accelerator == "simulated" else nullcontext()

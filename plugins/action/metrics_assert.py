@@ -11,7 +11,11 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import (
+    _criteria,
+    _criteria_spec,
+    _evidence_baseline,
+)
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import Request, check
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_log import PatternsError, compile_sets
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._metrics_assert_spec import (
@@ -48,6 +52,8 @@ class ActionModule(ActionBase):
         else:
             document = self._collected(options, patterns, task_vars)
             document.update(job=options["job"], context=options["context"])
+            if options["legs"]:
+                document = _evidence_baseline.with_legs(document, options["legs"])
         self._add_baseline(document, options["baseline"])
         if options["save"] and not self._task.check_mode:
             self._save(document, path)
@@ -79,13 +85,14 @@ class ActionModule(ActionBase):
             job_id="",
             attempt=0,
             output=options["output"] or "/",
-            files=options["files"],
+            files={**options["files"], **_evidence_baseline.leg_files(options["legs"])},
             logs={name: path for name, path in options["logs"].items() if path},
             artifacts=options["artifacts"],
         )
         where = f"workload {options['workload']}: "
-        errors = [] if options["evidence"] else [where + error for error in check(request)]
-        if options["output"] is None and (options["files"] or options["artifacts"]):
+        wrong = [*check(request), *_evidence_baseline.check(options["legs"], options["files"])]
+        errors = [] if options["evidence"] else [where + error for error in wrong]
+        if options["output"] is None and (request.files or options["artifacts"]):
             errors.append(f"{where}output: expected the directory in which files and artifacts lie")
         criteria: list[_criteria_spec.Criterion] = []
         try:
@@ -117,6 +124,7 @@ class ActionModule(ActionBase):
         if not isinstance(job.get("job_id"), str) or not job["job_id"] or not numbered:
             return _evidence_store.nothing_collected("there is no job with a job_id and an attempt")
         arguments = {key: value for key, value in options.items() if key not in CONTROLLER_ONLY and value is not None}
+        arguments["files"] = {**options["files"], **_evidence_baseline.leg_files(options["legs"])}
         arguments["patterns"] = patterns
         arguments["job"] = {"job_id": job["job_id"], "attempt": attempt}
         try:
@@ -126,7 +134,7 @@ class ActionModule(ActionBase):
         except AnsibleError as exc:
             return _evidence_store.nothing_collected(f"the host could not read the evidence: {exc}")
         document = _evidence_store.plain(answer.get("document"))
-        if answer.get("failed") or answer.get("unreachable") or not isinstance(document, dict):
+        if answer.get("failed") or answer.get("unreachable") or not _evidence_store.is_evidence(document):
             told = " ".join(str(answer[key]) for key in ("msg", "module_stderr") if answer.get(key))
             return _evidence_store.nothing_collected(f"the host could not read the evidence: {told or 'no answer'}")
         return document
@@ -135,13 +143,12 @@ class ActionModule(ActionBase):
         if not path:
             return
         try:
-            baseline = _evidence_store.load(os.path.abspath(os.path.expanduser(path)))
+            saved = _evidence_store.load(os.path.abspath(os.path.expanduser(path)))
         except _evidence_store.EvidenceStoreError as exc:
             blame = {"source": "baseline", "path": path, "problem": "unreadable", "detail": str(exc)}
             document["problems"].append(blame)
             return
-        baseline.pop("baseline", None)
-        document["baseline"] = baseline
+        document["baseline"] = _evidence_baseline.stored(saved)
 
     def _save(self, document: dict[str, Any], path: str) -> None:
         """A verdict that cannot be checked later is none: evidence that could not be saved makes it undetermined."""

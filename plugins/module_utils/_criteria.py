@@ -12,11 +12,13 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_baseline as baseline
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_query as query
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_job import came_to_an_end, judge_job
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_spec import JOB_ID, Criterion
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tests import (
+    Denominator,
     Needs,
     Outcome,
     UndeterminedError,
@@ -29,10 +31,10 @@ EVERYTHING = "*"
 # Seconds between the clocks of Slurm and the share: beyond them munge refuses what the hosts tell each other.
 CLOCKS_APART = 300
 # The evidence's own parts; every other key is a document that was read.
-PARTS = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline")
+PARTS = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline", "leg")
 _NOT_BY_QUERY = {
     "logs": "use log with absent or present, which see to it that the log is whole",
-    "baseline": "use ratio_ge or ratio_le, which see to it that its job succeeded",
+    "baseline": "use ratio_ge or ratio_le, which see to it that its runs can be compared",
 }
 
 _REMEDIES = {
@@ -128,7 +130,7 @@ class _One:
             reason = self._not_applicable()
             if reason is not None:
                 return "not_applicable", None, reason
-            self._require_collected()
+            self._require_collected(self._evidence)
             outcome = self._outcome()
         except UndeterminedError as exc:
             return "undetermined", self._value, str(exc)
@@ -153,8 +155,8 @@ class _One:
                 return f"it applies where {key} is {wanted}; here it is {_numbers.show(context[key])}"
         return None
 
-    def _require_collected(self) -> None:
-        for problem in _problems(self._evidence):
+    def _require_collected(self, evidence: dict[str, Any]) -> None:
+        for problem in _problems(evidence):
             if problem.get("source") == EVERYTHING:
                 raise self._undetermined_by(problem)
 
@@ -348,44 +350,65 @@ class _One:
         for root in sorted(roots):
             if root in _NOT_BY_QUERY:
                 raise UndeterminedError(f"{root} cannot be judged by a query; {_NOT_BY_QUERY[root]}")
-            problem = next((item for item in _problems(evidence) if item.get("source") == root), None)
-            if problem is not None:
-                raise self._undetermined_by(problem)
+            self._require_own(evidence, root)
             document = evidence.get(root)
             if root in PARTS or not isinstance(document, dict):
                 continue
-            if "job_id" in document and not _same_run(document, self._job_of(evidence)):
-                raise UndeterminedError(f"{root} is of another job or attempt")
-            doubt = _time_doubt(evidence, root)
-            if doubt is not None:
-                raise UndeterminedError(doubt)
             # A row that could not be read may be the one that mattered.
             malformed = document.get("malformed") if {"rows", "fields"} <= set(document) else 0
             if malformed != 0 and query.fields(tree) != {root, "malformed"}:
                 raise UndeterminedError(f"{root}: {malformed} of its lines cannot be read, or belong to no group")
 
+    def _require_own(self, evidence: dict[str, Any], root: str) -> None:
+        """Raise UndeterminedError if a document could not be read, or was not written by the evidence's own job."""
+        problem = next((item for item in _problems(evidence) if item.get("source") == root), None)
+        if problem is not None:
+            raise self._undetermined_by(problem)
+        document = evidence.get(root)
+        if root in PARTS or not isinstance(document, dict):
+            return
+        if "job_id" in document and not _same_run(document, self._job_of(evidence)):
+            raise UndeterminedError(f"{root} is of another job or attempt")
+        doubt = _time_doubt(evidence, root)
+        if doubt is not None:
+            raise UndeterminedError(doubt)
+
     def _needs(self, prefix: str) -> Needs:
-        def denominator(expression: str, whose: str) -> float:
+        def denominator(expression: str, whose: str) -> Denominator:
             test = self._criterion.data["each"] if prefix else self._criterion.data
             name = next(key for key in ("ratio_ge", "ratio_le") if key in test)
-            evidence = self._evidence if whose == "own" else self._baseline()
-            roots: set[str] = set()
-            found = self._evaluate(self._criterion.trees[f"{prefix}{name}.to"], expression, evidence, roots)
-            try:
-                return _numbers.number(found)
-            except _numbers.NotANumberError as exc:
-                raise UndeterminedError(f"{whose} {expression} {exc}") from exc
+            tree = self._criterion.trees[f"{prefix}{name}.to"]
+            if whose == "own":
+                return Denominator([self._divisor(tree, expression, self._evidence, "own")])
+            return self._against_baseline(tree, expression)
 
         return Needs(reference=self._reference, denominator=denominator)
 
-    def _baseline(self) -> dict[str, Any]:
-        baseline = self._evidence.get("baseline")
-        if not isinstance(baseline, dict):
-            raise UndeterminedError("there is no baseline to compare with")
-        outcome = judge_job(baseline.get("job"))
-        if outcome["verdict"] != "pass":
-            raise UndeterminedError(f"the baseline's job is no measure: {outcome['why']}")
-        return baseline
+    def _divisor(self, tree: Any, expression: str, evidence: dict[str, Any], whose: str) -> float:
+        found = self._evaluate(tree, expression, evidence, set())
+        try:
+            return _numbers.number(found)
+        except _numbers.NotANumberError as exc:
+            raise UndeterminedError(f"{whose} {expression} {exc}") from exc
+
+    def _against_baseline(self, tree: Any, expression: str) -> Denominator:
+        self._raise_problem("baseline")
+        runs = baseline.runs(self._evidence)
+        for root in baseline.compared(self._evidence):
+            self._require_own(self._evidence, root)
+        return Denominator(
+            [self._divisor_of_run(tree, expression, run) for run in runs], baseline.age(self._evidence, runs)
+        )
+
+    def _divisor_of_run(self, tree: Any, expression: str, run: dict[str, Any]) -> float:
+        try:
+            self._require_collected(run)
+            for root in baseline.compared(run):
+                self._require_own(run, root)
+            baseline.require_comparable(self._evidence, run)
+            return self._divisor(tree, expression, run, "its")
+        except UndeterminedError as exc:
+            raise UndeterminedError(f"{baseline.title(run)}: {exc}") from exc
 
     def _reference(self, name: str) -> float:
         """Return the inventory's reference for this hardware: the entry with the most conditions that all hold."""

@@ -364,12 +364,21 @@ class _Reader:
                 self._number(value[name], f"{key}.{name}", least=0)
 
     def _ratio(self, value: Any, key: str) -> None:
-        if not self._keys(value, key, {"bound", "to"}, {"of"}):
+        if not self._keys(value, key, {"bound", "to"}, {"of", "spread"}):
             return
         self._number(value["bound"], f"{key}.bound")
-        if value.get("of", "baseline") not in ("baseline", "own"):
-            self._wrong(f"{key}.of", "expected baseline or own", value["of"])
+        whose = value.get("of", "baseline")
+        if whose not in ("baseline", "own"):
+            self._wrong(f"{key}.of", "expected baseline or own", whose)
+        if "spread" in value:
+            self._spread(value["spread"], f"{key}.spread", whose)
         self._parse(f"{key}.to", value["to"])
+
+    def _spread(self, value: Any, key: str, whose: Any) -> None:
+        if not _numbers.is_number(value) or value <= 0:
+            self._wrong(key, "expected a fraction above 0, by which the baseline's runs may differ", value)
+        elif whose == "own":
+            self._wrong(key, "goes with a baseline, which may have several runs; the own run is one", value)
 
     def _decreasing(self, value: Any, key: str) -> None:
         if value is True:

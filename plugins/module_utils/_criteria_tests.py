@@ -8,12 +8,15 @@ A test returns an `Outcome`, or raises `UndeterminedError` when the value is not
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 
+# How far the baseline's runs may differ, as a fraction of their mean, where a criterion does not say.
+SPREAD = 0.1
 REDUCTION_KEYS = frozenset(("count", "first", "last", "slope", "nulls", "non_finite", "other"))
 
 
@@ -31,11 +34,19 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Denominator:
+    """What a ratio is formed against: the run's own value, or that of each run of the baseline; `note` says which."""
+
+    values: list[float]
+    note: str | None = None
+
+
+@dataclass(frozen=True)
 class Needs:
     """What a test may ask for beyond the value; both raise UndeterminedError."""
 
     reference: Callable[[str], float]
-    denominator: Callable[[str, str], float]
+    denominator: Callable[[str, str], Denominator]
 
 
 def judge_value(test: str, bound: Any, value: Any, needs: Needs) -> Outcome:
@@ -140,16 +151,31 @@ def _within(bound: dict[str, Any], value: float, needs: Needs) -> Outcome:
 
 
 def _ratio(test: str, bound: dict[str, Any], value: float, needs: Needs) -> Outcome:
-    whose = bound.get("of", "baseline")
-    base = needs.denominator(bound["to"], whose)
-    if base <= 0 or value < 0:
-        raise UndeterminedError(f"no ratio can be formed of {_numbers.show(value)} to {_numbers.show(base)}")
-    ratio = value / base
+    shown = _numbers.show
+    denominator = needs.denominator(bound["to"], bound.get("of", "baseline"))
+    least, most = min(denominator.values), max(denominator.values)
+    if least <= 0 or value < 0:
+        raise UndeterminedError(f"no ratio can be formed of {shown(value)} to {shown(least)}")
+    mean = statistics.mean(denominator.values)
+    _require_steady((most - least) / mean, bound.get("spread", SPREAD))
+    ratio = value / mean
+    if not _numbers.is_number(ratio):
+        raise UndeterminedError(f"no ratio can be formed of {shown(value)} to {shown(mean)}")
     met = ratio >= bound["bound"] if test == "ratio_ge" else ratio <= bound["bound"]
     sign = ">=" if test == "ratio_ge" else "<="
-    shown = _numbers.show
-    why = f"{shown(value)} / {shown(base)} = {shown(ratio)} is {'' if met else 'not '}{sign} {shown(bound['bound'])}"
-    return Outcome(met, ratio, why)
+    spread = f" ({value / most:.3g} to {value / least:.3g})" if len(denominator.values) > 1 else ""
+    note = f"; {denominator.note}" if denominator.note else ""
+    how = f"{shown(value)} / {shown(mean)} = {shown(ratio)}{spread}"
+    return Outcome(met, ratio, f"{how} is {'' if met else 'not '}{sign} {shown(bound['bound'])}{note}")
+
+
+def _require_steady(difference: float, allowed: float) -> None:
+    """A machine that is not as fast after a run as it was before is no measure for it."""
+    if difference > allowed:
+        percent, most = _numbers.show(difference * 100), _numbers.show(allowed * 100)
+        raise UndeterminedError(
+            f"the baseline's runs differ by {percent} %, more than {most} %: the machine was not steady"
+        )
 
 
 def _decreasing(bound: Any, value: Any) -> Outcome:

@@ -27,7 +27,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io 
 )
 
 SCHEMA = 1
-RESERVED = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline")
+RESERVED = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline", "leg")
 FORMATS = ("json", "jsonl", "csv")
 SETTLE_STEP = 0.5
 UNSETTLED = ("missing", "empty", "truncated", "changed")

@@ -14,6 +14,7 @@ CONTROLLER_ONLY = (
     "criteria",
     "evidence",
     "fail",
+    "legs",
     "overrides",
     "references",
     "save",
@@ -36,6 +37,10 @@ def argument_spec() -> dict[str, Any]:
             "default": {},
             "options": {"stdout": {"type": "str"}, "stderr": {"type": "str"}},
         },
+        "legs": {
+            "type": "dict",
+            "options": {"before": {"type": "str", "required": True}, "after": {"type": "str", "required": True}},
+        },
         "artifacts": {"type": "list", "elements": "str", "default": []},
         "context": {"type": "dict", "default": {}},
         "criteria": {"type": "list", "elements": "dict"},
@@ -52,4 +57,10 @@ def argument_spec() -> dict[str, Any]:
     }
 
 
-MUTUALLY_EXCLUSIVE = [("evidence", "job"), ("evidence", "output"), ("evidence", "save")]
+MUTUALLY_EXCLUSIVE = [
+    ("evidence", "job"),
+    ("evidence", "output"),
+    ("evidence", "save"),
+    ("evidence", "legs"),
+    ("baseline", "legs"),
+]

@@ -17,6 +17,9 @@ description:
     not whole is V(undetermined), never a pass.
   - All criteria are judged, none is skipped after a failure. The job's own outcome is always judged too, as C(JOB).
   - The task fails unless the verdict is V(pass).
+  - A ratio of C(ratio_ge) or C(ratio_le) is formed against the mean over the runs of a baseline, O(legs) or
+    O(baseline). It is V(undetermined) where these differ by more than C(spread), a fraction of their mean that is 0.1
+    by default, and where one of them failed or had another node, GPU, driver, container, lock or other data.
 author:
   - the mlops.hpc_validation authors (@mlops)
 notes:
@@ -110,8 +113,29 @@ options:
         C(remedy), and C(except), a list of C(regex).
     type: dict
     default: {}
+  legs:
+    description:
+      - The metrics of the job's other legs, against which ratios are formed. A job with legs runs the workload on fewer
+        GPUs before and after it runs it on all of them.
+      - Each is the path of a JSON file below O(output), which carries the job's C(job_id) and C(attempt).
+      - O(files) must have the document C(legs), which says of each leg its C(exit_code) and C(nodes), and should have
+        C(metrics) and C(provenance), by which the legs are compared with the run on all GPUs.
+      - A file that is missing or of another job leaves only the criteria undetermined that need the baseline.
+    type: dict
+    suboptions:
+      before:
+        description: Metrics of the leg that ran before.
+        type: str
+        required: true
+      after:
+        description: Metrics of the leg that ran after.
+        type: str
+        required: true
   baseline:
-    description: Saved evidence, on the controller, of the run that ratios are formed against.
+    description:
+      - Saved evidence, on the controller, of the earlier run that ratios are formed against, in place of O(legs).
+      - Where that run had legs itself, these are the runs that ratios are formed against.
+      - Its job must have ended before this one began.
     type: str
   evidence:
     description: Saved evidence, on the controller, to judge in place of a job. Nothing is done on the target.
@@ -168,6 +192,40 @@ EXAMPLES = r"""
         title: Each GPU is used
         each: {over: gpu.groups, query: fields.utilization.mean, count: job.gpus, gt: 70}
 
+- name: Judge the run on two GPUs against the legs of the same job on one
+  mlops.hpc_validation.metrics_assert:
+    workload: MLOPS-2.1
+    job: "{{ training.job }}"
+    output: "/mnt/beegfs/models/cifar10/job-{{ training.job.job_id }}"
+    files:
+      metrics: {path: metrics.json, format: json}
+      provenance: {path: provenance.json, format: json}
+      legs: {path: legs.json, format: json}
+    legs:
+      before: baseline-before/metrics.json
+      after: baseline-after/metrics.json
+    context: {accelerator: cuda}
+    criteria:
+      - id: SPEEDUP
+        title: Two GPUs are at least 1.7 times as fast as one
+        query: metrics.samples_per_second
+        ratio_ge: {bound: 1.7, to: metrics.samples_per_second, spread: 0.05}
+
+- name: Judge a run against the saved evidence of an earlier one
+  mlops.hpc_validation.metrics_assert:
+    workload: MLOPS-1.1
+    job: "{{ training.job }}"
+    output: "/mnt/beegfs/models/mnist/job-{{ training.job.job_id }}"
+    files:
+      metrics: {path: metrics.json, format: json}
+      provenance: {path: provenance.json, format: json}
+    baseline: results/accepted/evidence/MLOPS-1.1.json
+    criteria:
+      - id: SPEED
+        title: It is not slower than when it was accepted
+        query: metrics.samples_per_second
+        ratio_ge: {bound: 0.95, to: metrics.samples_per_second}
+
 - name: Judge saved evidence again, with a stricter bound and no cluster
   mlops.hpc_validation.metrics_assert:
     workload: MLOPS-1.1
@@ -200,7 +258,12 @@ criteria:
     bound: {description: What it was held against., type: str, returned: always}
     unit: {description: The unit of both., type: str, returned: always}
     source: {description: Where the value comes from., type: str, returned: always}
-    why: {description: How the verdict came about., type: str, returned: always}
+    why:
+      description:
+        - How the verdict came about.
+        - Of a ratio to several runs it tells the range, and of one to a stored baseline that run's job and age.
+      type: str
+      returned: always
     remedy: {description: What to do about it., type: str, returned: always}
     bound_from: {description: 'V(manifest), V(reference) or V(override).', type: str, returned: always}
     severity: {description: 'V(gate) or V(record).', type: str, returned: always}

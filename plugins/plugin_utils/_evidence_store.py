@@ -15,6 +15,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria imp
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
 
 MAX_BYTES = 64 << 20
+_PARTS = {"logs": dict, "artifacts": dict, "files": dict, "problems": list}
 
 
 class EvidenceStoreError(Exception):
@@ -60,10 +61,15 @@ def load(path: str) -> dict[str, Any]:
         raise EvidenceStoreError(f"{path}: {exc}") from exc
     if not isinstance(document, dict) or document.get("schema") != _evidence.SCHEMA:
         raise EvidenceStoreError(f"{path}: this is no evidence document of schema {_evidence.SCHEMA}")
-    for key, kind in (("logs", dict), ("artifacts", dict), ("files", dict), ("problems", list)):
+    for key, kind in _PARTS.items():
         if not isinstance(document.get(key), kind):
             raise EvidenceStoreError(f"{path}: {key} is missing or not what it should be")
     return document
+
+
+def is_evidence(document: Any) -> bool:
+    """Say whether a document that was just collected has the parts of one."""
+    return isinstance(document, dict) and all(isinstance(document.get(key), kind) for key, kind in _PARTS.items())
 
 
 def save(document: dict[str, Any], path: str) -> None:

@@ -29,6 +29,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic impor
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria import overall
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _record, _schema
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json, write_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_hours import gpu_hours
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._junit import junit_xml
 
 Json = dict[str, t.Any]
@@ -166,6 +167,7 @@ def _assemble(folder: Path, finished: float | None) -> Json:
         "finished": finished,
         "accelerator": plan["accelerator"],
         "coverage": _coverage(folder, workloads, cluster, probed, findings),
+        "gpu_hours": gpu_hours(workloads),
         "versions": {**plan["versions"], "slurm": slurm if isinstance(slurm, str) else None},
         "cluster": cluster,
         "workloads": workloads,

@@ -21,6 +21,8 @@ def summary(verdict: Json, folder: Path) -> list[str]:
         lines.append(f"  on {verdict['accelerator']} hardware: says nothing about real GPUs")
     lines.append(f"  coverage: {_coverage(verdict['coverage'])}")
     lines += [f"  left out: {left['name']} ({left['why']})" for left in verdict["coverage"]["left_out"]]
+    if verdict["workloads"]:
+        lines.append(f"  cost: {_hours(verdict['gpu_hours'])} GPU-hours")
     for workload in verdict["workloads"]:
         job = f", job {workload['job']['job_id']} on {','.join(workload['job']['nodes'])}" if workload["job"] else ""
         lines.append(f"{workload['id']}: {workload['verdict'].upper()}  {workload['title']}{job}")
@@ -37,8 +39,14 @@ def summary(verdict: Json, folder: Path) -> list[str]:
 def _judged(kind: str, judged: list[Json]) -> list[str]:
     counts = Counter(entry["verdict"] for entry in judged)
     lines = [f"  {len(judged)} {kind}: " + ", ".join(f"{count} {word}" for word, count in counts.most_common())]
-    odd = [e for e in judged if e["verdict"] in _findings_table.AMISS or e["bound_from"] == "override"]
-    return lines + ["  " + line for line in _judge_table.render("", "", odd).splitlines()[1:]]
+    told = [e for e in judged if _is_told(e)]
+    return lines + ["  " + line for line in _judge_table.render("", "", told).splitlines()[1:]]
+
+
+def _is_told(entry: Json) -> bool:
+    """What is amiss, what the site has changed, and speed-ups."""
+    amiss = entry["verdict"] in _findings_table.AMISS or entry["bound_from"] == "override"
+    return amiss or _judge_table.is_against_baseline(entry)
 
 
 def _groups(findings: list[Json]) -> list[str]:
@@ -54,6 +62,10 @@ def _groups(findings: list[Json]) -> list[str]:
         lines.append(f"  {group:<11} {worst:<13} {_findings_table.counts(found)}")
         lines += ["  " + line for line in _findings_table.lines(found)[:-1]]
     return lines
+
+
+def _hours(hours: float | None) -> str:
+    return "an unknown number of" if hours is None else f"{hours:.2f}"
 
 
 def _coverage(coverage: Json) -> str:

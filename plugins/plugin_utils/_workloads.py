@@ -72,6 +72,7 @@ def load_manifest(path: Path) -> dict[str, t.Any]:
     program, script = [*manifest["command"], ""][:2]
     if program == "python" and not script.startswith("-") and not (path.parent / script).is_file():
         raise WorkloadError(f"{path}: command: the script {script!r} is not in {path.parent}")
+    _check_ranks(manifest, path)
     if "config" in manifest and not (path.parent / manifest["config"]).is_file():
         raise WorkloadError(f"{path}: config: {manifest['config']!r} is not in {path.parent}")
     for key in ("needs", "data", "models"):
@@ -82,13 +83,25 @@ def load_manifest(path: Path) -> dict[str, t.Any]:
     return {**manifest, "folder": str(path.parent.resolve())}
 
 
+def _check_ranks(manifest: dict[str, t.Any], path: Path) -> None:
+    """Refuses a baseline that is none."""
+    if "baseline" not in manifest:
+        return
+    if "launcher" not in manifest:
+        raise WorkloadError(f"{path}: baseline: needs a launcher, which starts fewer ranks")
+    ranks = manifest["resources"]["nodes"] * manifest["resources"]["ntasks_per_node"]
+    if manifest["baseline"]["ranks"] >= ranks:
+        raise WorkloadError(f"{path}: baseline: ranks: expected fewer than the workload's {ranks}")
+
+
 def common_criteria(manifest: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-    """The criteria that a workload has besides its own: those of GPUs, if it asks for some, and those of images.
+    """The criteria that a workload has besides its own: of GPUs and ranks, if it has such, and of images.
 
     Raises WorkloadError naming the collection's file that cannot be read.
     """
     criteria: list[dict[str, t.Any]] = []
-    for name in ("gpu", "container") if manifest["resources"].get("gres") else ("container",):
+    kinds = {"gpu": manifest["resources"].get("gres"), "ranks": manifest.get("launcher"), "container": True}
+    for name in (name for name, has in kinds.items() if has):
         path = COMMON / f"{name}.yml"
         try:
             criteria += yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -22,6 +22,17 @@ def test_schema_is_itself_valid_and_has_a_valid_example(name):
     assert _schema.problems(name, example) == []
 
 
+def test_evidence_with_legs_has_an_example_too(example):
+    document = example("evidence-legs")
+    assert _schema.problems("evidence", document) == []
+    assert [run["leg"]["name"] for run in document["baseline"]["runs"]] == ["before", "after"]
+    document["baseline"]["source"] = "guessed"
+    del document["baseline"]["runs"][0]["problems"]
+    found = "; ".join(_schema.problems("evidence", document))
+    assert "baseline.source" in found
+    assert "baseline.runs[0]" in found
+
+
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_an_example_short_of_any_required_key_is_refused(name, example):
     schema = json.loads((ROOT / f"files/schemas/{name}.json").read_text())

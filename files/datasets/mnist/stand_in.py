@@ -9,6 +9,7 @@ from typing import Any
 
 import idx
 import numpy as np
+from kit.stand_in.digits import enlarge as enlarge_digits
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -49,14 +50,5 @@ def make(copies: int, seed: int, shuffle_labels: bool = False) -> dict[str, byte
 
 
 def enlarge(images: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Enlarge 8x8 images of 0…16 to 20x20 of 0…255 (bilinear) and pad them to 28x28."""
-    weights = _bilinear(images.shape[1], GLYPH)
-    enlarged = np.clip(np.rint(weights @ images @ weights.T * (255 / 16)), 0, 255).astype(np.uint8)
-    margin = (idx.SIDE - GLYPH) // 2
-    return np.pad(enlarged, ((0, 0), (margin, margin), (margin, margin)))
-
-
-def _bilinear(small: int, large: int) -> np.ndarray[Any, Any]:
-    """Return the (large x small) matrix that interpolates along one axis, end points on end points."""
-    place = np.linspace(0, small - 1, large)
-    return np.maximum(0, 1 - np.abs(place[:, None] - np.arange(small)[None, :]))
+    """Enlarge 8x8 images of 0…16 to 20x20 of 0…255 and centre them in 28x28."""
+    return enlarge_digits(images, GLYPH, idx.SIDE)

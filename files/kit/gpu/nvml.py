@@ -201,10 +201,10 @@ def usable_gpus(pynvml: Any = None) -> Usable:
 
 
 @contextmanager
-def occupied() -> Iterator[None]:
-    """Keep this job's GPU device files open: a simulated GPU is busy while a process holds it."""
+def occupied(only: int | None = None) -> Iterator[None]:
+    """Keep this job's GPU device files open, or one of them: a simulated GPU is busy while a process holds it."""
     held = []
-    for gpu in usable_gpus().gpus:
+    for gpu in usable_gpus().gpus[slice(only, None if only is None else only + 1)]:
         with suppress(OSError):  # it then shows as idle, which is for the criteria to judge
             held.append(os.open(DEVICE.format(minor=gpu.minor), os.O_RDWR | os.O_CLOEXEC))
     try:

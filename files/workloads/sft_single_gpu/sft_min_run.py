@@ -21,11 +21,11 @@ from kit import training_device
 from kit.flops import Shape, peak_flops, shape_of
 from kit.job import node_name
 from kit.metrics import Progress, write_metrics
+from kit.publishing import PUBLISHED_FILE, publish
 from kit.staged import read_staged
 from sft_min_arguments import Settings
 from sft_min_data import Sample, WorkloadError, describe_model, draw, read_rows, sample_of, text_of
 from sft_min_figures import document_figures, figures
-from sft_min_results import PUBLISHED_FILE, publish
 from sft_min_training import (
     Training,
     check_fit,

@@ -15,7 +15,12 @@ from typing import Any
 import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec, _evidence
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import (
+    _criteria,
+    _criteria_spec,
+    _evidence,
+    _evidence_baseline,
+)
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns
 
 from tests.unit.conftest import ROOT
@@ -23,6 +28,8 @@ from tests.unit.conftest import ROOT
 ABSENT = "(absent)"
 SIZE = re.compile(r"\(([0-9]+) bytes\)")
 LINK = re.compile(r"\(link: (.+)\)")
+# As the workload role asks for them.
+LEGS = {"before": "baseline-before/metrics.json", "after": "baseline-after/metrics.json"}
 STAMP = {"job_id": "12", "attempt": 0}
 WRITTEN = 1795232630.0  # while the job of files/schemas/examples ran
 TODAY = datetime.date(2026, 11, 21)
@@ -76,10 +83,11 @@ def date(path: Path) -> None:
 
 def collect(folder: Path, manifest: dict[str, Any], described: dict[str, Any], job: Any) -> dict[str, Any]:
     """Return the evidence that the real reader makes of the folder."""
+    legs = LEGS if "baseline" in manifest else {}
     request = _evidence.Request(
         **STAMP,
         output=str(folder / "output"),
-        files=read_files(manifest),
+        files={**read_files(manifest), **_evidence_baseline.leg_files(legs)},
         logs={name: str(folder / name) for name in ("stdout", "stderr")},
         artifacts=manifest["output"].get("artifacts", []),
         patterns=PATTERNS,
@@ -88,9 +96,7 @@ def collect(folder: Path, manifest: dict[str, Any], described: dict[str, Any], j
     assert _evidence.check(request) == []
     evidence = _evidence.collect(request, timeout=60.0)
     evidence.update(job=job, context=described["context"])
-    if "baseline" in described:
-        evidence["baseline"] = {"job": job, "problems": [], **described["baseline"]}
-    return evidence
+    return _evidence_baseline.with_legs(evidence, legs) if legs else evidence
 
 
 def judge(manifest: dict[str, Any], described: dict[str, Any], evidence: dict[str, Any]) -> dict[str, dict[str, Any]]:

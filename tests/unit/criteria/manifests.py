@@ -46,7 +46,12 @@ def _common(path: Path) -> Workload:
     """Criteria that workloads have besides their own, as if a workload had no others."""
     criteria = yaml.safe_load(path.read_text(encoding="utf-8"))
     described = yaml.safe_load((HERE / f"common_{path.stem}.yml").read_text(encoding="utf-8"))
-    manifest = {"id": path.stem, "output": {"metrics": "metrics.json"}, "criteria": criteria}
+    manifest = {
+        "id": path.stem,
+        "output": {"metrics": "metrics.json"},
+        "criteria": criteria,
+        **described.get("manifest", {}),
+    }
     return Workload(f"common_{path.stem}", manifest, described)
 
 

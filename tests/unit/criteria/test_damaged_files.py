@@ -63,6 +63,9 @@ def readers(workload, name, evidence):
         for expression in (data.get("query"), each.get("over")):
             if expression:
                 _criteria_query.evaluate(_criteria_query.parse(expression), evidence, roots)
+        tests = [test for body in (data, each) for test in (body.get("ratio_ge"), body.get("ratio_le")) if test]
+        if any(test.get("of") != "own" for test in tests):
+            roots |= {"metrics", "provenance", "legs"}  # by which a baseline is compared
         if name in roots:
             found.add(criterion)
     return found

@@ -146,6 +146,28 @@ def test_a_stand_ins_revision_pins_no_download(target: Path, fake: FakeHub) -> N
     assert fake.calls[0][1]["revision"] == "main"
 
 
+def test_a_download_from_elsewhere_than_the_hub_is_staged_once_and_leaves_nothing_else(target: Path) -> None:
+    asset = dataclasses.replace(ASSET, source=make_stand_in)
+    first, second = (staging.stage(asset, target, "download") for _each in range(2))
+    assert (first["changed"], second["changed"], first["revision"]) == (True, False, None)
+    assert (first["source"], first["description"]) == ("download", "the data, 2 files")
+    assert beside(target) == []
+
+
+@pytest.mark.parametrize(("content", "told"), [(b"bad", "is bad"), (None, "no answer")])
+def test_a_download_from_elsewhere_that_fails_changes_nothing(target: Path, content: bytes | None, told: str) -> None:
+    def fetch(folder: Path) -> None:
+        fill(folder, {**FILES, "other.json": content or b""})
+        if content is None:
+            raise KitError("no answer")
+
+    run(target)
+    with pytest.raises(KitError, match=told):
+        staging.stage(dataclasses.replace(ASSET, source=fetch), target, "download")
+    assert provenance(target)["source"] == "stand-in"
+    assert beside(target) == []
+
+
 def test_an_interrupted_download_continues_and_nothing_is_in_place_before(target: Path, fake: FakeHub) -> None:
     fake.stop_after = 1
     with pytest.raises(KitError, match="Run it again"):
@@ -468,6 +490,15 @@ def test_wrong_usage_is_refused(target: Path, arguments: list[str], capsys: pyte
         command("--target", str(target), *arguments)
     assert ended.value.code == 2
     assert "usage" in capsys.readouterr().err
+
+
+def test_a_revision_is_refused_where_the_download_is_not_from_the_hub(
+    target: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asset = dataclasses.replace(ASSET, source=make_stand_in)
+    with pytest.raises(SystemExit):
+        staging.main(asset, None, ["--target", str(target), "--source", "download", "--revision", "main"])
+    assert "--revision belongs to --source download from the Hugging Face hub" in capsys.readouterr().err
 
 
 def test_stagings_at_once_make_one(tmp_path: Path, root: Path) -> None:

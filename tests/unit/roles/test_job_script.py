@@ -61,6 +61,51 @@ def test_logs_and_configuration_lie_where_the_manifest_says(render, example):
     assert "CONFIG_FILE=" not in render()
 
 
+RANKS = {
+    "launcher": "torchrun",
+    "resources": {
+        "nodes": 1,
+        "ntasks_per_node": 2,
+        "cpus_per_task": 4,
+        "gres": "gpu:2",
+        "mem": "8G",
+        "time": "00:10:00",
+    },
+    "command": ["python", "train.py", "--name", "a b"],
+}
+
+
+def launched(script):
+    """The line that starts the workload, and the sampler's."""
+    lines = script.replace("\\\n    ", "").splitlines()
+    return [line for line in lines if "kit legs" in line or "kit sample" in line or "train.py" in line]
+
+
+def test_ranks_are_started_once_by_their_launcher_between_the_runs_of_their_baseline(render):
+    baseline = {"ranks": 1, "work": "weak"}
+    sample, start = launched(render(manifest={**RANKS, "baseline": baseline, "sample_seconds": 0.2}))
+    assert sample.endswith('--output "$OUTPUT_DIR/gpu.jsonl" --interval 0.2 &')
+    assert start == (
+        '"$kit_python" -m kit legs --ranks 2 --baseline 1 --work weak '
+        '${launcher[@]+"${launcher[@]}"} "$runtime_python" -m kit launch train.py --name \'a b\' &'
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"manifest": RANKS},
+        {
+            "manifest": {**RANKS, "baseline": {"ranks": 1, "work": "weak"}},
+            "hpc_validation_baselines": {"MLOPS-1.1": "saved.json"},
+        },
+    ],
+)
+def test_without_a_baseline_or_with_a_stored_one_all_ranks_run_alone(render, settings):
+    _sample, start = launched(render(**settings))
+    assert '"$kit_python" -m kit legs --ranks 2 ${launcher' in start
+
+
 def test_it_is_the_same_every_time(render):
     assert render() == render()
 

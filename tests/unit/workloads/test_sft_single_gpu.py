@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -353,45 +352,6 @@ def test_runs_root_is_the_shares_unless_named():
     assert sft_min_results.runs_root({"HPC_VALIDATION_SHARE": "/s"}) == Path("/s/results/training")
     assert sft_min_results.runs_root({"HPC_VALIDATION_SHARE": "/s", "RUNS_ROOT": "/r"}) == Path("/r")
     assert sft_min_results.runs_root({}) is None
-
-
-def test_results_are_published_whole_and_noted_last(tmp_path):
-    output, results = tmp_path / "out", tmp_path / "share/results/training/x"
-    output.mkdir()
-    (output / "metrics.json").write_text("{}")
-    results.mkdir(parents=True)
-    (results / "metrics.json").write_text("of an earlier run")
-    sft_min_results.publish(output, results, ["metrics.json"])
-    assert (results / "metrics.json").read_text() == "{}"
-    assert os.listdir(results) == ["metrics.json"]
-    note = json.loads((output / "published.json").read_text())
-    assert (note["directory"], list(note["sha256"]), note["job_id"]) == (str(results), ["metrics.json"], "manual")
-
-
-def test_a_run_whose_output_is_the_runs_folder_publishes_in_place(tmp_path):
-    (tmp_path / "metrics.json").write_text("{}")
-    sft_min_results.publish(tmp_path, tmp_path, ["metrics.json"])
-    assert sorted(os.listdir(tmp_path)) == ["metrics.json", "published.json"]
-
-
-def test_results_that_cannot_be_published_are_not_noted(tmp_path):
-    output = tmp_path / "out"
-    output.mkdir()
-    (output / "metrics.json").write_text("{}")
-    (tmp_path / "results").write_text("a file")
-    with pytest.raises(WorkloadError, match=r"cannot be published.*--run_name"):
-        sft_min_results.publish(output, tmp_path / "results/x", ["metrics.json"])
-    assert not (output / "published.json").exists()
-
-
-def test_what_another_run_overwrites_is_not_noted(tmp_path, monkeypatch):
-    output = tmp_path / "out"
-    output.mkdir()
-    (output / "metrics.json").write_text("{}")
-    monkeypatch.setattr(sft_min_results, "write_atomic", lambda path, _fill: path.write_text("another's"))
-    with pytest.raises(WorkloadError, match="another run publishes there too"):
-        sft_min_results.publish(output, tmp_path / "results", ["metrics.json"])
-    assert not (output / "published.json").exists()
 
 
 # -- env.sh

@@ -429,7 +429,7 @@ class Refusals(Case):
 
     def test_results_that_cannot_be_published(self) -> None:
         (self.share / "results").write_text("a file")
-        with self.assertRaisesRegex(WorkloadError, "cannot be published"):
+        with self.assertRaisesRegex(KitError, "cannot be published"):
             self.run_quietly()
         self.assertFalse((self.output / "published.json").exists())
 

@@ -18,8 +18,9 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evide
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
 
 from tests.unit.conftest import COLLECTIONS
-from tests.unit.plugins.module_utils.criteria_fake import whole
+from tests.unit.plugins.module_utils.criteria_fake import provenance, whole
 
+LEGS_FILE = {"files": {"legs": {"path": "legs.json", "format": "json"}}}
 JOB = {**whole()["job"], "steps": None, "gpus": 1, "source": "squeue"}
 OWN = {"job_id": "12", "attempt": 0}
 END = "hpc-validation-end job=12 attempt=0 exit=0\n"
@@ -190,6 +191,7 @@ def test_bad_input_is_named_and_never_a_pass(run, arguments, out, *, file, blame
         lambda **_unused: {},
         lambda **_unused: {"document": []},
         lambda **_unused: {"document": {"schema": 1}},
+        lambda **_unused: {"document": {"schema": 1, "logs": {}, "artifacts": {}, "files": {}, "problems": {}}},
     ],
 )
 def test_a_host_that_gives_no_evidence_leaves_everything_undetermined(run, arguments, answer):
@@ -231,6 +233,11 @@ def test_malformed_criteria_are_refused_before_anything_is_read(run, arguments):
         {"output": None},
         {"output": "relative"},
         {"evidence": "/tmp/e.json"},
+        {"legs": {"before": "b.json", "after": "a.json"}},
+        {"legs": {"before": "b.json"}, **LEGS_FILE},
+        {"legs": {"before": "b.json", "after": "a.json", "measured": "m.json"}, **LEGS_FILE},
+        {"legs": {"before": "../b.json", "after": "a.json"}, **LEGS_FILE},
+        {"legs": {"before": "b.json", "after": "a.json"}, "baseline": "/e.json", **LEGS_FILE},
         {"surprise": 1},
     ],
 )
@@ -288,14 +295,118 @@ def test_check_mode_judges_and_saves_nothing(run, arguments, tmp_path):
     assert "evidence" not in result
 
 
-def test_a_ratio_is_formed_against_saved_evidence(run, arguments):
-    run(arguments)
-    ratio = {"id": "SPEEDUP", "title": "s", "query": "metrics.test_accuracy"}
-    ratio["ratio_ge"] = {"bound": 1, "to": "metrics.test_accuracy"}
-    arguments.update(baseline=arguments["save"], criteria=[ratio], save=arguments["save"] + "2")
-    assert run(arguments)["verdict"] == "pass"
-    result = run({**arguments, "baseline": "/nonexistent/e.json"})
-    assert result["verdict"] == "undetermined"
+SPEEDUP = {"id": "SPEEDUP", "title": "s", "query": "metrics.speed", "ratio_ge": {"bound": 1.7, "to": "metrics.speed"}}
+LEG = {"exit_code": 0, "nodes": ["compute01"]}
+
+
+@pytest.fixture
+def two_gpus(out, arguments):
+    """What a job left behind that ran on two GPUs, and before and after on one; now is when it ran."""
+    speeds = {".": 18.0, "baseline-before": 10.1, "baseline-after": 9.9}
+    for folder, speed in speeds.items():
+        gpus = ["GPU-a", "GPU-b"] if folder == "." else ["GPU-a"]
+        (out / folder).mkdir(exist_ok=True)
+        (out / folder / "metrics.json").write_text(json.dumps({**OWN, "speed": speed, "gpu_uuids": gpus}))
+    legs = {**OWN, **dict.fromkeys(("before", "measured", "after"), LEG)}
+    (out / "legs.json").write_text(json.dumps(legs))
+    (out / "provenance.json").write_text(json.dumps(provenance()))
+    now = (out / "legs.json").stat().st_mtime
+    arguments["job"].update(started=now - 60, ended=now + 60)
+    names = ("metrics", "provenance", "legs")
+    arguments["files"] = {name: {"path": f"{name}.json", "format": "json"} for name in names}
+    arguments["legs"] = {folder.removeprefix("baseline-"): f"{folder}/metrics.json" for folder in list(speeds)[1:]}
+    arguments["criteria"] = [SPEEDUP]
+    return arguments
+
+
+def why(result):
+    return result["criteria"][1]["why"]
+
+
+def test_a_ratio_is_formed_against_the_legs_and_judged_again_from_the_evidence(run, two_gpus, example):
+    two_gpus["job"] = {**example("job"), **{key: two_gpus["job"][key] for key in ("started", "ended")}}
+    first = run(two_gpus)
+    assert (first["verdict"], why(first)) == ("pass", "18 / 10 = 1.8 (1.78 to 1.82) is >= 1.7")
+    with open(first["evidence"]) as stream:
+        document = json.load(stream)
+    assert _schema.problems("evidence", document) == []
+    assert sorted(document["files"]) == ["legs", "metrics", "provenance"]
+    assert [one["leg"] for one in document["baseline"]["runs"]] == [
+        {**LEG, "name": "before"},
+        {**LEG, "name": "after"},
+    ]
+    again = run({"workload": "MLOPS-1.1", "evidence": two_gpus["save"], "criteria": two_gpus["criteria"]})
+    assert again["criteria"] == first["criteria"]
+
+
+@pytest.mark.parametrize("name", ["baseline-before/metrics.json", "baseline-after/metrics.json"])
+@pytest.mark.parametrize(
+    ("content", "told"), [(None, "missing"), (json.dumps({"job_id": "11", "attempt": 0, "speed": 10}), "foreign")]
+)
+def test_a_leg_that_left_nothing_leaves_only_the_ratio_undetermined(run, two_gpus, out, name, content, told):
+    (out / name).unlink()
+    if content is not None:
+        (out / name).write_text(content)
+    result = run({**two_gpus, "criteria": [SPEEDUP, {"id": "S", "title": "t", "query": "metrics.speed", "gt": 1}]})
+    assert verdicts(result) == {"JOB": "pass", "SPEEDUP": "undetermined", "S": "pass"}
+    leg = name.split("/")[0].removeprefix("baseline-")
+    assert why(result).startswith(f"the baseline's leg {leg}: {out / name}: {told}")
+
+
+def test_without_legs_json_no_leg_is_known_to_have_ended(run, two_gpus, out):
+    (out / "legs.json").unlink()
+    result = run(two_gpus)
+    assert (result["verdict"], why(result)) == ("undetermined", f"{out}/legs.json: missing: there is no such file")
+
+
+def saved_days_ago(path, days, **changes):
+    """Make saved evidence of another job, that ended so long ago."""
+    with open(path) as stream:
+        document = json.loads(stream.read().replace('"job_id": "12"', '"job_id": "8"'))
+    jobs = [document["job"], *(one["job"] for one in document.get("baseline", {}).get("runs", []))]
+    for job in jobs:
+        for key in ("started", "ended"):
+            job[key] -= days * 86400
+    for part in (document, *document.get("baseline", {}).get("runs", [])):
+        for file in part["files"].values():
+            file["mtime"] -= days * 86400
+    document.update(changes)
+    stored = f"{path}.stored"
+    with open(stored, "w") as stream:
+        json.dump(document, stream)
+    return stored
+
+
+def test_a_ratio_is_formed_against_the_saved_evidence_of_one_gpu(run, two_gpus):
+    run(two_gpus)
+    metrics = {"job_id": "8", "attempt": 0, "speed": 10, "gpu_uuids": ["GPU-b"]}
+    two_gpus["baseline"] = saved_days_ago(two_gpus["save"], 12, metrics=metrics, baseline={"source": "stored"})
+    del two_gpus["legs"]
+    result = run(two_gpus)
+    assert (result["verdict"], why(result)) == (
+        "pass",
+        "18 / 10 = 1.8 is >= 1.7; stored baseline of job 8, 11 days old",
+    )
+    again = {"workload": "MLOPS-1.1", "evidence": two_gpus["save"], "criteria": two_gpus["criteria"]}
+    assert run(again)["criteria"] == result["criteria"]
+
+
+def test_a_ratio_is_formed_against_the_saved_legs_of_an_earlier_job(run, two_gpus):
+    run(two_gpus)
+    two_gpus["baseline"] = saved_days_ago(two_gpus["save"], 12)
+    del two_gpus["legs"]
+    assert why(run(two_gpus)) == ("18 / 10 = 1.8 (1.78 to 1.82) is >= 1.7; stored baseline of job 8, 11 days old")
+
+
+def test_saved_evidence_that_cannot_be_read_is_no_baseline_even_where_there_was_one(run, two_gpus):
+    run(two_gpus)
+    again = {"evidence": two_gpus["save"], "criteria": [SPEEDUP], "baseline": "/nonexistent/e.json"}
+    result = run(again)
+    assert (result["verdict"], why(result)[:41]) == ("undetermined", "/nonexistent/e.json: unreadable: /nonexis")
+    assert run({**again, "baseline": two_gpus["save"]})["verdict"] == "undetermined"
+    del two_gpus["legs"]
+    result = run(two_gpus)
+    assert (result["verdict"], why(result)[:20]) == ("undetermined", "there is no baseline")
 
 
 def test_a_set_of_patterns_of_the_site_can_be_used(run, arguments, out):

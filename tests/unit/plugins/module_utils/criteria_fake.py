@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec
@@ -51,24 +52,70 @@ def log(path, counts=None, **changes):
     }
 
 
+DATA = {"train.bin": {"size": 9, "sha256": "d1"}}
+
+
+def provenance(**changes):
+    """Return what a job on two GPUs says of what it ran on."""
+    facts = {
+        "job_id": "12",
+        "attempt": 0,
+        "node": "compute01",
+        "driver_version": "570.1",
+        "runtime": {"lock_sha256": "1c"},
+        "container": None,
+        "data": {"files": copy.deepcopy(DATA)},
+    }
+    return {**facts, **changes}
+
+
+def leg(name, job, **metrics):
+    """Return a leg of `job` on one GPU."""
+    return {
+        "leg": {"name": name, "ranks": 1, "exit_code": 0, "nodes": ["compute01"]},
+        "job": job,
+        "metrics": {"job_id": "12", "attempt": 0, "gpu_uuids": ["GPU-a"], **metrics},
+        "provenance": provenance(),
+        "files": {},
+        "problems": [],
+    }
+
+
+def with_stored(evidence, job=None, **parts):
+    """Give the evidence a baseline of one stored run, which went as well as the own did and ended a day before."""
+    evidence["job"].update(started=1e6, ended=1e6 + 60)
+    evidence["files"] = {}
+    stamp = {"job_id": "11", "attempt": 0}
+    run = {
+        "job": {**evidence["job"], **stamp, "started": 1e6 - 86460, "ended": 1e6 - 86400, **(job or {})},
+        "metrics": {**evidence["metrics"], **stamp, "gpu_uuids": ["GPU-a"], "throughput": 100.0},
+        "provenance": provenance(**stamp),
+        "files": {},
+        "problems": [],
+    }
+    evidence["baseline"] = {"source": "stored", "runs": [{**run, **parts}]}
+    return evidence
+
+
 def whole():
     """Return evidence of a job that went well, and of files that are not."""
+    job = {
+        "job_id": "12",
+        "attempt": 0,
+        "state": "COMPLETED",
+        "exit_code": 0,
+        "signal": 0,
+        "derived_exit_code": 0,
+        "steps": [{"id": "batch", "state": "COMPLETED", "exit_code": 0, "signal": 0}],
+        "nodes": ["compute01"],
+        "flags": [],
+        "gpus": 2,
+        "run_seconds": 63.0,
+        "source": "squeue",
+    }
     return {
         "schema": 1,
-        "job": {
-            "job_id": "12",
-            "attempt": 0,
-            "state": "COMPLETED",
-            "exit_code": 0,
-            "signal": 0,
-            "derived_exit_code": 0,
-            "steps": [{"id": "batch", "state": "COMPLETED", "exit_code": 0, "signal": 0}],
-            "nodes": ["compute01"],
-            "flags": [],
-            "gpus": 2,
-            "run_seconds": 63.0,
-            "source": "squeue",
-        },
+        "job": job,
         "context": {"accelerator": "cuda", "gpu_model": "H200", "gpu_count": 2, "fabric": "ib"},
         "metrics": {
             "job_id": "12",
@@ -91,9 +138,11 @@ def whole():
             "kit_nan": "NaN",
             "device": "cuda",
             "throughput": 180.0,
+            "gpu_uuids": ["GPU-a", "GPU-b"],
             "gpus": [{"util": 80.0}, {"util": 90.0}],
             "mixed": [{"util": 80.0}, {"util": None}],
         },
+        "provenance": provenance(),
         "progress": {
             "rows": 5,
             "malformed": 0,
@@ -119,10 +168,11 @@ def whole():
         "artifacts": {"model.pt": {"path": "/out/model.pt", "size": 100, "sha256": "0" * 64}},
         "files": {"metrics": {"path": "/out/metrics.json", "size": 1, "sha256": "0" * 64, "mtime": 1.0}},
         "baseline": {
-            "schema": 1,
-            "job": {"job_id": "11", "attempt": 0, "state": "COMPLETED", "exit_code": 0, "nodes": [], "steps": None},
-            "metrics": {"throughput": 100.0, "zero": 0, "text": "100"},
-            "problems": [],
+            "source": "legs",
+            "runs": [
+                leg("before", copy.deepcopy(job), throughput=98.0, zero=0, text="100"),
+                leg("after", copy.deepcopy(job), throughput=102.0, zero=0, text="100"),
+            ],
         },
         "problems": [
             {"source": "lost", "path": "/out/lost.json", "problem": "truncated", "detail": "line 1"},

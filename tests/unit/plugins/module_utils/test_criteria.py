@@ -239,7 +239,7 @@ def test_an_unread_log_decides_nothing(evidence):
 
 
 def test_a_baseline_of_a_failed_job_is_no_measure(evidence):
-    evidence["baseline"]["job"]["state"] = "FAILED"
+    evidence["baseline"]["runs"][0]["job"]["state"] = "FAILED"
     judged = one(evidence, query="metrics.throughput", ratio_ge={"bound": 1, "to": "metrics.throughput"})
     assert judged["verdict"] == "undetermined"
     del evidence["baseline"]

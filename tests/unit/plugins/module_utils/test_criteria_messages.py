@@ -47,6 +47,18 @@ def criterion(**changes):
         ),
         (criterion(gt=None, ratio_ge={"bound": 1}), "key ratio_ge.to: is missing"),
         (
+            criterion(gt=None, ratio_ge={"bound": 1, "to": "m.a", "by": 1}),
+            "key ratio_ge.by: is unknown; expected bound, of, spread, to",
+        ),
+        (
+            criterion(gt=None, ratio_ge={"bound": 1, "to": "m.a", "spread": 0}),
+            "key ratio_ge.spread: expected a fraction above 0, by which the baseline's runs may differ, got 0",
+        ),
+        (
+            criterion(gt=None, ratio_ge={"bound": 1, "to": "m.a", "spread": 0.2, "of": "own"}),
+            "key ratio_ge.spread: goes with a baseline, which may have several runs; the own run is one, got 0.2",
+        ),
+        (
             criterion(gt=None, within={"reference": 1, "absolute": -1}),
             "key within.absolute: expected at least 0, got -1",
         ),
@@ -114,6 +126,8 @@ def test_any_pattern_set_goes_unless_there_is_a_list():
         criterion(gt=None, within={"reference": 0, "absolute": 0}),
         criterion(gt=None, within={"reference": 5, "tolerance": 0}),
         criterion(gt=None, ratio_le={"bound": 0, "to": "m.a", "of": "baseline"}),
+        criterion(gt=None, ratio_le={"bound": 0, "to": "m.a", "of": "baseline", "spread": 0.001}),
+        criterion(gt=None, ratio_ge={"bound": 0, "to": "m.a", "spread": 2}),
         criterion(gt=None, decreasing={}),
         criterion(gt=None, decreasing={"min_drop": 0}),
         criterion(gt=None, eq=""),

@@ -60,6 +60,8 @@ BAD_OVERRIDES = [
     ({"RATIO": {"ratio_ge": None}}, "key ratio_ge: an override cannot delete this test"),
     ({"LOG": {"absent": "oom"}}, "key absent"),
     ({"RATIO": {"ratio_ge": {"to": "metrics.other"}}}, "key ratio_ge.to"),
+    ({"RATIO": {"ratio_ge": {"spread": 0.5}}}, "key ratio_ge.spread: cannot be overridden"),
+    ({"RATIO": {"ratio_ge": {"spread": None}}}, "key ratio_ge.spread: cannot be overridden"),
     (["S0-13"], "overrides: expected"),
 ]
 

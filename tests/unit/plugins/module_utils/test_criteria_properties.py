@@ -11,7 +11,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils import _crite
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.unit.plugins.module_utils.criteria_fake import is_whole
+from tests.unit.plugins.module_utils.criteria_fake import is_whole, whole, with_stored
 
 TODAY = datetime.date(2026, 11, 21)
 JOB = {
@@ -287,3 +287,98 @@ def test_no_artifact_whatever_exists_without_a_size(artifact):
     verdict = judged(document(artifacts={"a": artifact}), [criterion])["X"]["verdict"]
     size = artifact.get("size") if isinstance(artifact, dict) else None
     assert (verdict == "pass") == (is_whole(size) and size >= 1)
+
+
+RATIO = {"id": "X", "title": "t", "query": "metrics.throughput"}
+
+
+def against(evidence, test, bound):
+    return judged(evidence, [{**RATIO, test: {"bound": bound, "to": "metrics.throughput"}}])["X"]
+
+
+def meets(test, value, bound):
+    return value >= bound if test == "ratio_ge" else value <= bound
+
+
+near = st.floats(90, 110) | st.integers(90, 110)
+
+
+@given(near | anything, near | anything, st.sampled_from(["ratio_ge", "ratio_le"]), st.floats(1.6, 2))
+@example(95, 105, "ratio_ge", 1.8)
+@example(10**400, 10**400, "ratio_le", 2.0)
+@example(1e308, 1e308, "ratio_le", 2.0)
+@example(True, True, "ratio_ge", 1.6)
+@example(-100, -100, "ratio_le", 2.0)
+def test_no_pair_of_runs_passes_unless_it_is_steady_and_satisfies_the_bound(before, after, test, bound):
+    evidence = whole()
+    for run, value in zip(evidence["baseline"]["runs"], (before, after)):
+        run["metrics"]["throughput"] = value
+    verdict = against(evidence, test, bound)["verdict"]
+    if all(is_number(value) and value > 0 for value in (before, after)):
+        mean = before / 2 + after / 2
+        steady = abs(before - after) / mean
+        if abs(steady - 0.1) < 1e-9 or abs(180 / mean - bound) < 1e-9:
+            return  # so near to the bound that the last digit decides
+        assert verdict == ("undetermined" if steady > 0.1 else "pass" if meets(test, 180 / mean, bound) else "fail")
+    else:
+        assert verdict == "undetermined"
+
+
+@given(anything | st.fixed_dictionaries({"source": st.sampled_from(["legs", "stored"]), "runs": st.lists(anything)}))
+def test_no_baseline_whatever_that_is_made_up_decides_anything(baseline):
+    for test in ("ratio_ge", "ratio_le"):
+        entry = against({**whole(), "baseline": baseline}, test, 0)
+        assert entry["verdict"] == "undetermined"
+        assert "judging it failed" not in entry["why"]
+        json.dumps(entry, allow_nan=False)
+
+
+def paths(value, prefix=()):
+    """Return where something stands in `value`."""
+    found = [prefix] if prefix else []
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return found + [path for key, item in items for path in paths(item, (*prefix, key))]
+
+
+def assert_it_is_a_measure(own, run):
+    """What must hold of a run that decided anything, said once more."""
+    assert run["job"]["state"] == "COMPLETED"
+    assert is_whole(run["job"]["exit_code"])
+    assert run["job"]["exit_code"] == 0
+    if own["baseline"]["source"] == "legs":
+        assert run["job"] == own["job"]
+        assert is_whole(run["leg"]["exit_code"])
+        assert run["leg"]["exit_code"] == 0
+        assert set(run["leg"]["nodes"]) == {"compute01"}
+    else:
+        assert run["job"]["ended"] <= own["job"]["started"]
+        assert set(run["job"]["nodes"] or [run["provenance"]["node"]]) == {"compute01"}
+    assert run["metrics"]["gpu_uuids"]
+    assert set(run["metrics"]["gpu_uuids"]) <= set(own["metrics"]["gpu_uuids"])
+    for path in (("driver_version",), ("runtime", "lock_sha256"), ("data", "files")):
+        its, mine = run["provenance"], own["provenance"]
+        for key in path:
+            its, mine = its[key], mine[key]
+        assert its == mine
+    assert run["provenance"].get("container") is None
+    assert is_number(run["metrics"]["throughput"])
+    assert run["metrics"]["throughput"] > 0
+
+
+@given(st.sampled_from(["legs", "stored"]), st.data())
+def test_no_change_to_a_baseline_decides_anything_unless_it_is_still_a_measure(source, data):
+    evidence = whole() if source == "legs" else with_stored(whole())
+    runs = evidence["baseline"]["runs"]
+    place = run = runs[data.draw(st.integers(0, len(runs) - 1))]
+    path = data.draw(st.sampled_from(paths(run)))
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = data.draw(near | anything)
+    entry = against(evidence, "ratio_ge", 1.8)
+    assert "judging it failed" not in entry["why"]
+    if entry["verdict"] != "undetermined":
+        for one in runs:
+            assert_it_is_a_measure(evidence, one)
+        mean = sum(one["metrics"]["throughput"] for one in runs) / len(runs)
+        assert (entry["verdict"] == "pass") == (entry["value"] >= 1.8)
+        assert math.isclose(entry["value"], 180 / mean)

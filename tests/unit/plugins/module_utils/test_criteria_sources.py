@@ -7,7 +7,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.plugins.module_utils.criteria_fake import REFERENCES, log, one, whole
+from tests.unit.plugins.module_utils.criteria_fake import (
+    REFERENCES,
+    log,
+    one,
+    provenance,
+    whole,
+    with_stored,
+)
 
 
 @pytest.fixture
@@ -118,24 +125,65 @@ def test_without_artifacts_none_exists(evidence, artifacts):
 AGAINST = {"query": "metrics.throughput", "ratio_ge": {"bound": 1, "to": "metrics.throughput"}}
 
 
+OWN = {"job_id": "12", "attempt": 0, "gpu_uuids": ["GPU-a"]}
+
+
 @pytest.mark.parametrize(
-    ("baseline", "why"),
+    ("run", "why"),
     [
-        (None, "there is no baseline"),
-        ([], "there is no baseline"),
-        ({}, "the baseline's job is no measure: there is no job"),
-        ({"metrics": {"throughput": "fast"}}, "baseline metrics.throughput is the text"),
-        ({"metrics": {}}, "metrics.throughput: there is no 'throughput'"),
-        ({"problems": None}, "does not say which problems"),
+        ({"metrics": {**OWN, "throughput": "fast"}}, 'its metrics.throughput is the text "fast", not a finite number'),
+        ({"metrics": OWN}, "metrics.throughput: there is no 'throughput'"),
+        ({"problems": None}, "the evidence does not say which problems"),
+        ({"problems": [{"source": "*", "problem": "not_collected", "detail": "d"}]}, "not collected: d"),
         ({"problems": [{"source": "metrics", "path": "/b", "problem": "truncated"}]}, "/b: truncated"),
-        ({"metrics": {"throughput": 1.0, "job_id": "10", "attempt": 0}}, "metrics is of another job"),
+        ({"problems": [{"source": "provenance", "path": "/p", "problem": "missing"}]}, "/p: missing"),
+        ({"metrics": {**OWN, "throughput": 1.0, "job_id": "10"}}, "metrics is of another job or attempt"),
+        ({"provenance": provenance(attempt=1)}, "provenance is of another job or attempt"),
     ],
 )
-def test_a_baseline_that_is_none_decides_nothing(evidence, baseline, why):
-    evidence["baseline"] = {**evidence["baseline"], **baseline} if baseline else baseline
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_run_of_the_baseline_that_is_no_evidence_decides_nothing(evidence, number, run, why):
+    evidence["baseline"]["runs"][number].update(run)
     judged = one(evidence, **AGAINST)
     assert judged["verdict"] == "undetermined"
-    assert why in judged["why"]
+    assert judged["why"].startswith(f"the baseline's leg {('before', 'after')[number]}: {why}")
+    assert (
+        one(evidence, query="metrics.throughput", ratio_ge={"bound": 1, "to": "job.gpus", "of": "own"})["value"] == 90
+    )
+
+
+@pytest.mark.parametrize("root", ["metrics", "provenance", "legs"])
+def test_what_the_legs_are_compared_with_must_be_evidence_too(evidence, root):
+    evidence["problems"].append({"source": root, "path": "/m", "problem": "changed", "detail": "d"})
+    criterion = {"query": "job.gpus", "ratio_ge": AGAINST["ratio_ge"]}
+    judged = one(evidence, **criterion)
+    assert (judged["verdict"], judged["why"]) == ("undetermined", "/m: changed: d")
+    judged = one(with_stored(evidence), **criterion)
+    assert judged["verdict"] == ("fail" if root == "legs" else "undetermined")
+
+
+def test_a_baseline_that_could_not_be_read_decides_nothing(evidence):
+    evidence["problems"].append({"source": "baseline", "path": "/b", "problem": "unreadable", "detail": "d"})
+    judged = one(evidence, **AGAINST)
+    assert (judged["verdict"], judged["why"]) == ("undetermined", "/b: unreadable: d")
+
+
+def test_a_ratio_to_the_legs_tells_its_range_and_one_to_what_is_stored_its_age(evidence):
+    judged = one(evidence, **AGAINST)
+    assert (judged["verdict"], judged["value"]) == ("pass", 1.8)
+    assert judged["why"] == "180 / 100 = 1.8 (1.76 to 1.84) is >= 1"
+    judged = one(with_stored(evidence), **AGAINST)
+    assert (judged["verdict"], judged["value"]) == ("pass", 1.8)
+    assert judged["why"] == "180 / 100 = 1.8 is >= 1; stored baseline of job 11, 1 day old"
+
+
+def test_what_legs_json_says_of_a_leg_can_be_a_denominator_and_is_no_document(evidence):
+    for run in evidence["baseline"]["runs"]:
+        run["leg"].update(seconds=90.0, job_id="13")
+    judged = one(evidence, query="metrics.throughput", ratio_ge={"bound": 2, "to": "leg.seconds"})
+    assert (judged["verdict"], judged["value"]) == ("pass", 2)
+    nested = one(evidence, query="metrics.throughput", ratio_ge={"bound": 2, "to": "baseline.runs[0].leg.seconds"})
+    assert nested["verdict"] == "undetermined"
 
 
 def test_a_reference_that_is_missing_says_where_to_add_it(evidence):

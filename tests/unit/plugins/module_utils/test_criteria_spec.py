@@ -95,6 +95,12 @@ MALFORMED = [
     (criterion(gt=None, ratio_ge={"bound": "1", "to": "metrics.a"}), "key ratio_ge.bound"),
     (criterion(gt=None, ratio_ge={"bound": 1, "to": "`1`"}), "key ratio_ge.to"),
     (criterion(gt=None, ratio_le={"bound": 1, "to": "metrics.a", "of": "other"}), "key ratio_le.of"),
+    *[
+        (criterion(gt=None, ratio_ge={"bound": 1, "to": "m.a", "spread": spread}), "key ratio_ge.spread")
+        for spread in (0, -0.1, "0.1", True, None, [0.1])
+    ],
+    (criterion(gt=None, ratio_le={"bound": 1, "to": "m.a", "of": "own", "spread": 0.1}), "key ratio_le.spread"),
+    (each(ratio_ge={"bound": 1, "to": "m.a", "spread": 0}), "key each.ratio_ge.spread"),
     (criterion(gt=None, decreasing={"min_drop": -1}), "key decreasing.min_drop"),
     (criterion(gt=None, decreasing={"drop": 1}), "key decreasing.drop"),
     (criterion(gt=None, decreasing=False), "key decreasing"),

@@ -15,7 +15,8 @@ LEAST = {key: value for key, value in field().items() if key in _criteria_tests.
 
 
 def judge(test, bound, value, base=None, reference=None):
-    needs = _criteria_tests.Needs(reference=lambda _name: reference, denominator=lambda _query, _whose: base)
+    bases = _criteria_tests.Denominator(base if isinstance(base, list) else [base])
+    needs = _criteria_tests.Needs(reference=lambda _name: reference, denominator=lambda _query, _whose: bases)
     return _criteria_tests.judge_value(test, bound, value, needs)
 
 
@@ -77,9 +78,67 @@ def test_no_ratio_is_formed_with_nothing_or_less(value, base):
         assert "no ratio can be formed" in refused(test, {"bound": -9, "to": "m.v"}, value, base=base)
 
 
+@pytest.mark.parametrize(
+    ("bases", "value", "why"),
+    [
+        ([10, 10], 15, "15 / 10 = 1.5 (1.5 to 1.5) is >= 1.5"),
+        ([95, 105], 150, "150 / 100 = 1.5 (1.43 to 1.58) is >= 1.5"),
+        ([105, 95], 150, "150 / 100 = 1.5 (1.43 to 1.58) is >= 1.5"),
+        ([95, 105], 149, "149 / 100 = 1.49 (1.42 to 1.57) is not >= 1.5"),
+        ([96, 100, 104], 200, "200 / 100 = 2 (1.92 to 2.08) is >= 1.5"),
+        ([10**17], 2 * 10**17, "200000000000000000 / 100000000000000000 = 2 is >= 1.5"),
+        ([1.7e308, 1.7e308], 1.7e308, "1.7e+308 / 1.7e+308 = 1 (1 to 1) is not >= 1.5"),
+    ],
+)
+def test_a_ratio_to_several_runs_is_to_their_mean_and_tells_its_range(bases, value, why):
+    assert judge("ratio_ge", {"bound": 1.5, "to": "m.v"}, value, base=bases).why == why
+
+
+@pytest.mark.parametrize(
+    ("bases", "spread", "why"),
+    [
+        ([95, 105], {}, None),
+        ([949, 1051], {}, "by 10.2 %, more than 10 %"),
+        ([1051, 949], {}, "by 10.2 %, more than 10 %"),
+        ([93, 107], {}, "by 14 %, more than 10 %"),
+        ([93, 107], {"spread": 0.2}, None),
+        ([75, 125], {"spread": 0.5}, None),
+        ([75, 125], {"spread": 0.49}, "by 50 %, more than 49 %"),
+        ([99, 100, 120], {}, "by 19.749216 %, more than 10 %"),
+    ],
+)
+@pytest.mark.parametrize("test", ["ratio_ge", "ratio_le"])
+def test_a_machine_that_was_not_steady_is_no_measure(test, bases, spread, why):
+    bound = {"bound": 1, "to": "m.v", **spread}
+    if why is None:
+        assert judge(test, bound, 100, base=bases)
+    else:
+        told = f"the baseline's runs differ {why}: the machine was not steady"
+        assert refused(test, bound, 100, base=bases) == told
+
+
+def test_every_run_must_be_more_than_nothing():
+    assert refused("ratio_le", {"bound": 9, "to": "m.v", "spread": 9}, 1, base=[1, 0]).endswith("of 1 to 0")
+    assert refused("ratio_le", {"bound": 9, "to": "m.v", "spread": 9}, 1, base=[-1, 3]).endswith("of 1 to -1")
+
+
+def test_a_ratio_beyond_all_numbers_is_none():
+    assert refused("ratio_ge", {"bound": 1, "to": "m.v"}, 1e308, base=5e-324).startswith(
+        "no ratio can be formed of 1e+308"
+    )
+
+
+def test_what_is_noted_of_the_denominator_is_told_last():
+    noted = _criteria_tests.Denominator([10], "stored")
+    needs = _criteria_tests.Needs(reference=float, denominator=lambda *_which: noted)
+    outcome = _criteria_tests.judge_value("ratio_ge", {"bound": 1.5, "to": "m.v"}, 15, needs)
+    assert outcome.why == "15 / 10 = 1.5 is >= 1.5; stored"
+
+
 def test_a_baseline_is_what_a_ratio_is_to_unless_it_says_otherwise():
     asked = []
-    needs = _criteria_tests.Needs(reference=float, denominator=lambda *which: asked.append(which) or 1.0)
+    one = _criteria_tests.Denominator([1.0])
+    needs = _criteria_tests.Needs(reference=float, denominator=lambda *which: asked.append(which) or one)
     _criteria_tests.judge_value("ratio_ge", {"bound": 1, "to": "m.v"}, 1, needs)
     _criteria_tests.judge_value("ratio_ge", {"bound": 1, "to": "m.w", "of": "own"}, 1, needs)
     assert asked == [("m.v", "baseline"), ("m.w", "own")]

@@ -38,6 +38,12 @@ def test_what_is_no_pass_says_why_and_what_to_do():
     assert max(map(len, lines)) <= 120
 
 
+def test_a_speed_up_says_how_it_came_out_though_it_passes():
+    bound = ">= 1.7 x baseline's metrics.samples_per_second"
+    table = _judge_table.render("W", "pass", [entry(value=1.93, bound=bound, why="19300 / 10000 = 1.93 (1.9 to 1.96)")])
+    assert table.split("\n")[2].strip() == "why: 19300 / 10000 = 1.93 (1.9 to 1.96)"
+
+
 def test_the_summary_names_failures_first_and_bounds_their_number():
     judged = [entry(id=f"U{n}", verdict="undetermined", value=None) for n in range(9)] + [entry(id="F", verdict="fail")]
     line = _judge_table.summary("W", "fail", judged)

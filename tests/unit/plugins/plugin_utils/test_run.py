@@ -159,6 +159,37 @@ def test_coverage_says_what_was_left_out(folder, workload):
     assert coverage["left_out"] == [{"name": "compute02", "why": "down: bad DIMM"}]
 
 
+def test_the_verdict_says_what_the_run_cost(folder, workload):
+    workload["job"].update(gpus=2, run_seconds=900.0)
+    _run.record(folder, "workload", workload)
+    verdict = _run.finish(folder)
+    assert verdict["gpu_hours"] == 0.5
+    assert "  cost: 0.50 GPU-hours" in _summary.summary(verdict, folder)
+
+
+@pytest.mark.parametrize("unknown", [{"gpus": None}, {"run_seconds": None}])
+def test_a_cost_that_is_not_known_is_not_guessed(folder, workload, unknown):
+    workload["job"].update({"gpus": 2, "run_seconds": 900.0, **unknown})
+    _run.record(folder, "workload", workload)
+    verdict = _run.finish(folder)
+    assert verdict["gpu_hours"] is None
+    assert "  cost: an unknown number of GPU-hours" in _summary.summary(verdict, folder)
+
+
+def test_a_speed_up_is_told_in_the_summary(folder, workload, example):
+    bound = ">= 1.7 x baseline's metrics.samples_per_second"
+    speed_up = {"verdict": "pass", "severity": "gate", "bound_from": "manifest", "bound": bound, "value": 1.93}
+    workload["criteria"] += [{**example("judged"), **speed_up, "id": "S2-20", "why": "1.93 (1.9 to 1.96)"}]
+    _run.record(folder, "workload", workload)
+    lines = _summary.summary(_run.finish(folder), folder)
+    assert any("S2-20" in line and "1.93" in line for line in lines)
+    assert any("why: 1.93 (1.9 to 1.96)" in line for line in lines)
+
+
+def test_a_run_without_jobs_costs_nothing(folder):
+    assert _run.finish(folder)["gpu_hours"] == 0
+
+
 def test_unknown_scope_is_said_to_be_unknown(folder, workload):
     _run.record(folder, "workload", workload)
     assert _run.finish(folder)["coverage"]["nodes"]["in_scope"] is None

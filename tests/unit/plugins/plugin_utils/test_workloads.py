@@ -181,6 +181,36 @@ def test_a_workload_without_gpus_has_none_of_theirs(folder, example):
     assert {criterion["id"] for criterion in common} == CONTAINER
 
 
+TWO_RANKS = {"nodes": 1, "ntasks_per_node": 2, "cpus_per_task": 4, "gres": "gpu:2", "mem": "8G", "time": "00:10:00"}
+
+
+def test_a_workload_with_a_launcher_has_the_criteria_of_ranks(folder):
+    (workload,) = _workloads.find_workloads([folder(launcher="torchrun", resources=TWO_RANKS)])
+    assert {"RANKS.first_failure", "RANKS.ended"} <= {criterion["id"] for criterion in workload["criteria"]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"resources": TWO_RANKS, "baseline": {"ranks": 1, "work": "weak"}}, "baseline: needs a launcher"),
+        (
+            {"launcher": "torchrun", "resources": TWO_RANKS, "baseline": {"ranks": 2, "work": "weak"}},
+            "baseline: ranks: expected fewer than the workload's 2",
+        ),
+        ({"launcher": "torchrun", "baseline": {"ranks": 1, "work": "weak"}}, "expected fewer than the workload's 1"),
+    ],
+)
+def test_a_baseline_that_is_none_is_refused(folder, changes, expected):
+    with pytest.raises(WorkloadError, match=expected):
+        _workloads.find_workloads([folder(**changes)])
+
+
+def test_a_baseline_on_fewer_ranks_is_accepted(folder):
+    changes = {"launcher": "torchrun", "resources": TWO_RANKS, "baseline": {"ranks": 1, "work": "strong"}}
+    (workload,) = _workloads.find_workloads([folder(**changes)])
+    assert workload["baseline"] == {"ranks": 1, "work": "strong"}
+
+
 def test_criteria_that_did_not_come_with_the_collection_are_missed(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(_workloads, "COMMON", tmp_path)
     with pytest.raises(WorkloadError, match="installed whole"):

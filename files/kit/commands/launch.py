@@ -1,0 +1,30 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`kit launch`: start a leg's ranks on this node; by the runtime's Python, called by `kit legs`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from kit.errors import KitError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("script", nargs=argparse.REMAINDER, help="the workload's script and its arguments")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Start the ranks and wait. SystemExit with 1 where one failed; KitError outside `kit legs`."""
+    from kit.launch import launch  # noqa: PLC0415 - only the runtime's Python has PyTorch
+
+    try:
+        count, output = int(os.environ["HPC_VALIDATION_RANKS"]), Path(os.environ["OUTPUT_DIR"])
+    except (KeyError, ValueError) as error:
+        raise KitError(f"HPC_VALIDATION_RANKS and OUTPUT_DIR are needed, which `kit legs` sets: {error}") from error
+    status = launch(arguments.script, count, output)
+    if status:
+        raise SystemExit(status)

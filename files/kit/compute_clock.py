@@ -1,0 +1,62 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each rank's own computing time in a step of distributed data parallel training, before it waits for the others.
+
+All ranks' steps take equally long, since each waits for the slowest. What a rank needs until its last gradients are
+ready for the all-reduce is its own, and names the slow one. Imports PyTorch.
+"""
+
+# Without the annotations' future: PyTorch compares those of a communication hook, which must be no strings.
+import time
+from typing import Any
+
+import torch
+from torch import distributed
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.nn.parallel import DistributedDataParallel
+
+
+class ComputeClock:
+    """Times steps: on a GPU by events in its own order of work, which nothing waits for until they are read."""
+
+    def __init__(self, model: DistributedDataParallel, device: torch.device) -> None:
+        """Time the steps of ``model``, whose all-reduce stays PyTorch's own."""
+        self._device = device
+        self._steps: list[tuple[Any, Any, Any]] = []
+        self._begun: Any = None
+        self._ready: Any = None
+        model.register_comm_hook(None, self._reduce)
+
+    def _now(self) -> Any:
+        if self._device.type != "cuda":
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def _reduce(self, _state: None, bucket: distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        self._ready = self._now()
+        return default_hooks.allreduce_hook(distributed.group.WORLD, bucket)
+
+    def begin(self) -> None:
+        """A step begins."""
+        self._begun, self._ready = self._now(), None
+
+    def end(self) -> None:
+        """A step ended."""
+        self._steps.append((self._begun, self._ready, self._now()))
+
+    def take(self) -> tuple[list[float], list[float]]:
+        """Return the seconds of computing alone and of the whole of the steps since the last call."""
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        steps, self._steps = self._steps, []
+        return [self._between(begun, ready) for begun, ready, _end in steps], [
+            self._between(begun, end) for begun, _ready, end in steps
+        ]
+
+    def _between(self, first: Any, second: Any) -> float:
+        if self._device.type == "cuda":
+            return float(first.elapsed_time(second)) / 1000
+        return float(second - first)

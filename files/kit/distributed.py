@@ -1,0 +1,159 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What every rank of a distributed training does beside training: meet the others, agree with them, report, part.
+
+Imports PyTorch, so it is for scripts that run in a runtime and for nothing else of the kit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import distributed
+
+from kit import ranks, training_device
+from kit.errors import KitError
+from kit.gpu import nvml
+from kit.job import node_name
+
+PATIENCE = 120  # seconds that a collective may take: a hang ends within them
+
+
+@dataclass(frozen=True)
+class Group:
+    """This rank among the others."""
+
+    rank: int
+    local_rank: int
+    size: int
+    device: torch.device
+    gpu: str | None  # its UUID
+    node: str
+    init_seconds: float  # from the call to the first collective's end
+    state: ranks.RankState
+
+    @property
+    def label(self) -> str:
+        """How verdicts name this rank."""
+        return ranks.label({"rank": self.rank, "node": self.node, "gpu": self.gpu})
+
+    def gather(self, value: Any) -> dict[str, Any]:
+        """Return every rank's value, by its label."""
+        found: list[Any] = [None] * self.size
+        distributed.all_gather_object(found, (self.label, value))
+        return dict(found)
+
+    def require_same(self, facts: Mapping[str, Any]) -> None:
+        """Raise KitError on every rank where one differs from rank 0 in a fact: what, on which rank, both values."""
+        everybody = self.gather(dict(facts))
+        first, *others = everybody.items()
+        for name in facts:
+            for label, said in others:
+                if said[name] != first[1][name]:
+                    raise KitError(f"{name} is {said[name]} on {label} and {first[1][name]} on {first[0]}")
+
+    def require_own_gpus(self) -> None:
+        """Raise KitError where two ranks compute on one GPU."""
+        seen: dict[tuple[str, str], str] = {}
+        for label, (node, gpu) in self.gather((self.node, self.gpu)).items():
+            if gpu is not None and (node, gpu) in seen:
+                raise KitError(f"{label} and {seen[node, gpu]} compute on the same GPU")
+            if gpu is not None:
+                seen[node, gpu] = label
+
+    def largest(self, value: float) -> float:
+        """Return the largest of all ranks' values."""
+        return self._reduced(value, distributed.ReduceOp.MAX)
+
+    def least(self, value: float) -> float:
+        """Return the least of all ranks' values."""
+        return self._reduced(value, distributed.ReduceOp.MIN)
+
+    def sum(self, value: float) -> float:
+        """Return the sum of all ranks' values."""
+        return self._reduced(value, distributed.ReduceOp.SUM)
+
+    def _reduced(self, value: float, how: Any) -> float:
+        tensor = torch.tensor(value, dtype=torch.float64, device=self.device)
+        distributed.all_reduce(tensor, op=how)
+        return tensor.item()
+
+
+@contextmanager
+def group(accelerator: str, output: Path) -> Iterator[Group]:
+    """Meet the other ranks, on this rank's own device; leave a state file whatever happens.
+
+    NCCL on GPUs, gloo on CPUs. KitError where the device is not what was asked for.
+    """
+    rank, local_rank, size = (int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
+    state = ranks.RankState(output, rank)
+    try:
+        state.phase("started")
+        device, gpu = _own_device(accelerator, local_rank)
+        state.gpu(gpu)
+        state.phase("joining")
+        began = time.monotonic()
+        distributed.init_process_group(
+            "nccl" if device.type == "cuda" else "gloo",
+            timeout=timedelta(seconds=PATIENCE),
+            device_id=device if device.type == "cuda" else None,
+        )
+        distributed.barrier()
+        joined = Group(rank, local_rank, size, device, gpu, node_name(), time.monotonic() - began, state)
+        state.phase("joined")
+        joined.require_own_gpus()
+        joined.require_same(
+            {
+                "PyTorch": torch.__version__,
+                "CUDA": torch.version.cuda,
+                "NCCL": ".".join(map(str, torch.cuda.nccl.version())) if device.type == "cuda" else None,
+                "the number of ranks": size,
+            }
+        )
+        with training_device.occupied(accelerator, local_rank):
+            yield joined
+        distributed.barrier()  # nobody leaves while another still talks to it
+        distributed.destroy_process_group()
+        state.phase(ranks.ENDED)
+    except BaseException as error:
+        state.phase(f"{ranks.FAILED} in {state.current}", " ".join(f"{type(error).__name__}: {error}".split())[:300])
+        raise
+
+
+def _own_device(accelerator: str, local_rank: int) -> tuple[torch.device, str | None]:
+    """Return the device of a node's rank and its GPU's UUID."""
+    device = training_device.choose(accelerator)
+    if device.type == "cuda":
+        if local_rank >= torch.cuda.device_count():
+            raise KitError(
+                f"local rank {local_rank} has no GPU of its own: this node gave the job {torch.cuda.device_count()}"
+            )
+        device = torch.device("cuda", local_rank)
+        torch.cuda.set_device(device)
+        return device, f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or torch.get_num_threads()))
+    if accelerator != "simulated":
+        return device, None
+    gpus = nvml.usable_gpus().gpus
+    if local_rank >= len(gpus):
+        raise KitError(f"local rank {local_rank} has no GPU of its own: this node gave the job {len(gpus)}")
+    return device, gpus[local_rank].uuid
+
+
+def checksum(model: torch.nn.Module) -> str:
+    """Return the SHA-256 of a model's parameters, bit by bit. Buffers, such as running means, are each rank's own."""
+    digest = hashlib.sha256()
+    for name, tensor in model.named_parameters():
+        digest.update(name.encode())
+        digest.update(tensor.detach().contiguous().cpu().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,131 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A distributed workload's legs: its run on all ranks, and on fewer before and after it (A-B-A) to compare it with.
+
+All legs run in one job, on the same nodes and GPUs and one after the other. A drift of the machine shows as a
+difference of the two runs on fewer ranks; then there is nothing to compare with.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kit import ranks, window
+from kit.files import write_json
+from kit.job import current_job
+
+MEASURED, BEFORE, AFTER = "measured", "before", "after"
+LEGS_FILE = "legs.json"
+METRICS_FILE = "metrics.json"
+SAMPLES_FILE = "gpu.jsonl"
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One of the runs: how many ranks, and the folder that it writes to."""
+
+    name: str
+    ranks: int
+    output: Path
+
+
+def plan(output: Path, ranks_in_all: int, baseline: int | None) -> list[Leg]:
+    """Return the legs in their order."""
+    measured = Leg(MEASURED, ranks_in_all, output)
+    if baseline is None:
+        return [measured]
+    before, after = (Leg(name, baseline, output / f"baseline-{name}") for name in (BEFORE, AFTER))
+    return [before, measured, after]
+
+
+def environment_of(leg: Leg, own: Mapping[str, str], cpus: int, most_ranks: int) -> dict[str, str]:
+    """Return the environment of a leg's launcher. A rank has as many threads in each leg: its share of the CPUs."""
+    said = {
+        "OUTPUT_DIR": str(leg.output),
+        "HPC_VALIDATION_LEG": leg.name,
+        "HPC_VALIDATION_RANKS": str(leg.ranks),
+        "OMP_NUM_THREADS": str(max(1, cpus // most_ranks)),
+    }
+    return {**own, **said, **{f"APPTAINERENV_{name}": value for name, value in said.items()}}
+
+
+class Runner:
+    """Runs legs, one after the other, and writes legs.json after each."""
+
+    def __init__(self, command: Sequence[str], output: Path, work: str | None = None) -> None:
+        """Run ``command`` for each leg; its environment names the leg. ``work``: what is equal in all legs."""
+        self._command, self._output = list(command), output
+        self._running: subprocess.Popen[bytes] | None = None
+        self._done: dict[str, Any] = {"work": work}
+
+    def run(self, legs: Sequence[Leg]) -> int:
+        """Run the legs; return 0 or the exit code of the last that failed.
+
+        The measured leg runs even where the one before it failed: what can be known of all ranks is worth a run. The
+        one after it does not: there is nothing left to compare with.
+        """
+        cpus, most = len(os.sched_getaffinity(0)), max(leg.ranks for leg in legs)
+        status = 0
+        for leg in legs:
+            if status and leg.name != MEASURED:
+                break
+            status = self._run(leg, environment_of(leg, os.environ, cpus, most)) or status
+        return status
+
+    def _run(self, leg: Leg, environment: Mapping[str, str]) -> int:
+        leg.output.mkdir(parents=True, exist_ok=True)
+        began = time.time()
+        self._running = subprocess.Popen(self._command, env=dict(environment))
+        try:
+            code = self._running.wait()
+        except BaseException:
+            self._end()
+            raise
+        self._done[leg.name] = {**self._facts(leg, code), "exit_code": code, "started": began, "ended": time.time()}
+        write_json(self._output / LEGS_FILE, {**current_job().stamp, **self._done})
+        return code
+
+    def _end(self) -> None:
+        """Ask the launcher to end its ranks; the job script kills what does not."""
+        if self._running is not None:
+            self._running.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._running.wait(8)
+
+    def _facts(self, leg: Leg, code: int) -> dict[str, Any]:
+        states = ranks.read(leg.output, leg.ranks)
+        windows = _windows(leg.output / METRICS_FILE)
+        return {
+            "ranks": leg.ranks,
+            "states": states,
+            "first_failure": ranks.first_failure(leg.output, states)
+            or ("none" if code == 0 else f"no rank's: the launcher ended with exit code {code}"),
+            "nodes": sorted({str(state["node"]) for state in states.values() if state.get("node")}),
+            "steady_windows": windows,
+            "gpus": self._gpus(windows),
+        }
+
+    def _gpus(self, windows: Sequence[window.Window]) -> dict[str, Any]:
+        """Return what the GPUs did in the windows; nothing where the sampler left no file (GPU.sampled says so)."""
+        try:
+            return window.reduce(window.read_rows(self._output / SAMPLES_FILE), windows)
+        except OSError:
+            return {}
+
+
+def _windows(path: Path) -> list[list[float]]:
+    """Return begin and end of the times in which the leg trained steadily, as its metrics say."""
+    try:
+        found = json.loads(path.read_text())["steady"]["windows"]
+        return [[float(begin), float(end)] for begin, end in found]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []

@@ -1,0 +1,138 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How far each rank of a distributed training has come: one small file a rank, which outlives the rank.
+
+A rank that is killed or hangs cannot say so. Its file says in which phase and step it was last, and on which GPU, and
+the others' files say that they came further.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kit.files import write_json
+from kit.job import current_job, node_name
+
+FOLDER = "ranks"  # below a leg's output
+ENDED, FAILED = "ended", "failed"
+EVERY = 1.0  # seconds between two reports of a step
+
+
+class RankState:
+    """Tells what this rank does; the times are seconds since the epoch."""
+
+    def __init__(self, output: Path, rank: int, gpu: str | None = None) -> None:
+        """Report below ``output``, a leg's output folder."""
+        self._path = output / FOLDER / f"rank-{rank}.json"
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._state: dict[str, Any] = {
+            **current_job().stamp,
+            "rank": rank,
+            "node": node_name(),
+            "gpu": gpu,
+            "phase": None,
+            "step": None,
+            "error": None,
+        }
+        self._reported = 0.0
+
+    @property
+    def current(self) -> str:
+        """The phase it is in."""
+        return str(self._state["phase"])
+
+    def gpu(self, uuid: str | None) -> None:
+        """Say which GPU this rank computes on."""
+        self._state["gpu"] = uuid
+
+    def phase(self, name: str, error: str | None = None) -> None:
+        """Enter a phase; written at once."""
+        self._state.update(phase=name, error=error)
+        self._write()
+
+    def step(self, number: int) -> None:
+        """Tell the number of the step that begins; written at most once a second."""
+        self._state["step"] = number
+        if time.monotonic() - self._reported >= EVERY:
+            self._write()
+
+    def _write(self) -> None:
+        self._reported = time.monotonic()
+        write_json(self._path, {**self._state, "time": time.time()})
+
+
+def label(state: Mapping[str, Any]) -> str:
+    """Return how a verdict names a rank: its number, node and GPU."""
+    place = " ".join(str(state[key]) for key in ("node", "gpu") if state.get(key))
+    return f"rank {state['rank']}" + (f" ({place})" if place else "")
+
+
+def read(output: Path, ranks: int) -> dict[str, dict[str, Any]]:
+    """Return the states that ``ranks`` ranks left below ``output``, by label; ``last`` puts a state into words."""
+    found = {}
+    for rank in range(ranks):
+        try:
+            state = json.loads((output / FOLDER / f"rank-{rank}.json").read_text())
+            state = {**state, "phase": str(state["phase"]), "rank": rank}
+        except (OSError, ValueError, KeyError, TypeError):
+            state = {"rank": rank, "phase": "never started"}
+        found[label(state)] = {**state, "last": _last(state)}
+    return found
+
+
+def _last(state: Mapping[str, Any]) -> str:
+    phase = str(state["phase"])
+    if phase == ENDED:
+        return ENDED
+    step = "" if state.get("step") is None else f", step {state['step']}"
+    error = f": {state['error']}" if state.get("error") else ""
+    return f"{phase}{step}{error}"
+
+
+def first_failure(output: Path, states: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Return which rank failed first and how; None where the launcher reported none.
+
+    The launcher (`kit launch`) leaves the ranks' exit codes. One that another signal ended than SIGTERM, with which the
+    launcher asks, is to blame; of those that ended themselves the first, since the others only lost a peer.
+    """
+    codes: dict[int, int] = {}
+    for path in sorted((output / FOLDER).glob("exit-codes-*.json")):
+        try:
+            codes.update({int(rank): int(code) for rank, code in json.loads(path.read_text())["exit_codes"].items()})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            return f"{path.name} cannot be read: {error}"
+    if not codes:
+        return None
+    names = {state["rank"]: name for name, state in states.items()}
+    by_rank = {state["rank"]: state for state in states.values()}
+    killed = [rank for rank, code in sorted(codes.items()) if code < 0 and -code != signal.SIGTERM]
+    if killed:
+        rank = killed[0]
+        how = f"killed by {_signal_name(-codes[rank])}"
+    else:
+        rank = min(codes, key=lambda number: (by_rank.get(number, {}).get("time") or float("inf"), number))
+        how = f"ended with exit code {codes[rank]}"
+    return f"{names.get(rank, f'rank {rank}')}: {how}, last in {by_rank.get(rank, {}).get('last', 'an unknown state')}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def write_exit_codes(output: Path, codes: Mapping[int, int]) -> None:
+    """Leave the exit codes of this node's ranks that failed, for `first_failure`."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", node_name())
+    folder = output / FOLDER
+    os.makedirs(folder, exist_ok=True)
+    write_json(folder / f"exit-codes-{name}.json", {**current_job().stamp, "exit_codes": dict(codes)})

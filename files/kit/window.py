@@ -1,0 +1,50 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""GPU samples of the time in which a training ran steadily: start-up, evaluation and saving are not what is judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from kit.gpu.reduce import by_gpu
+
+LEAST_SAMPLES = 20  # fewer say too little about a mean: it is then None, with the reason
+Window = Sequence[float]  # begin and end, seconds since the epoch
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Return the sampler's rows. A line that is no row is passed over: the judge counts those. OSError."""
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(row, dict):
+                yield row
+
+
+def within(rows: Iterable[dict[str, Any]], windows: Sequence[Window]) -> Iterator[dict[str, Any]]:
+    """Return the rows whose time lies in one of the windows."""
+    for row in rows:
+        moment = row.get("time")
+        if isinstance(moment, (int, float)) and any(begin <= moment <= end for begin, end in windows):
+            yield row
+
+
+def reduce(rows: Iterable[dict[str, Any]], windows: Sequence[Window]) -> dict[str, dict[str, Any]]:
+    """Return each GPU's quantities over the windows (`kit.gpu.reduce`); None with ``why`` for too few samples."""
+    rows = list(rows)
+    found: dict[str, dict[str, Any]] = {key: {} for key in by_gpu(rows)}
+    inside = by_gpu(within(rows, windows))
+    for key, quantities in found.items():
+        for name, value in inside.get(key, {"util": None}).items():
+            count = value["count"] if value else 0
+            quantities[name] = value if count >= LEAST_SAMPLES else None
+            if name == "util" and count < LEAST_SAMPLES:
+                quantities["why"] = f"{count} samples in the steady window, and {LEAST_SAMPLES} are needed"
+    return found

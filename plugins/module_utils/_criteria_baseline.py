@@ -1,0 +1,175 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether the runs of a baseline are a measure for the own run: nothing but the number of GPUs may differ.
+
+What a baseline is: _evidence_baseline. Pure. PRIVATE to the collection.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_job import judge_job
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tests import UndeterminedError
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_baseline import LEGS, STORED
+
+SECONDS_OF_A_DAY = 86400
+
+
+def runs(own: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the runs of the baseline of `own`; raise UndeterminedError where there is none."""
+    baseline = own.get("baseline")
+    if baseline is None:
+        raise UndeterminedError(
+            "there is no baseline to compare with: the job must run its legs, or the saved evidence of an earlier run "
+            "be given"
+        )
+    found = _at(baseline, "runs")
+    if _at(baseline, "source") not in (LEGS, STORED) or not isinstance(found, list) or not found:
+        raise UndeterminedError("the baseline does not say which runs it is made of")
+    if not all(isinstance(run, dict) for run in found):
+        raise UndeterminedError("one of the baseline's runs is no evidence")
+    return found
+
+
+def title(run: dict[str, Any]) -> str:
+    """Return what a reason calls the run."""
+    name = _at(run, "leg", "name")
+    return "the baseline" if name is None else f"the baseline's leg {_numbers.printable(str(name))}"
+
+
+def is_of_legs(own: dict[str, Any]) -> bool:
+    """Say whether the baseline's runs are legs of the own job."""
+    return bool(_at(own, "baseline", "source") == LEGS)
+
+
+def compared(evidence: dict[str, Any]) -> tuple[str, ...]:
+    """Return the documents that say what a run is compared by; each must be the run's own."""
+    return ("metrics", "provenance", LEGS) if is_of_legs(evidence) else ("metrics", "provenance")
+
+
+def require_comparable(own: dict[str, Any], run: dict[str, Any]) -> None:
+    """Raise UndeterminedError unless `run` went well, on hardware, software and data of `own`."""
+    _require_success(own, run)
+    _require_nodes(own, run)
+    _require_gpus(own, run)
+    _require_software(own, run)
+    _require_data(own, run)
+
+
+def age(own: dict[str, Any], found: list[dict[str, Any]]) -> str | None:
+    """Say of a stored baseline which job it is of, and how old; None for legs. Raise UndeterminedError if unknown."""
+    if is_of_legs(own):
+        return None
+    jobs = ", ".join(sorted({_numbers.printable(str(_at(run, "job", "job_id"))) for run in found}))
+    started, ended = _at(own, "job", "started"), [_at(run, "job", "ended") for run in found]
+    if not all(_numbers.is_number(time) for time in (started, *ended)):
+        raise UndeterminedError(
+            f"how old the stored baseline of job {jobs} is cannot be told: it ended at {_numbers.show(ended[0])}, and "
+            f"this job began at {_numbers.show(started)}"
+        )
+    if max(ended) > started:
+        raise UndeterminedError(f"the stored baseline of job {jobs} ended after this job began")
+    days = int((started - min(ended)) // SECONDS_OF_A_DAY)
+    old = "less than a day" if days == 0 else "1 day" if days == 1 else f"{_numbers.show(days)} days"
+    return f"stored baseline of job {jobs}, {old} old"
+
+
+def _at(document: Any, *path: str) -> Any:
+    """Return what stands at `path`; None where nothing does."""
+    for key in path:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(_is_text(item) for item in value)
+
+
+def _on_cpu(own: dict[str, Any]) -> bool:
+    """Say whether the inventory has no GPUs, so that no run names one."""
+    return bool(_at(own, "context", "accelerator") == "cpu")
+
+
+def _require_success(own: dict[str, Any], run: dict[str, Any]) -> None:
+    outcome = judge_job(run.get("job"))
+    if outcome["verdict"] != "pass":
+        raise UndeterminedError(f"its job is no measure: {outcome['why']}")
+    if is_of_legs(own) and run["job"] != own.get("job"):
+        raise UndeterminedError("it is no leg of this job")
+    if is_of_legs(own) or "leg" in run:
+        code = _at(run, "leg", "exit_code")
+        if isinstance(code, bool) or not isinstance(code, int) or code != 0:
+            raise UndeterminedError(f"its exit code is {_numbers.describe(code)}, not 0")
+
+
+def _nodes(run: dict[str, Any]) -> Any:
+    if "leg" in run:
+        return _at(run, "leg", "nodes")
+    return _at(run, "job", "nodes") or [_at(run, "provenance", "node")]
+
+
+def _require_nodes(own: dict[str, Any], run: dict[str, Any]) -> None:
+    its, mine = _nodes(run), _nodes(own)
+    for nodes, whose in ((its, "it"), (mine, "this job")):
+        if not nodes or not _are_names(nodes):
+            raise UndeterminedError(f"which node {whose} ran on is not known: {_numbers.describe(nodes)}")
+    if not set(its) <= set(mine):
+        raise UndeterminedError(f"it ran on {', '.join(its)} and this job on {', '.join(mine)}")
+
+
+def _require_gpus(own: dict[str, Any], run: dict[str, Any]) -> None:
+    its, mine = (_at(one, "metrics", "gpu_uuids") for one in (run, own))
+    for gpus, whose in ((its, "it"), (mine, "this job")):
+        if not _are_names(gpus):
+            raise UndeterminedError(f"which GPUs {whose} ran on is not known: {_numbers.describe(gpus)}")
+    if not mine and not its and not _on_cpu(own):
+        raise UndeterminedError("neither it nor this job names the GPUs that it ran on")
+    if bool(mine) != bool(its) or not set(its) <= set(mine):
+        raise UndeterminedError(f"its GPUs are {_numbers.show(its)} and this job's {_numbers.show(mine)}")
+
+
+def _require_software(own: dict[str, Any], run: dict[str, Any]) -> None:
+    both = (run, own)
+    _require_same("driver", *(_at(one, "provenance", "driver_version") for one in both), needed=not _on_cpu(own))
+    in_image = any(_at(one, "provenance", "container") is not None for one in both)
+    _require_same("container", *(_at(one, "provenance", "container", "sha256") for one in both), needed=in_image)
+    # An image that the site gives holds what no lock says; its SHA-256 says all.
+    locks = (_at(one, "provenance", "runtime", "lock_sha256") for one in both)
+    _require_same("lock", *locks, needed=not in_image)
+
+
+def _require_data(own: dict[str, Any], run: dict[str, Any]) -> None:
+    its, mine = (_at(one, "provenance", "data", "files") or None for one in (run, own))
+    sums = [_at(one, "metrics", "data", "sha256") for one in (run, own)]
+    _require_same("data", *sums, needed=its is None and mine is None)
+    if its != mine:
+        differing = _first_difference(its, mine)
+        raise UndeterminedError(f"its data are {differing[0]} and this job's {differing[1]}")
+
+
+def _first_difference(its: Any, mine: Any) -> tuple[str, str]:
+    """Return both sides as text: of two sets of files the first that differs, for all of them are too many to read."""
+    if not isinstance(its, dict) or not isinstance(mine, dict):
+        return _numbers.show(its), _numbers.show(mine)
+    name = next(name for name in sorted({*its, *mine}) if _part(its, name) != _part(mine, name))
+    return _numbers.show(_part(its, name)), _numbers.show(_part(mine, name))
+
+
+def _part(files: dict[str, Any], name: str) -> dict[str, Any]:
+    return {name: files[name]} if name in files else {}
+
+
+def _require_same(what: str, its: Any, mine: Any, *, needed: bool) -> None:
+    """Both must be the same text, or where it is not `needed` both may be missing."""
+    if its is None and mine is None:
+        if needed:
+            raise UndeterminedError(f"neither its {what} is known nor this job's")
+    elif its != mine or not _is_text(its):
+        raise UndeterminedError(f"its {what} is {_numbers.show(its)} and this job's {_numbers.show(mine)}")

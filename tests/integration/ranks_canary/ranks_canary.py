@@ -1,0 +1,81 @@
+"""Ranks that train next to nothing, for tests of everything around them. The argument says what they do wrong.
+
+What a fault can do to them from outside (a signal, a log line, a missing GPU) is not in here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+from kit import all_reduce, training_device
+from kit.compute_clock import ComputeClock
+from kit.distributed import Group, group
+from kit.errors import KitError
+from kit.metrics import write_metrics
+from torch.nn.parallel import DistributedDataParallel
+
+OUTPUT = Path(os.environ["OUTPUT_DIR"])
+STEADY = 3.0  # seconds
+
+
+def run(joined: Group, behaviour: str, steps: int) -> dict[str, object]:
+    """Train for the steady time, or for a number of steps that is long enough to be disturbed."""
+    mine = f"that of rank {joined.rank}" if behaviour == "other-data" else "the same"
+    joined.require_same({"the dataset": mine})
+    model = DistributedDataParallel(torch.nn.Linear(64, 64))
+    clock = ComputeClock(model, joined.device)
+    communication = all_reduce.check(joined, 64 * 65 * 4) if joined.size > 1 else None
+    joined.state.phase("training")
+    moment, began, step = time.time(), time.monotonic(), 0
+    while joined.largest(time.monotonic() - began) < STEADY or step < steps:
+        step += 1
+        joined.state.step(step)
+        clock.begin()
+        model(torch.ones(8, 64)).sum().backward()
+        model.zero_grad()
+        clock.end()
+        time.sleep(0.01)  # a step worth its name, without taking the CPU
+    seconds = time.monotonic() - began
+    compute, _whole = clock.take()
+    ranks = joined.gather({"compute_seconds": sum(compute) / len(compute), "gpu": joined.gpu})
+    fastest = min(figures["compute_seconds"] for figures in ranks.values())
+    return {
+        "world_size": joined.size,
+        "steps_per_second": step / seconds,
+        "steady": {"windows": [[moment, moment + seconds]]},
+        "ranks": {name: {**figures, "pace": fastest / figures["compute_seconds"]} for name, figures in ranks.items()},
+        "all_reduce": communication,
+        **training_device.describe(joined.device, "simulated"),
+        "gpu_uuids": [figures["gpu"] for figures in ranks.values()],
+    }
+
+
+def main() -> int:
+    """Run this rank."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--behaviour", choices=("well", "other-data", "same-gpu", "never-joins", "wait"))
+    behaviour = parser.parse_args().behaviour
+    measured = os.environ["HPC_VALIDATION_LEG"] == "measured"
+    if measured and os.environ["RANK"] == "1":
+        if behaviour == "same-gpu":
+            os.environ["LOCAL_RANK"] = "0"
+        if behaviour == "never-joins":
+            time.sleep(600)
+    try:
+        with group("simulated", OUTPUT) as joined:
+            metrics = run(joined, behaviour if measured else "well", 3000 if measured and behaviour == "wait" else 0)
+            if joined.rank == 0:
+                write_metrics(OUTPUT / "metrics.json", metrics)
+    except KitError as error:
+        print(f"ranks_canary: {error}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

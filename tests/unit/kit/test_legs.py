@@ -1,0 +1,188 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The runs of a distributed workload: in which order, in which environment, and what is kept of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from kit import legs
+from kit.commands import legs as command
+from kit.errors import KitError
+
+# A launcher that tells its environment and leaves what ranks leave; FAILS names the leg that fails.
+LAUNCHER = """
+import json, os, pathlib, sys
+leg, output = os.environ["HPC_VALIDATION_LEG"], pathlib.Path(os.environ["OUTPUT_DIR"])
+with open(os.environ["CALLS"], "a") as stream:
+    names = ("OUTPUT_DIR", "HPC_VALIDATION_RANKS", "OMP_NUM_THREADS", "APPTAINERENV_OUTPUT_DIR")
+    stream.write(json.dumps([leg, *(os.environ[name] for name in names)]) + "\\n")
+if leg in os.environ.get("FAILS", "").split():
+    sys.exit(3)
+(output / "metrics.json").write_text(json.dumps({"steady": {"windows": [[0, 100]]}}))
+for rank in range(int(os.environ["HPC_VALIDATION_RANKS"])):
+    path = output / "ranks" / f"rank-{rank}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"phase": "ended", "node": "compute01", "gpu": f"GPU-{rank}"}))
+"""
+
+
+class Run:
+    """Legs that were run, and what they left."""
+
+    def __init__(self, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.output, self._calls = output, output.parent / "calls"
+        monkeypatch.setenv("SLURM_JOB_ID", "12")
+        monkeypatch.setenv("CALLS", str(self._calls))
+        monkeypatch.setenv("OUTPUT_DIR", str(output))
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(8)))
+
+    def run(self, ranks: int, baseline: int | None) -> int:
+        planned = legs.plan(self.output, ranks, baseline)
+        return legs.Runner([sys.executable, "-c", LAUNCHER], self.output, "weak").run(planned)
+
+    @property
+    def calls(self) -> list[list[str]]:
+        return [json.loads(line) for line in self._calls.read_text().splitlines()]
+
+    @property
+    def written(self) -> dict[str, object]:
+        return dict(json.loads((self.output / "legs.json").read_text()))
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    (tmp_path / "out").mkdir()
+    return Run(tmp_path / "out", monkeypatch)
+
+
+def test_the_baseline_runs_before_and_after_with_the_same_threads(run: Run) -> None:
+    assert run.run(2, 1) == 0
+    out = str(run.output)
+    assert run.calls == [
+        ["before", f"{out}/baseline-before", "1", "4", f"{out}/baseline-before"],
+        ["measured", out, "2", "4", out],
+        ["after", f"{out}/baseline-after", "1", "4", f"{out}/baseline-after"],
+    ]
+    written = run.written
+    assert (written["job_id"], written["attempt"], written["work"]) == ("12", 0, "weak")
+    assert [written[name]["exit_code"] for name in ("before", "measured", "after")] == [0, 0, 0]
+    assert [written[name]["ranks"] for name in ("before", "measured", "after")] == [1, 2, 1]
+    assert written["before"]["ended"] <= written["measured"]["started"]
+    assert written["measured"]["ended"] <= written["after"]["started"]
+
+
+def test_without_a_baseline_there_is_one_leg(run: Run) -> None:
+    assert run.run(2, None) == 0
+    assert [call[0] for call in run.calls] == ["measured"]
+    assert set(run.written) == {"job_id", "attempt", "work", "measured"}
+
+
+def test_states_windows_and_gpus_of_a_leg_are_kept(run: Run) -> None:
+    sampled = [{"time": moment, "uuid": f"GPU-{gpu}", "util": 90 - gpu} for moment in range(25) for gpu in (0, 1)]
+    (run.output / "gpu.jsonl").write_text("".join(json.dumps(row) + "\n" for row in sampled))
+    run.run(2, None)
+    measured = run.written["measured"]
+    assert measured["first_failure"] == "none"
+    assert measured["nodes"] == ["compute01"]
+    assert measured["steady_windows"] == [[0, 100]]
+    assert {name: state["last"] for name, state in measured["states"].items()} == {
+        "rank 0 (compute01 GPU-0)": "ended",
+        "rank 1 (compute01 GPU-1)": "ended",
+    }
+    assert {gpu: found["util"]["mean"] for gpu, found in measured["gpus"].items()} == {"GPU-0": 90, "GPU-1": 89}
+
+
+def test_without_a_sampler_no_gpu_is_known(run: Run) -> None:
+    run.run(2, None)
+    assert run.written["measured"]["gpus"] == {}
+
+
+@pytest.mark.parametrize(
+    ("fails", "ran", "status"),
+    [
+        ("before", ["before", "measured"], 3),
+        ("measured", ["before", "measured"], 3),
+        ("after", ["before", "measured", "after"], 3),
+        ("before measured", ["before", "measured"], 3),
+    ],
+)
+def test_what_failed_is_said_and_nothing_is_run_in_vain(
+    run: Run, monkeypatch: pytest.MonkeyPatch, fails: str, ran: list[str], status: int
+) -> None:
+    monkeypatch.setenv("FAILS", fails)
+    assert run.run(2, 1) == status
+    assert [call[0] for call in run.calls] == ran
+    written = run.written
+    for name in ran:
+        assert written[name]["exit_code"] == (3 if name in fails else 0)
+    broken = written[fails.split(maxsplit=1)[0]]
+    assert broken["first_failure"] == "no rank's: the launcher ended with exit code 3"
+    assert broken["steady_windows"] == []
+
+
+def test_a_rank_has_one_thread_at_least() -> None:
+    leg = legs.Leg("measured", 8, Path("/out"))
+    assert legs.environment_of(leg, {}, cpus=2, most_ranks=8)["OMP_NUM_THREADS"] == "1"
+
+
+def test_an_interruption_ends_the_launcher(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Launcher:
+        ended = False
+
+        def wait(self, timeout: float | None = None) -> int:
+            if timeout is None:
+                raise SystemExit(143)
+            return -15
+
+        def terminate(self) -> None:
+            Launcher.ended = True
+
+    monkeypatch.setattr(legs.subprocess, "Popen", lambda *_arguments, **_options: Launcher())
+    with pytest.raises(SystemExit):
+        run.run(2, None)
+    assert Launcher.ended
+    assert not (run.output / "legs.json").exists()
+
+
+def arguments(**changes: object) -> object:
+    class Arguments:
+        ranks, baseline, work, launcher = 2, None, None, ["true"]
+
+    for name, value in changes.items():
+        setattr(Arguments, name, value)
+    return Arguments
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"ranks": 0}, "--ranks 0"),
+        ({"baseline": 2}, "--baseline 2: expected fewer than the 2 ranks"),
+        ({"baseline": 0}, "--baseline 0"),
+        ({"launcher": []}, "no command"),
+    ],
+)
+@pytest.mark.usefixtures("run")
+def test_numbers_that_cannot_be_meant_are_refused(changes: dict[str, object], why: str) -> None:
+    with pytest.raises(KitError, match=why):
+        command.run(arguments(**changes))
+
+
+def test_without_an_output_folder_nothing_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OUTPUT_DIR", raising=False)
+    with pytest.raises(KitError, match="OUTPUT_DIR"):
+        command.run(arguments())
+
+
+@pytest.mark.parametrize(("does", "status"), [("sys.exit(4)", 4), ("os.kill(os.getpid(), 9)", 137)])
+@pytest.mark.usefixtures("run")
+def test_the_command_ends_as_the_launcher_did(does: str, status: int) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.run(arguments(launcher=[sys.executable, "-c", f"import os, sys; {does}"]))
+    assert ended.value.code == status

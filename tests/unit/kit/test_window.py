@@ -1,0 +1,58 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""GPU samples of the steady window."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from kit import window
+
+
+def rows(uuid: str, moments: list[float], util: float = 80) -> list[dict[str, object]]:
+    return [{"time": moment, "uuid": uuid, "util": util} for moment in moments]
+
+
+def test_only_what_lies_in_a_window_counts() -> None:
+    busy = rows("GPU-a", [10 + step / 10 for step in range(20)], 90)
+    idle = rows("GPU-a", [9.9, 12.0, 0.0], 0)
+    found = window.reduce(busy + idle, [[10, 11.95]])
+    assert found["GPU-a"]["util"]["mean"] == 90
+    assert found["GPU-a"]["util"]["count"] == 20
+
+
+def test_both_ends_belong_to_it_and_windows_add_up() -> None:
+    taken = window.within(rows("GPU-a", [1, 2, 3, 4, 5, 6]), [[1, 2], [5, 6]])
+    assert [row["time"] for row in taken] == [1, 2, 5, 6]
+
+
+def test_fewer_than_twenty_samples_are_no_mean_and_say_why() -> None:
+    found = window.reduce(rows("GPU-a", list(range(19))) + rows("GPU-b", list(range(20))), [[0, 30]])
+    assert found["GPU-a"]["util"] is None
+    assert found["GPU-a"]["why"] == "19 samples in the steady window, and 20 are needed"
+    assert found["GPU-b"]["util"]["count"] == 20
+    assert "why" not in found["GPU-b"]
+
+
+def test_a_gpu_without_a_sample_in_the_window_is_there() -> None:
+    found = window.reduce(rows("GPU-a", [1.0]), [])
+    assert found == {"GPU-a": {"util": None, "why": "0 samples in the steady window, and 20 are needed"}}
+
+
+@pytest.mark.parametrize("moment", [None, "11", True, {}])
+def test_a_row_without_a_time_is_in_no_window(moment: object) -> None:
+    assert list(window.within([{"time": moment, "uuid": "GPU-a"}], [[11, 11]])) == []
+
+
+def test_rows_are_read_and_what_is_no_row_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "gpu.jsonl"
+    path.write_bytes(b'{"time": 1}\nnot json\n[1]\n\xff\n' + json.dumps({"time": 2}).encode())
+    assert list(window.read_rows(path)) == [{"time": 1}, {"time": 2}]
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        list(window.read_rows(tmp_path / "gpu.jsonl"))

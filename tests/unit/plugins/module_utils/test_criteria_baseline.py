@@ -1,0 +1,294 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run is a measure for another only if nothing but the number of GPUs differs."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_baseline as baseline
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tests import UndeterminedError
+
+from tests.unit.plugins.module_utils.criteria_fake import DATA, provenance, whole, with_stored
+
+DAY = 86400
+
+
+@pytest.fixture
+def evidence():
+    return whole()
+
+
+def put(document, value, *path):
+    """Set what stands at `path`."""
+    for key in path[:-1]:
+        document = document[key]
+    document[path[-1]] = value
+
+
+def refused(call, *arguments):
+    with pytest.raises(UndeterminedError) as raised:
+        call(*arguments)
+    return str(raised.value)
+
+
+def compare(own):
+    for run in baseline.runs(own):
+        baseline.require_comparable(own, run)
+
+
+def why_not(own):
+    return refused(compare, own)
+
+
+# The runs
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (None, "there is no baseline to compare with: the job must run its legs"),
+        ([], "the baseline does not say which runs it is made of"),
+        ({}, "the baseline does not say which runs it is made of"),
+        ({"source": "legs"}, "the baseline does not say which runs it is made of"),
+        ({"source": "legs", "runs": []}, "the baseline does not say which runs it is made of"),
+        ({"source": "legs", "runs": {"before": {}}}, "the baseline does not say which runs it is made of"),
+        ({"source": "guessed", "runs": [{}]}, "the baseline does not say which runs it is made of"),
+        ({"source": None, "runs": [{}]}, "the baseline does not say which runs it is made of"),
+        ({"runs": [{}]}, "the baseline does not say which runs it is made of"),
+        ({"source": "stored", "runs": [{}, None]}, "one of the baseline's runs is no evidence"),
+    ],
+)
+def test_a_baseline_that_is_none_has_no_runs(found, why):
+    assert refused(baseline.runs, {"baseline": found}).startswith(why)
+
+
+def test_a_missing_baseline_says_where_one_may_come_from():
+    assert refused(baseline.runs, {}).endswith("or the saved evidence of an earlier run be given")
+
+
+@pytest.mark.parametrize("source", ["legs", "stored"])
+def test_a_baseline_has_its_runs(source):
+    assert baseline.runs({"baseline": {"source": source, "runs": [{"job": 1}]}}) == [{"job": 1}]
+
+
+def test_a_leg_is_called_by_its_name():
+    assert baseline.title({"leg": {"name": "before"}}) == "the baseline's leg before"
+    assert baseline.title({"leg": {"name": "a\x1bb"}}) == "the baseline's leg a\ufffdb"
+    assert baseline.title({"leg": {}}) == baseline.title({}) == baseline.title({"leg": None}) == "the baseline"
+
+
+def test_the_legs_of_a_job_are_compared_by_legs_json_too(evidence):
+    assert baseline.compared(evidence) == ("metrics", "provenance", "legs")
+    assert baseline.compared(with_stored(evidence)) == ("metrics", "provenance")
+    assert baseline.compared({}) == ("metrics", "provenance")
+
+
+# Whether they can be compared
+
+
+def test_legs_and_a_stored_run_of_the_same_kind_can_be_compared(evidence):
+    compare(evidence)
+    compare(with_stored(evidence))
+
+
+def test_so_can_the_legs_of_an_earlier_job(evidence):
+    runs = evidence["baseline"]["runs"]
+    evidence["baseline"]["source"] = "stored"
+    for run in runs:
+        run["job"]["job_id"] = "11"
+    compare(evidence)
+    runs[1]["leg"] = {}
+    assert why_not(evidence) == "its exit code is null, not 0"
+    runs[1]["leg"] = None
+    assert why_not(evidence) == "its exit code is null, not 0"
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize(
+    ("path", "value", "why"),
+    [
+        (("job", "state"), "FAILED", "its job is no measure: on compute01: FAILED"),
+        (("job", "state"), "TIMEOUT", "its job is no measure: on compute01: TIMEOUT"),
+        (("job", "exit_code"), 1, "its job is no measure: on compute01: its exit code is 1"),
+        (("job",), None, "its job is no measure: there is no job"),
+        (("job", "job_id"), "11", "it is no leg of this job"),
+        (("job", "attempt"), 1, "it is no leg of this job"),
+        (("leg", "exit_code"), 1, "its exit code is 1, not 0"),
+        (("leg", "exit_code"), -9, "its exit code is -9, not 0"),
+        (("leg", "exit_code"), None, "its exit code is null, not 0"),
+        (("leg", "exit_code"), False, "its exit code is false, a boolean, not 0"),
+        (("leg", "exit_code"), 0.0, "its exit code is 0, not 0"),
+        (("leg", "exit_code"), "0", 'its exit code is the text "0", not 0'),
+        (("leg",), None, "its exit code is null, not 0"),
+        (("leg", "nodes"), ["compute02"], "it ran on compute02 and this job on compute01"),
+        (("leg", "nodes"), ["compute01", "compute02"], "it ran on compute01, compute02 and this job on compute01"),
+        (("leg", "nodes"), [], "which node it ran on is not known: an empty list"),
+        (("leg", "nodes"), None, "which node it ran on is not known: null"),
+        (("leg", "nodes"), "compute01", "which node it ran on is not known: the text"),
+        (("leg", "nodes"), [None], "which node it ran on is not known: a list of 1"),
+        (("leg", "nodes"), [""], "which node it ran on is not known: a list of 1"),
+        (("metrics", "gpu_uuids"), ["GPU-c"], 'its GPUs are ["GPU-c"] and this job\'s ["GPU-a", "GPU-b"]'),
+        (("metrics", "gpu_uuids"), ["GPU-a", "GPU-c"], 'its GPUs are ["GPU-a", "GPU-c"] and this job\'s'),
+        (("metrics", "gpu_uuids"), [], 'its GPUs are [] and this job\'s ["GPU-a", "GPU-b"]'),
+        (("metrics", "gpu_uuids"), None, "which GPUs it ran on is not known: null"),
+        (("metrics", "gpu_uuids"), [5], "which GPUs it ran on is not known: a list of 1"),
+        (("metrics",), None, "which GPUs it ran on is not known: null"),
+        (("provenance", "driver_version"), "580.1", 'its driver is "580.1" and this job\'s "570.1"'),
+        (("provenance", "driver_version"), None, 'its driver is null and this job\'s "570.1"'),
+        (("provenance", "container"), {"sha256": "aa"}, 'its container is "aa" and this job\'s null'),
+        (("provenance", "container"), {"sha256": None}, "neither its container is known nor this job's"),
+        (("provenance", "runtime", "lock_sha256"), "2d", 'its lock is "2d" and this job\'s "1c"'),
+        (("provenance", "runtime"), None, 'its lock is null and this job\'s "1c"'),
+        (("provenance",), None, 'its driver is null and this job\'s "570.1"'),
+        (("metrics", "data"), {"sha256": "aa"}, 'its data is "aa" and this job\'s null'),
+        (
+            ("provenance", "data", "files"),
+            {"train.bin": {"size": 9, "sha256": "d2"}},
+            'its data are {train.bin: {size: 9, sha256: "d2"}} and this job\'s {train.bin: {size: 9, sha256: "d1"}}',
+        ),
+        (("provenance", "data", "files"), {**DATA, "x": None}, "its data are {x: null} and this job's {}"),
+        (("provenance", "data", "files"), {"a": 1}, "its data are {a: 1} and this job's {}"),
+        (("provenance", "data", "files"), {"z": 1}, "its data are {} and this job's {train.bin: "),
+        (("provenance", "data", "files"), {}, "its data are null and this job's {train.bin: "),
+        (("provenance", "data"), None, "its data are null and this job's {train.bin: "),
+    ],
+)
+def test_a_leg_that_differs_is_no_measure(evidence, number, path, value, why):
+    evidence["baseline"]["runs"][number]["provenance"] = provenance(data={"files": DATA}, runtime={"lock_sha256": "1c"})
+    put(evidence["baseline"]["runs"][number], value, *path)
+    assert why_not(evidence).startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "why"),
+    [
+        (("job", "nodes"), [], "which node this job ran on is not known: a list of 1"),
+        (("job", "nodes"), ["compute02"], "it ran on compute01 and this job on compute02"),
+        (("metrics", "gpu_uuids"), None, "which GPUs this job ran on is not known: null"),
+        (("metrics", "gpu_uuids"), "GPU-a", "which GPUs this job ran on is not known: the text"),
+        (("metrics", "gpu_uuids"), [], 'its GPUs are ["GPU-a"] and this job\'s []'),
+        (("provenance", "container"), {"sha256": "aa"}, 'its container is null and this job\'s "aa"'),
+        (("provenance", "data"), None, "its data are {train.bin: "),
+        (("provenance", "runtime"), {}, 'its lock is "1c" and this job\'s null'),
+    ],
+)
+def test_it_is_this_job_that_is_not_known(evidence, path, value, why):
+    with_stored(evidence)
+    del evidence["provenance"]["node"]
+    put(evidence, value, *path)
+    assert why_not(evidence).startswith(why)
+
+
+@pytest.mark.parametrize("nodes", [[], None])
+def test_a_job_whose_nodes_slurm_forgot_ran_where_its_provenance_says(evidence, nodes):
+    run = with_stored(evidence)["baseline"]["runs"][0]
+    evidence["job"]["nodes"] = run["job"]["nodes"] = nodes
+    compare(evidence)
+    run["provenance"]["node"] = "compute02"
+    assert why_not(evidence) == "it ran on compute02 and this job on compute01"
+
+
+def test_a_leg_may_run_on_some_of_the_nodes(evidence):
+    evidence["job"]["nodes"] = ["compute01", "compute02"]
+    for run in evidence["baseline"]["runs"]:
+        run["job"]["nodes"] = evidence["job"]["nodes"]
+    compare(evidence)
+
+
+def test_without_gpus_there_is_no_driver_either(evidence):
+    for one in (evidence, *evidence["baseline"]["runs"]):
+        one["metrics"]["gpu_uuids"] = []
+    assert why_not(evidence) == "neither it nor this job names the GPUs that it ran on"
+    evidence["context"]["accelerator"] = "cpu"
+    compare(evidence)
+    for one in (evidence, *evidence["baseline"]["runs"]):
+        one["provenance"]["driver_version"] = None
+    compare(evidence)
+    evidence["context"]["accelerator"] = "cuda"
+    for one in (evidence, *evidence["baseline"]["runs"]):
+        one["metrics"]["gpu_uuids"] = ["GPU-a"]
+    assert why_not(evidence) == "neither its driver is known nor this job's"
+
+
+@pytest.mark.parametrize("driver", [5, "", ["570.1"]])
+def test_what_is_no_text_names_no_driver(evidence, driver):
+    for one in (evidence, *evidence["baseline"]["runs"]):
+        one["provenance"]["driver_version"] = driver
+    assert why_not(evidence).startswith("its driver is ")
+
+
+def test_an_image_needs_no_lock_and_without_one_the_lock_is_needed(evidence):
+    for one in (evidence, *evidence["baseline"]["runs"]):
+        one["provenance"] = provenance(runtime=None, container={"sha256": "aa"})
+    compare(evidence)
+    evidence["baseline"]["runs"][1]["provenance"]["container"] = {"sha256": "bb"}
+    assert why_not(evidence) == 'its container is "bb" and this job\'s "aa"'
+    for one in (evidence, *evidence["baseline"]["runs"]):
+        one["provenance"]["container"] = {"sha256": None}
+    assert why_not(evidence) == "neither its container is known nor this job's"
+    for one in (evidence, *evidence["baseline"]["runs"]):
+        one["provenance"]["container"] = None
+    assert why_not(evidence) == "neither its lock is known nor this job's"
+
+
+def test_data_are_known_by_their_files_or_by_their_sum(evidence):
+    for one in (evidence, *evidence["baseline"]["runs"]):
+        one["metrics"]["data"] = {"sha256": "aa"}
+    compare(evidence)
+    for one in (evidence, *evidence["baseline"]["runs"]):
+        one["provenance"]["data"] = None
+    compare(evidence)
+    evidence["metrics"]["data"] = {"sha256": "bb"}
+    assert why_not(evidence) == 'its data is "aa" and this job\'s "bb"'
+    for one in (evidence, *evidence["baseline"]["runs"]):
+        one["metrics"]["data"] = {"name": "cifar10"}
+    assert why_not(evidence) == "neither its data is known nor this job's"
+
+
+def test_a_stored_run_needs_no_leg(evidence):
+    with_stored(evidence)
+    evidence["baseline"]["source"] = "legs"
+    evidence["baseline"]["runs"][0]["job"] = evidence["job"]
+    assert why_not(evidence) == "its exit code is null, not 0"
+
+
+# How old it is
+
+
+@pytest.mark.parametrize(
+    ("ended", "old"),
+    [
+        (1e6, "less than a day old"),
+        (1e6 - DAY + 1, "less than a day old"),
+        (1e6 - DAY, "1 day old"),
+        (1e6 - 2 * DAY + 1, "1 day old"),
+        (1e6 - 2 * DAY, "2 days old"),
+        (1000000 - 10 * DAY - 5, "10 days old"),
+    ],
+)
+def test_a_stored_baseline_is_as_old_as_its_end(evidence, ended, old):
+    with_stored(evidence, job={"ended": ended})
+    assert baseline.age(evidence, baseline.runs(evidence)) == f"stored baseline of job 11, {old}"
+
+
+def test_the_legs_are_as_old_as_the_run(evidence):
+    assert baseline.age(evidence, baseline.runs(evidence)) is None
+
+
+def test_of_several_runs_the_oldest_counts(evidence):
+    runs = with_stored(evidence)["baseline"]["runs"]
+    runs.append({"job": {"job_id": "10", "ended": 1e6 - 3 * DAY}})
+    assert baseline.age(evidence, runs) == "stored baseline of job 10, 11, 3 days old"
+    runs[1]["job"] = {"job_id": "11", "ended": 1e6 - 3 * DAY}
+    assert baseline.age(evidence, runs) == "stored baseline of job 11, 3 days old"
+    runs[1]["job"]["ended"] = 1e6 + 1
+    assert refused(baseline.age, evidence, runs) == "the stored baseline of job 11 ended after this job began"
+
+
+@pytest.mark.parametrize(("started", "ended"), [(None, 1.0), (1.0, None), ("1", 0.0), (1.0, True), (float("inf"), 0.0)])
+def test_a_stored_baseline_of_unknown_age_is_no_measure(evidence, started, ended):
+    with_stored(evidence, job={"ended": ended})
+    evidence["job"]["started"] = started
+    why = refused(baseline.age, evidence, baseline.runs(evidence))
+    assert why.startswith("how old the stored baseline of job 11 is cannot be told: it ended at ")
