@@ -38,6 +38,7 @@ from tests.integration.conftest import CACHE, CLUSTER, ROOT, cluster, started_pl
 
 PATIENCE = 240.0  # seconds for a play or a condition of a step
 SECOND_PRESS = 20.0  # seconds
+DROPPED = "Exception ignored in"  # what Python says of an interrupt that it drops
 SHARE = "/mnt/beegfs"
 SUBMITTED = re.compile(r"slurm_job: job (\d+) canary: (?:submitted|attached)")
 # How a moment shows on the screen.
@@ -86,11 +87,13 @@ class Play:
     def signal(self, number: int) -> None:
         """Signal the play and its workers, as a terminal does; a person whose Ctrl-C does nothing presses it again.
 
-        ansible-core hangs now and then when it is interrupted while it starts a worker (upstream 85879, 86027).
+        ansible-core hangs now and then when it is interrupted while it starts a worker (upstream 85879, 86027), and
+        Python itself drops the interrupt where it comes while a hook of a fork runs.
         """
         os.killpg(self.process.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=SECOND_PRESS)
+        until = time.monotonic() + SECOND_PRESS
+        while self.process.poll() is None and DROPPED not in self.screen and time.monotonic() < until:
+            time.sleep(0.1)
         if self.process.poll() is None and number == signal.SIGINT:
             os.killpg(self.process.pid, number)
 
