@@ -4,7 +4,7 @@
 """MLOPS-1.2: fine-tune SmolLM-135M with Oumi on one GPU, use the result, and report what was reached.
 
 The job script sets the environment (MODEL_DIR, DATA_DIR, OUTPUT_DIR, CONFIG_FILE, HPC_VALIDATION_ACCELERATOR). Runs
-oumi_train.py and then inference.py, each in a process of its own, so that the second finds nothing but what the first
+oumi_train.py and then kit.inference, each in a process of its own, so that the second finds nothing but what the first
 saved. Writes metrics.json of what both report. Exit code 0 only where both ended well.
 """
 
@@ -72,10 +72,10 @@ class Children:
         self._running: subprocess.Popen[bytes] | None = None
         signal.signal(signal.SIGTERM, self._terminated)
 
-    def run(self, script: str, **options: Path | str) -> int:
-        """Run a script of this folder with options; return its exit code."""
+    def run(self, *script: str, **options: Path | str) -> int:
+        """Run a script of this folder, or a module (-m NAME), with options; return its exit code."""
         named = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-        self._running = subprocess.Popen([sys.executable, str(HERE / script), *named])
+        self._running = subprocess.Popen([sys.executable, *script, *named], cwd=HERE)
         return self._running.wait()
 
     def _terminated(self, number: int, _frame: FrameType | None) -> NoReturn:
@@ -123,7 +123,8 @@ def main() -> int:
     training = read_report(output / "training.json")
     if status == 0:
         status = children.run(
-            "inference.py",
+            "-m",
+            "kit.inference",
             untrained=model,
             trained=trained,
             held_out=data / "held_out.jsonl",

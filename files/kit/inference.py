@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Use what a training saved: load it, generate with it, hold its loss on unseen rows against the untrained model's.
 
-    python inference.py --untrained FOLDER --trained FOLDER --held-out FILE --report FOLDER --accelerator cuda
+    python -m kit.inference --untrained FOLDER --trained FOLDER --held-out FILE --report FOLDER --accelerator cuda
 
 Writes inference.json, also where something does not load: what failed is told there, by part.
 """
@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from kit.files import write_json
 from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from kit.files import write_json
 
 REPORT = "inference.json"
 ROWS = 64  # of the held-out ones

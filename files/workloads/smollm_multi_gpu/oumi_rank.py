@@ -1,0 +1,103 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Oumi's own training on one rank, in the process group that this project has formed, with a clock beside it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import transformers
+from kit.distributed import Group, checksum
+from kit.metrics import Progress
+from kit.step_clock import StepClock
+from transformers import TrainerControl, TrainerState, TrainingArguments
+
+# A model of random weights learns nothing in some hundred steps at a fine-tuning rate.
+STAND_IN_LEARNING_RATE = 3e-3
+
+
+class RankClock(StepClock):
+    """The clock, this rank's report of its step, and what the model was at the end."""
+
+    def __init__(self, group: Group, progress: Progress | None) -> None:
+        super().__init__(progress)
+        self.group = group
+        self.checksum: str | None = None
+        self.device: str | None = None
+
+    def on_step_begin(self, _args: TrainingArguments, state: TrainerState, *_other: Any, **_more: Any) -> None:
+        """Tell which step begins."""
+        self.group.state.step(state.global_step + 1)
+
+    def on_train_end(
+        self,
+        _args: TrainingArguments,
+        _state: TrainerState,
+        _control: TrainerControl,
+        model: Any = None,
+        **_other: Any,
+    ) -> None:
+        """Look at the weights while they are there."""
+        self.checksum = checksum(model)
+        self.device = next(model.parameters()).device.type
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one rank trains, and on what."""
+
+    config: Path
+    model: Path
+    data: Path
+    on_gpu: bool
+    accumulation: int
+
+    @property
+    def overrides(self) -> list[str]:
+        """What depends on the job, in Oumi's own dotted words."""
+        chosen = [
+            f"model.model_name={self.model}",
+            f"data.train.datasets[0].dataset_path={self.data / 'train.jsonl'}",
+            f"training.gradient_accumulation_steps={self.accumulation}",
+        ]
+        if not self.on_gpu:
+            chosen += ["training.mixed_precision_dtype=NONE", "model.device_map=cpu"]
+        if json.loads((self.model / "provenance.json").read_text())["source"] == "stand-in":
+            rows = json.loads((self.data / "provenance.json").read_text())["rows"]["train"]
+            chosen += [
+                f"training.learning_rate={STAND_IN_LEARNING_RATE}",
+                f"data.train.datasets[0].sample_count={rows}",
+            ]
+        return chosen
+
+
+def train(job: Job, group: Group, progress: Progress | None, *changes: str) -> RankClock:
+    """Run Oumi's training to its end; return the clock. What Oumi raises, and NotFiniteError, goes through.
+
+    Oumi forms a process group itself, by NCCL alone, and takes it down at its end. There is one already, on whichever
+    device, in which the ranks have agreed on what they run; so those two functions have nothing to do.
+    """
+    if not job.on_gpu:
+        os.environ["ACCELERATE_USE_CPU"] = "true"
+    from oumi.core.configs import TrainingConfig  # noqa: PLC0415 - seconds, not to be spent where ranks never meet
+
+    # `oumi.train` is a function once it was imported from; the module of that name is what holds its names.
+    module = importlib.import_module("oumi.train")
+    module.init_distributed = lambda **_options: None  # type: ignore[attr-defined]
+    module.cleanup_distributed = lambda: None  # type: ignore[attr-defined]
+    config = TrainingConfig.from_yaml_and_arg_list(str(job.config), [*job.overrides, *changes])
+    config.finalize_and_validate()
+    clock = RankClock(group, progress)
+    # The only way in that Oumi leaves: the list of callbacks that every Trainer starts from.
+    transformers.trainer.DEFAULT_CALLBACKS.append(clock)
+    try:
+        module.train(config)
+    finally:
+        transformers.trainer.DEFAULT_CALLBACKS.remove(clock)
+    return clock
