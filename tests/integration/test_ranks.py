@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import subprocess
 import time
 
 import pytest
@@ -53,35 +55,145 @@ def test_two_ranks_between_two_runs_of_one_pass(play, ranks):
     assert len({state["gpu"] for state in legs[1]["states"].values()}) == 2
     assert evidence["baseline"]["source"] == "legs"
     assert played.criterion("T-5")["verdict"] == "pass"
-    assert "by leg" in played.criterion("T-5")["why"] or "(" in played.criterion("T-5")["why"]
+    assert re.search(r" = [\d.]+ \([\d.]+ to [\d.]+\) is >= 0.1", played.criterion("T-5")["why"])
+    assert " GPU-hours" in played.screen
 
 
-def test_a_killed_rank_is_named(tmp_path, ranks):
-    variables = {**ranks("wait"), "hpc_validation_results": str(tmp_path / "results")}
-    with running_play(variables, tmp_path, until=" ranks-canary: RUNNING for") as played:
-        (job,) = jobs()
-        state = CACHE / "clusters" / CLUSTER / f"share/models/ranks-canary/job-{job}/ranks/rank-1.json"
-        wait_for(lambda: state.exists() and (json.loads(state.read_text())["step"] or 0) >= 20, 120)
+@pytest.mark.slow
+def test_a_stored_baseline_is_shown_as_such_and_nothing_is_run_for_it(play, ranks):
+    variables = ranks()
+    first = play(variables=variables)
+    assert first.code == 0, first.screen
+    stored = {"hpc_validation_baselines": {"TEST-2": str(first.folder / "evidence/TEST-2.json")}}
+    second = play(variables={**variables, **stored})
+    assert second.code == 0, second.screen
+    evidence = json.loads((second.folder / "evidence/TEST-2.json").read_text())
+    assert {"before", "measured", "after"} & set(evidence["legs"]) == {"measured"}
+    job = first.verdict["workloads"][0]["job"]["job_id"]
+    assert f"stored baseline of job {job}, less than a day old" in second.criterion("T-5")["why"]
+    elsewhere = play(variables={**variables, **stored, "hpc_validation_nodes": ["compute02"]})
+    assert elsewhere.code != 0
+    assert elsewhere.criterion("T-5")["verdict"] == "undetermined"
+    assert "it ran on compute01 and this job on compute02" in elsewhere.criterion("T-5")["why"]
+
+
+class Running:
+    """A play whose two ranks train, for as long as a test does something to them."""
+
+    def __init__(self, folder, job):
+        self.folder, self.job = folder, job
+        self.output = CACHE / "clusters" / CLUSTER / f"share/models/ranks-canary/job-{job}"
+
+    def step_of(self, rank):
+        """How far a rank says that it has come."""
+        state = self.output / f"ranks/rank-{rank}.json"
+        return (json.loads(state.read_text())["step"] or 0) if state.exists() else 0
+
+    def pid_of(self, rank):
+        """The process on the node that is this rank."""
         pids = cluster("compute01", "pgrep", "-f", "ranks_canary.py --behaviour wait").split()
-        victims = [pid for pid in pids if "\nRANK=1\n" in environment(pid)]
-        assert len(victims) == 1, pids
-        cluster("compute01", "kill", "-KILL", *victims)
-        killed = time.monotonic()
-        assert played.wait(timeout=120) != 0
-        assert time.monotonic() - killed < 90
-    screen = (tmp_path / "screen").read_text()
-    (run,) = (tmp_path / "results").iterdir()
-    judged = {c["id"]: c for w in json.loads((run / "verdict.json").read_text())["workloads"] for c in w["criteria"]}
-    assert judged["RANKS.first_failure"]["verdict"] == "fail", screen
+        (found,) = [pid for pid in pids if f"\nRANK={rank}\n" in environment(pid)]
+        return found
+
+
+def environment(pid):
+    """A process's environment, a variable a line."""
+    return "\n" + cluster("compute01", "cat", f"/proc/{pid}/environ").replace("\0", "\n")
+
+
+@pytest.fixture
+def disturbed(tmp_path, ranks):
+    """(what to do to the running ranks) → the judged criteria of the play that then ended, and how long that took."""
+
+    def play(disturb):
+        variables = {**ranks("wait"), "hpc_validation_results": str(tmp_path / "results")}
+        with running_play(variables, tmp_path, until=" ranks-canary: RUNNING for") as played:
+            (job,) = jobs()
+            running = Running(tmp_path, job)
+            wait_for(lambda: running.step_of(1) >= 20, 120)
+            began = time.monotonic()
+            disturb(running)
+            assert played.wait(timeout=240) != 0, (tmp_path / "screen").read_text()
+            seconds = time.monotonic() - began
+        (run,) = (tmp_path / "results").iterdir()
+        (workload,) = json.loads((run / "verdict.json").read_text())["workloads"]
+        return {criterion["id"]: criterion for criterion in workload["criteria"]}, seconds
+
+    return play
+
+
+def amiss_of(judged):
+    """Ids of the criteria that are neither met nor not applicable, with their verdicts."""
+    return {name: c["verdict"] for name, c in judged.items() if c["verdict"] in ("fail", "undetermined")}
+
+
+def test_a_killed_rank_is_named(disturbed):
+    judged, seconds = disturbed(lambda running: cluster("compute01", "kill", "-KILL", running.pid_of(1)))
+    assert seconds < 90
+    assert judged["RANKS.first_failure"]["verdict"] == "fail"
     assert RANK_1 in judged["RANKS.first_failure"]["why"]
     assert "killed by SIGKILL" in judged["RANKS.first_failure"]["why"]
     assert judged["RANKS.ended"]["verdict"] == "fail"
     assert judged["T-5"]["verdict"] == "undetermined"
 
 
-def environment(pid):
-    """A process's environment, a variable a line."""
-    return "\n" + cluster("compute01", "cat", f"/proc/{pid}/environ").replace("\0", "\n")
+@pytest.mark.slow
+def test_a_rank_that_is_stopped_ends_the_others_within_their_patience(disturbed):
+    judged, seconds = disturbed(lambda running: cluster("compute01", "kill", "-STOP", running.pid_of(1)))
+    assert seconds < 200  # a collective waits two minutes
+    assert judged["RANKS.ended"]["verdict"] == "fail"
+    assert RANK_1 in judged["RANKS.ended"]["why"]
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_held_up_in_every_step_is_named(disturbed):
+    def hold_up(running):
+        pid, script = running.pid_of(1), "while kill -STOP $0; do sleep 0.2; kill -CONT $0; sleep 0.005; done"
+        cluster("compute01", "setsid", "--fork", "bash", "-c", f"({script}) > /dev/null 2>&1", pid)
+
+    judged, _seconds = disturbed(hold_up)
+    assert amiss_of(judged) == {"T-6": "fail"}
+    assert RANK_1 in judged["T-6"]["why"]
+
+
+@pytest.mark.slow
+def test_a_line_that_nccl_wrote_is_quoted_with_its_remedy(disturbed):
+    line = "[rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=ALLREDUCE)"
+
+    def write(running):
+        with (CACHE / "clusters" / CLUSTER / f"share/jobs/ranks-canary-{running.job}.err").open("a") as log:
+            log.write(line + "\n")
+
+    judged, _seconds = disturbed(write)
+    assert amiss_of(judged) == {"T-7": "fail"}
+    assert "Watchdog caught collective operation timeout" in judged["T-7"]["why"]
+    assert "A rank did not arrive" in judged["T-7"]["remedy"]
+
+
+@pytest.mark.slow
+def test_without_its_baseline_a_speed_up_is_undetermined(disturbed):
+    judged, _seconds = disturbed(lambda running: (running.output / "baseline-before/metrics.json").unlink())
+    assert amiss_of(judged) == {"T-5": "undetermined"}
+    assert "the baseline's leg before" in judged["T-5"]["why"]
+
+
+@pytest.mark.slow
+def test_a_gpu_that_idles_is_named(play, ranks):
+    uuid = gpu("compute01", "1").partition("uuid=")[2].split()[0]
+    gpu("compute01", "1", "utilization=20")
+    try:
+        played = play(variables=ranks())
+    finally:
+        gpu("compute01", "1", "healthy")
+    assert played.code != 0
+    assert amiss(played) == {"T-3": "fail"}
+    assert f"{uuid}: 20 is not > 70" in played.criterion("T-3")["why"]
+
+
+def gpu(*arguments):
+    """Ask or change a simulated GPU."""
+    command = [str(ROOT / "tests/cluster/cluster"), "gpu", "--name", CLUSTER, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
 def test_one_gpu_where_two_ranks_need_one_each_fails_before_training(play, ranks):

@@ -20,11 +20,11 @@ from kit.metrics import write_metrics
 from torch.nn.parallel import DistributedDataParallel
 
 OUTPUT = Path(os.environ["OUTPUT_DIR"])
-STEADY = 3.0  # seconds
+STEADY, DISTURBED = 3.0, 25.0  # seconds of training: to be measured, and to be disturbed
 
 
-def run(joined: Group, behaviour: str, steps: int) -> dict[str, object]:
-    """Train for the steady time, or for a number of steps that is long enough to be disturbed."""
+def run(joined: Group, behaviour: str, least: float) -> dict[str, object]:
+    """Train for so many seconds."""
     mine = f"that of rank {joined.rank}" if behaviour == "other-data" else "the same"
     joined.require_same({"the dataset": mine})
     model = DistributedDataParallel(torch.nn.Linear(64, 64))
@@ -32,14 +32,14 @@ def run(joined: Group, behaviour: str, steps: int) -> dict[str, object]:
     communication = all_reduce.check(joined, 64 * 65 * 4) if joined.size > 1 else None
     joined.state.phase("training")
     moment, began, step = time.time(), time.monotonic(), 0
-    while joined.largest(time.monotonic() - began) < STEADY or step < steps:
+    while joined.largest(time.monotonic() - began) < least:
         step += 1
         joined.state.step(step)
         clock.begin()
+        time.sleep(0.01)  # computing worth its name, without taking the CPU
         model(torch.ones(8, 64)).sum().backward()
         model.zero_grad()
         clock.end()
-        time.sleep(0.01)  # a step worth its name, without taking the CPU
     seconds = time.monotonic() - began
     compute, _whole = clock.take()
     ranks = joined.gather({"compute_seconds": sum(compute) / len(compute), "gpu": joined.gpu})
@@ -50,6 +50,7 @@ def run(joined: Group, behaviour: str, steps: int) -> dict[str, object]:
         "steady": {"windows": [[moment, moment + seconds]]},
         "ranks": {name: {**figures, "pace": fastest / figures["compute_seconds"]} for name, figures in ranks.items()},
         "all_reduce": communication,
+        "data": {"sha256": "made up"},  # a ratio is formed of runs on the same data alone
         **training_device.describe(joined.device, "simulated"),
         "gpu_uuids": [figures["gpu"] for figures in ranks.values()],
     }
@@ -68,7 +69,8 @@ def main() -> int:
             time.sleep(600)
     try:
         with group("simulated", OUTPUT) as joined:
-            metrics = run(joined, behaviour if measured else "well", 3000 if measured and behaviour == "wait" else 0)
+            waits = measured and behaviour == "wait"
+            metrics = run(joined, behaviour if measured else "well", DISTURBED if waits else STEADY)
             if joined.rank == 0:
                 write_metrics(OUTPUT / "metrics.json", metrics)
     except KitError as error:
