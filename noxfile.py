@@ -120,5 +120,5 @@ def sanity(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Speed and memory as ratios taken in one run; nothing here passes or fails."""
-    for name in ("metrics_assert", "waiting", "play", "preflight", "gpu_probe", "share"):
+    for name in ("metrics_assert", "waiting", "play", "preflight", "gpu_probe", "share", "speed_up"):
         session.run("python", "-m", f"tests.bench.bench_{name}", *session.posargs)

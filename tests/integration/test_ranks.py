@@ -71,7 +71,8 @@ def test_a_stored_baseline_is_shown_as_such_and_nothing_is_run_for_it(play, rank
     assert {"before", "measured", "after"} & set(evidence["legs"]) == {"measured"}
     job = first.verdict["workloads"][0]["job"]["job_id"]
     assert f"stored baseline of job {job}, less than a day old" in second.criterion("T-5")["why"]
-    elsewhere = play(variables={**variables, **stored, "hpc_validation_nodes": ["compute02"]})
+    there = {"hpc_validation_nodes": ["compute02"], "hpc_validation_slurm": {"nodelist": "compute02"}}
+    elsewhere = play(variables={**variables, **stored, **there})
     assert elsewhere.code != 0
     assert elsewhere.criterion("T-5")["verdict"] == "undetermined"
     assert "it ran on compute01 and this job on compute02" in elsewhere.criterion("T-5")["why"]
