@@ -21,7 +21,12 @@ class ComputeClock:
     """Times steps: on a GPU by events in its own order of work, which nothing waits for until they are read."""
 
     def __init__(self, model: DistributedDataParallel, device: torch.device) -> None:
-        """Time the steps of ``model``, whose all-reduce stays PyTorch's own."""
+        """Time the steps of ``model``, whose all-reduce stays PyTorch's own.
+
+        ValueError where the model waits for rank 0's buffers before each step: their wait would be every rank's.
+        """
+        if model.broadcast_buffers and any(True for _buffer in model.buffers()):
+            raise ValueError("a model with buffers is to be timed with broadcast_buffers=False")
         self._device = device
         self._steps: list[tuple[Any, Any, Any]] = []
         self._begun: Any = None
@@ -40,12 +45,14 @@ class ComputeClock:
         return default_hooks.allreduce_hook(distributed.group.WORLD, bucket)
 
     def begin(self) -> None:
-        """A step begins."""
+        """The first of some steps begins."""
         self._begun, self._ready = self._now(), None
 
     def end(self) -> None:
-        """A step ended."""
-        self._steps.append((self._begun, self._ready, self._now()))
+        """A step ended, and the next begins: what a rank does between two steps holds up the others as well."""
+        now = self._now()
+        self._steps.append((self._begun, self._ready, now))
+        self._begun, self._ready = now, None
 
     def take(self) -> tuple[list[float], list[float]]:
         """Return the seconds of computing alone and of the whole of the steps since the last call."""

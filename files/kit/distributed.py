@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ import torch
 from torch import distributed
 
 from kit import ranks, training_device
+from kit.bounded import die_with_parent
 from kit.errors import KitError
 from kit.gpu import nvml
 from kit.job import node_name
@@ -95,6 +97,7 @@ def group(accelerator: str, output: Path) -> Iterator[Group]:
 
     NCCL on GPUs, gloo on CPUs. KitError where the device is not what was asked for.
     """
+    die_with_parent(signal.SIGKILL)  # ranks have sessions of their own: nobody else ends them
     rank, local_rank, size = (int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
     state = ranks.RankState(output, rank)
     try:

@@ -29,8 +29,13 @@ def plain(value: Any) -> Any:
     return value
 
 
-def write_atomic(path: str | os.PathLike[str], fill: Callable[[BinaryIO], object], mode: int = 0o644) -> None:
-    """Let ``fill`` write a temporary file in the same folder, then put it in place; OSError leaves the old file."""
+def write_atomic(
+    path: str | os.PathLike[str], fill: Callable[[BinaryIO], object], mode: int = 0o644, durable: bool = True
+) -> None:
+    """Let ``fill`` write a temporary file in the same folder, then put it in place; OSError leaves the old file.
+
+    What is not ``durable`` may be lost when the machine is, and waits for no disk.
+    """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -39,18 +44,20 @@ def write_atomic(path: str | os.PathLike[str], fill: Callable[[BinaryIO], object
             fill(stream)
             stream.flush()
             os.fchmod(stream.fileno(), mode)
-            os.fsync(stream.fileno())
+            if durable:
+                os.fsync(stream.fileno())
         os.replace(temporary, target)
     except BaseException:
         os.unlink(temporary)
         raise
-    sync_directory(target.parent)
+    if durable:
+        sync_directory(target.parent)
 
 
-def write_json(path: str | os.PathLike[str], document: Any) -> None:
+def write_json(path: str | os.PathLike[str], document: Any, durable: bool = True) -> None:
     """Write ``document`` as JSON, atomically."""
     text = json.dumps(plain(document), indent=1, allow_nan=False) + "\n"
-    write_atomic(path, lambda stream: stream.write(text.encode()))
+    write_atomic(path, lambda stream: stream.write(text.encode()), durable=durable)
 
 
 def json_line(row: Any) -> bytes:

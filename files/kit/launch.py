@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
 from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, Std
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -26,11 +27,10 @@ JOINING = 120  # seconds for all ranks to meet
 
 def flight_recorder(output: Path) -> dict[str, str]:
     """Return the settings with which NCCL's ranks leave their last collectives when one does not end in time."""
-    return {
-        "TORCH_FR_BUFFER_SIZE": "2000",
-        "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
-        "TORCH_FR_DUMP_TEMP_FILE": str(output / ranks.FOLDER / "flight-"),
-    }
+    size, file = "TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE"
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 9):
+        size, file = "TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"
+    return {size: "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1", file: str(output / ranks.FOLDER / "flight-")}
 
 
 def launch(script: Sequence[str], count: int, output: Path) -> int:

@@ -14,7 +14,6 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ MEASURED, BEFORE, AFTER = "measured", "before", "after"
 LEGS_FILE = "legs.json"
 METRICS_FILE = "metrics.json"
 SAMPLES_FILE = "gpu.jsonl"
+PATIENCE = 6  # seconds: the job script kills this process 10 after it asked it to end
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,12 @@ def plan(output: Path, ranks_in_all: int, baseline: int | None) -> list[Leg]:
     return [before, measured, after]
 
 
-def environment_of(leg: Leg, own: Mapping[str, str], cpus: int, most_ranks: int) -> dict[str, str]:
+def environment_of(
+    leg: Leg, own: Mapping[str, str], cpus: int, most_ranks: int, steady_seconds: float | None = None
+) -> dict[str, str]:
     """Return the environment of a leg's launcher. A rank has as many threads in each leg: its share of the CPUs."""
     said = {
+        **({} if steady_seconds is None else {"HPC_VALIDATION_STEADY_SECONDS": f"{steady_seconds:g}"}),
         "OUTPUT_DIR": str(leg.output),
         "HPC_VALIDATION_LEG": leg.name,
         "HPC_VALIDATION_RANKS": str(leg.ranks),
@@ -61,11 +64,11 @@ def environment_of(leg: Leg, own: Mapping[str, str], cpus: int, most_ranks: int)
 class Runner:
     """Runs legs, one after the other, and writes legs.json after each."""
 
-    def __init__(self, command: Sequence[str], output: Path, work: str | None = None) -> None:
-        """Run ``command`` for each leg; its environment names the leg. ``work``: what is equal in all legs."""
+    def __init__(self, command: Sequence[str], output: Path, rules: Mapping[str, Any]) -> None:
+        """Run ``command`` for each leg; its environment names the leg. ``rules`` of all legs: work, steady_seconds."""
         self._command, self._output = list(command), output
         self._running: subprocess.Popen[bytes] | None = None
-        self._done: dict[str, Any] = {"work": work}
+        self._done: dict[str, Any] = dict(rules)
 
     def run(self, legs: Sequence[Leg]) -> int:
         """Run the legs; return 0 or the exit code of the last that failed.
@@ -78,7 +81,8 @@ class Runner:
         for leg in legs:
             if status and leg.name != MEASURED:
                 break
-            status = self._run(leg, environment_of(leg, os.environ, cpus, most)) or status
+            environment = environment_of(leg, os.environ, cpus, most, self._done.get("steady_seconds"))
+            status = self._run(leg, environment) or status
         return status
 
     def _run(self, leg: Leg, environment: Mapping[str, str]) -> int:
@@ -95,11 +99,14 @@ class Runner:
         return code
 
     def _end(self) -> None:
-        """Ask the launcher to end its ranks; the job script kills what does not."""
+        """Ask the launcher to end its ranks; one that does not is killed, and the kernel its ranks with it."""
         if self._running is not None:
             self._running.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                self._running.wait(8)
+            try:
+                self._running.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self._running.kill()
+                self._running.wait()
 
     def _facts(self, leg: Leg, code: int) -> dict[str, Any]:
         states = ranks.read(leg.output, leg.ranks)

@@ -62,11 +62,11 @@ class RankState:
         """Tell the number of the step that begins; written at most once a second."""
         self._state["step"] = number
         if time.monotonic() - self._reported >= EVERY:
-            self._write()
+            self._write(durable=False)  # a step waits for no disk
 
-    def _write(self) -> None:
+    def _write(self, durable: bool = True) -> None:
         self._reported = time.monotonic()
-        write_json(self._path, {**self._state, "time": time.time()})
+        write_json(self._path, {**self._state, "time": time.time()}, durable=durable)
 
 
 def label(state: Mapping[str, Any]) -> str:
@@ -100,8 +100,9 @@ def _last(state: Mapping[str, Any]) -> str:
 def first_failure(output: Path, states: Mapping[str, Mapping[str, Any]]) -> str | None:
     """Return which rank failed first and how; None where the launcher reported none.
 
-    The launcher (`kit launch`) leaves the ranks' exit codes. One that another signal ended than SIGTERM, with which the
-    launcher asks, is to blame; of those that ended themselves the first, since the others only lost a peer.
+    The launcher (`kit launch`) leaves the ranks' exit codes. To blame is one that was killed, but not by SIGTERM, with
+    which the launcher asks, nor by SIGABRT, with which NCCL's watchdog ends a rank that waited too long: there it is
+    one that still ran. Of those that ended themselves it is the first, since the others only lost a peer.
     """
     codes: dict[int, int] = {}
     for path in sorted((output / FOLDER).glob("exit-codes-*.json")):
@@ -113,14 +114,25 @@ def first_failure(output: Path, states: Mapping[str, Mapping[str, Any]]) -> str 
         return None
     names = {state["rank"]: name for name, state in states.items()}
     by_rank = {state["rank"]: state for state in states.values()}
-    killed = [rank for rank, code in sorted(codes.items()) if code < 0 and -code != signal.SIGTERM]
+
+    def told(rank: int, how: str) -> str:
+        last = by_rank.get(rank, {}).get("last", "an unknown state")
+        return f"{names.get(rank, f'rank {rank}')}: {how}, last in {last}"
+
+    asked = (signal.SIGTERM, signal.SIGABRT)
+    killed = [rank for rank, code in sorted(codes.items()) if code < 0 and -code not in asked]
     if killed:
-        rank = killed[0]
-        how = f"killed by {_signal_name(-codes[rank])}"
-    else:
-        rank = min(codes, key=lambda number: (by_rank.get(number, {}).get("time") or float("inf"), number))
-        how = f"ended with exit code {codes[rank]}"
-    return f"{names.get(rank, f'rank {rank}')}: {how}, last in {by_rank.get(rank, {}).get('last', 'an unknown state')}"
+        return told(killed[0], f"killed by {_signal_name(-codes[killed[0]])}")
+    waited = [rank for rank, code in sorted(codes.items()) if -code == signal.SIGABRT]
+    late = [rank for rank in sorted(by_rank) if codes.get(rank, -signal.SIGTERM) == -signal.SIGTERM]
+    if waited and late:
+        return told(late[0], f"rank {waited[0]} gave up waiting for it")
+    rank = min(codes, key=lambda number: (by_rank.get(number, {}).get("time") or float("inf"), number))
+    return told(rank, _ending(codes[rank]))
+
+
+def _ending(code: int) -> str:
+    return f"killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
 
 
 def _signal_name(number: int) -> str:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kit.gpu.reduce import by_gpu
+from kit.gpu.reduce import by_gpu, gpu_of
 
 LEAST_SAMPLES = 20  # fewer say too little about a mean: it is then None, with the reason
+LONGEST_GAP = 2.0  # seconds without a sample: what a GPU did then is not known
 Window = Sequence[float]  # begin and end, seconds since the epoch
 
 
@@ -39,12 +40,22 @@ def within(rows: Iterable[dict[str, Any]], windows: Sequence[Window]) -> Iterato
 def reduce(rows: Iterable[dict[str, Any]], windows: Sequence[Window]) -> dict[str, dict[str, Any]]:
     """Return each GPU's quantities over the windows (`kit.gpu.reduce`); None with ``why`` for too few samples."""
     rows = list(rows)
-    found: dict[str, dict[str, Any]] = {key: {} for key in by_gpu(rows)}
-    inside = by_gpu(within(rows, windows))
-    for key, quantities in found.items():
-        for name, value in inside.get(key, {"util": None}).items():
-            count = value["count"] if value else 0
-            quantities[name] = value if count >= LEAST_SAMPLES else None
-            if name == "util" and count < LEAST_SAMPLES:
-                quantities["why"] = f"{count} samples in the steady window, and {LEAST_SAMPLES} are needed"
+    found: dict[str, dict[str, Any]] = {}
+    for key in by_gpu(rows):
+        inside = [row for row in within(rows, windows) if gpu_of(row) == key]
+        why = _doubt([float(row["time"]) for row in inside], windows)
+        quantities = by_gpu(inside).get(key, {"util": None})
+        found[key] = {**dict.fromkeys(quantities), "why": why} if why else dict(quantities)
     return found
+
+
+def _doubt(moments: list[float], windows: Sequence[Window]) -> str | None:
+    """Say why samples at these moments tell too little about the windows; None where they tell enough."""
+    if len(moments) < LEAST_SAMPLES:
+        return f"{len(moments)} samples in the steady window, and {LEAST_SAMPLES} are needed"
+    for begin, end in windows:
+        inside = [begin, *sorted(moment for moment in moments if begin <= moment <= end), end]
+        gap = max(later - earlier for earlier, later in zip(inside, inside[1:]))
+        if gap > LONGEST_GAP:
+            return f"no sample for {gap:.1f} s of the steady window"
+    return None

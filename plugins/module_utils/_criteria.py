@@ -394,7 +394,7 @@ class _One:
     def _against_baseline(self, tree: Any, expression: str) -> Denominator:
         self._raise_problem("baseline")
         runs = baseline.runs(self._evidence)
-        for root in baseline.compared(self._evidence):
+        for root in baseline.COMPARED_OF_OWN:
             self._require_own(self._evidence, root)
         return Denominator(
             [self._divisor_of_run(tree, expression, run) for run in runs], baseline.age(self._evidence, runs)
@@ -403,7 +403,7 @@ class _One:
     def _divisor_of_run(self, tree: Any, expression: str, run: dict[str, Any]) -> float:
         try:
             self._require_collected(run)
-            for root in baseline.compared(run):
+            for root in baseline.COMPARED:
                 self._require_own(run, root)
             baseline.require_comparable(self._evidence, run)
             return self._divisor(tree, expression, run, "its")

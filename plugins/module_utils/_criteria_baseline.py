@@ -16,6 +16,10 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tes
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_baseline import LEGS, STORED
 
 SECONDS_OF_A_DAY = 86400
+# The documents that say what a run is compared by, and the own run's, whose legs.json has the rules.
+COMPARED = ("metrics", "provenance")
+COMPARED_OF_OWN = (*COMPARED, LEGS)
+_EQUAL = {"weak": "batch_per_rank", "strong": "batch"}  # rule → the metric that must not differ
 
 
 def runs(own: dict[str, Any]) -> list[dict[str, Any]]:
@@ -45,14 +49,11 @@ def is_of_legs(own: dict[str, Any]) -> bool:
     return bool(_at(own, "baseline", "source") == LEGS)
 
 
-def compared(evidence: dict[str, Any]) -> tuple[str, ...]:
-    """Return the documents that say what a run is compared by; each must be the run's own."""
-    return ("metrics", "provenance", LEGS) if is_of_legs(evidence) else ("metrics", "provenance")
-
-
 def require_comparable(own: dict[str, Any], run: dict[str, Any]) -> None:
-    """Raise UndeterminedError unless `run` went well, on hardware, software and data of `own`."""
+    """Raise UndeterminedError unless `run` went well and long enough, on hardware, software, data and work of `own`."""
     _require_success(own, run)
+    _require_work(own, run)
+    _require_window(own, run)
     _require_nodes(own, run)
     _require_gpus(own, run)
     _require_software(own, run)
@@ -107,6 +108,39 @@ def _require_success(own: dict[str, Any], run: dict[str, Any]) -> None:
         code = _at(run, "leg", "exit_code")
         if isinstance(code, bool) or not isinstance(code, int) or code != 0:
             raise UndeterminedError(f"its exit code is {_numbers.describe(code)}, not 0")
+
+
+def _require_work(own: dict[str, Any], run: dict[str, Any]) -> None:
+    """It must be the same workload on fewer ranks, of which the own job says what stays equal."""
+    _require_same("workload", *(_at(one, "job", "name") for one in (run, own)), needed=True)
+    its, mine = _counts(own, run, "world_size")
+    if its >= mine:
+        raise UndeterminedError(f"it ran on {_numbers.show(its)} ranks, no fewer than this job's {_numbers.show(mine)}")
+    rule = _at(own, LEGS, "work")
+    equal = _EQUAL.get(rule) if isinstance(rule, str) else None
+    if equal is None:
+        raise UndeterminedError(f"legs.json does not say which work stays equal: {_numbers.describe(rule)}")
+    its, mine = _counts(own, run, equal)
+    if its != mine:
+        raise UndeterminedError(f"its {equal} is {_numbers.show(its)} and this job's {_numbers.show(mine)}")
+
+
+def _counts(own: dict[str, Any], run: dict[str, Any], name: str) -> tuple[int, int]:
+    """Return what the metrics of `run` and of `own` count; raise UndeterminedError where it is no count."""
+    its, mine = (_at(one, "metrics", name) for one in (run, own))
+    for count, whose in ((its, "its"), (mine, "this job's")):
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise UndeterminedError(f"{whose} {name} is {_numbers.describe(count)}, not a whole number of at least 1")
+    return its, mine
+
+
+def _require_window(own: dict[str, Any], run: dict[str, Any]) -> None:
+    """Its speed must have been measured for as long as the own job says."""
+    least, found = _at(own, LEGS, "steady_seconds"), _at(run, "metrics", "steady", "seconds")
+    if not _numbers.is_number(least) or not _numbers.is_number(found) or found < least:
+        raise UndeterminedError(
+            f"its speed was measured over {_numbers.show(found)} s, and {_numbers.show(least)} s are needed"
+        )
 
 
 def _nodes(run: dict[str, Any]) -> Any:

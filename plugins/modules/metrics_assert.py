@@ -19,7 +19,8 @@ description:
   - The task fails unless the verdict is V(pass).
   - A ratio of C(ratio_ge) or C(ratio_le) is formed against the mean over the runs of a baseline, O(legs) or
     O(baseline). It is V(undetermined) where these differ by more than C(spread), a fraction of their mean that is 0.1
-    by default, and where one of them failed or had another node, GPU, driver, container, lock or other data.
+    by default, and where one of them failed or had another node, GPU, driver, container, lock or other data, was of
+    another workload or other work, had no fewer ranks, or was measured for too short a time.
 author:
   - the mlops.hpc_validation authors (@mlops)
 notes:
@@ -120,6 +121,9 @@ options:
       - Each is the path of a JSON file below O(output), which carries the job's C(job_id) and C(attempt).
       - O(files) must have the document C(legs), which says of each leg its C(exit_code) and C(nodes), and should have
         C(metrics) and C(provenance), by which the legs are compared with the run on all GPUs.
+      - C(legs) must also have C(work), which says what stays equal, and C(steady_seconds), which C(steady.seconds) of
+        each leg's metrics must reach. With C(work) V(weak) that is C(batch_per_rank) of the metrics, with V(strong)
+        their C(batch); C(world_size) of each leg must be less than the run's.
       - A file that is missing or of another job leaves only the criteria undetermined that need the baseline.
     type: dict
     suboptions:
@@ -135,7 +139,8 @@ options:
     description:
       - Saved evidence, on the controller, of the earlier run that ratios are formed against, in place of O(legs).
       - Where that run had legs itself, these are the runs that ratios are formed against.
-      - Its job must have ended before this one began.
+      - Its job must have ended before this one began, and must have the same name.
+      - O(files) must have the document C(legs) here too, with C(work) and C(steady_seconds) as for O(legs).
     type: str
   evidence:
     description: Saved evidence, on the controller, to judge in place of a job. Nothing is done on the target.
@@ -211,20 +216,22 @@ EXAMPLES = r"""
         query: metrics.samples_per_second
         ratio_ge: {bound: 1.7, to: metrics.samples_per_second, spread: 0.05}
 
-- name: Judge a run against the saved evidence of an earlier one
+- name: Judge the run on two GPUs against the saved evidence of an earlier job, which had legs on one
   mlops.hpc_validation.metrics_assert:
-    workload: MLOPS-1.1
+    workload: MLOPS-2.1
     job: "{{ training.job }}"
-    output: "/mnt/beegfs/models/mnist/job-{{ training.job.job_id }}"
+    output: "/mnt/beegfs/models/cifar10/job-{{ training.job.job_id }}"
     files:
       metrics: {path: metrics.json, format: json}
       provenance: {path: provenance.json, format: json}
-    baseline: results/accepted/evidence/MLOPS-1.1.json
+      legs: {path: legs.json, format: json}
+    baseline: results/accepted/evidence/MLOPS-2.1.json
+    context: {accelerator: cuda}
     criteria:
-      - id: SPEED
-        title: It is not slower than when it was accepted
+      - id: SPEEDUP
+        title: Two GPUs are at least 1.7 times as fast as one
         query: metrics.samples_per_second
-        ratio_ge: {bound: 0.95, to: metrics.samples_per_second}
+        ratio_ge: {bound: 1.7, to: metrics.samples_per_second}
 
 - name: Judge saved evidence again, with a stricter bound and no cluster
   mlops.hpc_validation.metrics_assert:

@@ -84,12 +84,15 @@ def load_manifest(path: Path) -> dict[str, t.Any]:
 
 
 def _check_ranks(manifest: dict[str, t.Any], path: Path) -> None:
-    """Refuses a baseline that is none."""
+    """Refuses ranks that would not be started as the manifest says, and a baseline that is none."""
+    nodes = manifest["resources"]["nodes"]
+    if "launcher" in manifest and nodes != 1:
+        raise WorkloadError(f"{path}: launcher: starts ranks on one node, and resources.nodes is {nodes}")
     if "baseline" not in manifest:
         return
     if "launcher" not in manifest:
         raise WorkloadError(f"{path}: baseline: needs a launcher, which starts fewer ranks")
-    ranks = manifest["resources"]["nodes"] * manifest["resources"]["ntasks_per_node"]
+    ranks = manifest["resources"]["ntasks_per_node"]
     if manifest["baseline"]["ranks"] >= ranks:
         raise WorkloadError(f"{path}: baseline: ranks: expected fewer than the workload's {ranks}")
 

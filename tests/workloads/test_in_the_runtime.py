@@ -22,7 +22,13 @@ CACHE = Path(
     os.environ.get("HPC_VALIDATION_CACHE")
     or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "hpc_validation")
 )
-FOLDERS = ["workloads/mnist_single_gpu", "workloads/sft_single_gpu", "datasets/mnist", "datasets/cifar10"]
+FOLDERS = [
+    "workloads/mnist_single_gpu",
+    "workloads/sft_single_gpu",
+    "workloads/smollm_multi_gpu",
+    "datasets/mnist",
+    "datasets/cifar10",
+]
 
 
 def on_login(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:

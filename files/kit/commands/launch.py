@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 from pathlib import Path
 
+from kit.bounded import die_with_parent
 from kit.errors import KitError
 
 
@@ -19,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Start the ranks and wait. SystemExit with 1 where one failed; KitError outside `kit legs`."""
+    die_with_parent(signal.SIGTERM)
     from kit.launch import launch  # noqa: PLC0415 - only the runtime's Python has PyTorch
 
     try:

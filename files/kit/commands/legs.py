@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ranks", type=int, required=True, help="processes of the workload, one a GPU")
     parser.add_argument("--baseline", type=int, help="ranks of the runs before and after, on the first of the GPUs")
     parser.add_argument("--work", choices=("weak", "strong"), help="what stays equal: a rank's batch, or all ranks'")
+    parser.add_argument("--steady-seconds", type=float, help="how long each leg trains steadily, at least")
     parser.add_argument(
         "launcher", nargs=argparse.REMAINDER, help="command that starts the ranks: … python -m kit launch SCRIPT"
     )
@@ -34,7 +35,8 @@ def run(arguments: argparse.Namespace) -> None:
     output = os.environ.get("OUTPUT_DIR")
     if not output:
         raise KitError("OUTPUT_DIR is not set: the job script says where a run writes")
+    rules = {"work": arguments.work, "steady_seconds": arguments.steady_seconds}
     legged = legs.plan(Path(output), arguments.ranks, arguments.baseline)
-    status = legs.Runner(arguments.launcher, Path(output), arguments.work).run(legged)
+    status = legs.Runner(arguments.launcher, Path(output), rules).run(legged)
     if status:
         raise SystemExit(status if status > 0 else 128 - status)

@@ -37,11 +37,16 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def gpu_of(row: dict[str, Any]) -> str | None:
+    """Return the GPU that a row is of: its UUID, else its PCI address, else its name; None where it names none."""
+    return row.get("uuid") or row.get("pci") or row.get("name") or None
+
+
 def by_gpu(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the reductions of each GPU that the rows name, under its UUID, else its PCI address, else its name."""
+    """Return the reductions of each GPU that the rows name, under what `gpu_of` calls it."""
     grouped: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        key = row.get("uuid") or row.get("pci") or row.get("name")
+        key = gpu_of(row)
         if key:
             grouped.setdefault(key, []).append(row)
     return {

@@ -122,7 +122,8 @@ def collect(
         "training_time_seconds": seconds,
         "wall_time_seconds": time.monotonic() - STARTED,
         "init_seconds": joined.largest(joined.init_seconds),
-        "batch_size_per_rank": training.settings.batch_size,
+        "batch_per_rank": training.settings.batch_size,
+        "batch": training.settings.batch_size * joined.size,
         "learning_rate": training.settings.learning_rate,
         "seed": training.settings.seed,
         "samples_per_second": samples / steady_seconds,
@@ -150,7 +151,7 @@ def main() -> int:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=BATCH_SIZE if on_gpu else CPU_BATCH_SIZE, help="per rank")
     parser.add_argument("--learning-rate", type=float, default=LEARNING_RATE if on_gpu else CPU_LEARNING_RATE)
-    parser.add_argument("--steady-seconds", type=float, default=30.0)
+    parser.add_argument("--steady-seconds", type=float, default=environment.get("HPC_VALIDATION_STEADY_SECONDS", "30"))
     parser.add_argument("--seed", type=int, default=42)
     settings = Settings(**vars(parser.parse_args()))
     data, output = Path(environment["DATA_DIR"]), Path(environment["OUTPUT_DIR"])

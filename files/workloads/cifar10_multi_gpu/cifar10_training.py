@@ -16,7 +16,7 @@ from cifar10_data import CLASSES, Split
 from kit.compute_clock import ComputeClock
 from kit.distributed import Group
 from kit.errors import KitError
-from torch import nn
+from torch import distributed, nn
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DistributedSampler
@@ -70,7 +70,9 @@ class Training:
         self.group, self.settings, self.train, self.test = group, settings, train, test
         device = group.device
         self.model = DistributedDataParallel(
-            model(settings.seed, device), device_ids=[device.index] if device.type == "cuda" else None
+            model(settings.seed, device),
+            device_ids=[device.index] if device.type == "cuda" else None,
+            broadcast_buffers=False,
         )
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=settings.learning_rate, momentum=0.9)
         self.sampler = DistributedSampler(
@@ -161,9 +163,9 @@ class Training:
         total = torch.zeros((), device=self.group.device)
         finite = torch.ones((), dtype=torch.bool, device=self.group.device)
         self.model.train()
+        self.clock.begin()
         for _step in range(count):
             self.group.state.step(self._steps + 1)
-            self.clock.begin()
             loss, _correct = self._loss(self._next_batch())
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
@@ -204,6 +206,8 @@ class Training:
     def accuracy(self) -> float:
         """Return the share of all test images that are classified correctly; each rank tests every n-th image once."""
         network = self.model.module
+        for buffer in network.buffers():  # each rank's own so far; rank 0's are saved
+            distributed.broadcast(buffer, 0)
         network.eval()
         mine = torch.arange(self.group.rank, len(self.test), self.group.size, device=self.group.device)
         correct = 0

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 import transformers
 from kit.distributed import Group, checksum
 from kit.metrics import Progress
 from kit.step_clock import StepClock
+from torch import distributed
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
 # A model of random weights learns nothing in some hundred steps at a fine-tuning rate.
@@ -30,6 +32,12 @@ class RankClock(StepClock):
         self.group = group
         self.checksum: str | None = None
         self.device: str | None = None
+        self.memory_share: float | None = None  # of the GPU's, at most
+
+    def on_save(self, *states: Any, **other: Any) -> None:
+        """Wait for the rank that saves: on the others its time would count as a step's."""
+        distributed.barrier()
+        super().on_save(*states, **other)
 
     def on_step_begin(self, _args: TrainingArguments, state: TrainerState, *_other: Any, **_more: Any) -> None:
         """Tell which step begins."""
@@ -43,9 +51,14 @@ class RankClock(StepClock):
         model: Any = None,
         **_other: Any,
     ) -> None:
-        """Look at the weights while they are there."""
+        """Look at the weights while they are there, and let go of them: another training may follow."""
         self.checksum = checksum(model)
-        self.device = next(model.parameters()).device.type
+        devices = {parameter.device for parameter in model.parameters()}
+        self.device = ", ".join(sorted({device.type for device in devices}))
+        if self.group.device.type == "cuda":
+            total = torch.cuda.get_device_properties(self.group.device).total_memory
+            self.memory_share = torch.cuda.max_memory_allocated(self.group.device) / total
+        self.model = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +68,7 @@ class Job:
     config: Path
     model: Path
     data: Path
-    on_gpu: bool
+    device: str  # cpu, or cuda:N
     accumulation: int
 
     @property
@@ -66,8 +79,10 @@ class Job:
             f"data.train.datasets[0].dataset_path={self.data / 'train.jsonl'}",
             f"training.gradient_accumulation_steps={self.accumulation}",
         ]
-        if not self.on_gpu:
-            chosen += ["training.mixed_precision_dtype=NONE", "model.device_map=cpu"]
+        # By itself Oumi would spread the model over all GPUs that one rank sees.
+        chosen.append(f"model.device_map={self.device}")
+        if self.device == "cpu":
+            chosen.append("training.mixed_precision_dtype=NONE")
         if json.loads((self.model / "provenance.json").read_text())["source"] == "stand-in":
             rows = json.loads((self.data / "provenance.json").read_text())["rows"]["train"]
             chosen += [
@@ -83,7 +98,7 @@ def train(job: Job, group: Group, progress: Progress | None, *changes: str) -> R
     Oumi forms a process group itself, by NCCL alone, and takes it down at its end. There is one already, on whichever
     device, in which the ranks have agreed on what they run; so those two functions have nothing to do.
     """
-    if not job.on_gpu:
+    if job.device == "cpu":
         os.environ["ACCELERATE_USE_CPU"] = "true"
     from oumi.core.configs import TrainingConfig  # noqa: PLC0415 - seconds, not to be spent where ranks never meet
 

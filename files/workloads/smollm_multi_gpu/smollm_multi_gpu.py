@@ -88,12 +88,8 @@ def collect(
     joined: Group, clock: RankClock, reached: Steady, communication: dict[str, Any] | None, accelerator: str
 ) -> dict[str, Any]:
     """Return the metrics but for what rank 0 alone knows. Rates are of all ranks together; times in seconds."""
-    on_gpu = joined.device.type == "cuda"
-    memory = None
-    if on_gpu:
-        total = torch.cuda.get_device_properties(joined.device).total_memory
-        memory = torch.cuda.max_memory_allocated(joined.device) / total
-    ranks = joined.gather({"gpu": joined.gpu, "node": joined.node, "memory_share": memory, "device": clock.device})
+    figures_of = {"memory_share": clock.memory_share, "device": clock.device}
+    ranks = joined.gather({"gpu": joined.gpu, "node": joined.node, **figures_of})
     sums = joined.gather(clock.checksum)
     for name, figures in ranks.items():
         figures["same_parameters"] = sums[name] == next(iter(sums.values()))
@@ -112,7 +108,8 @@ def collect(
         "tokens": clock.rows[-1]["tokens_seen"],
         "tokens_per_second": reached.tokens / seconds,
         "steady": {"seconds": seconds, "steps": reached.steps, "tokens": reached.tokens, "windows": reached.windows},
-        "rows_per_step": ROWS_A_STEP,
+        "batch": ROWS_A_STEP,
+        "batch_per_rank": ROWS_A_STEP // joined.size,
         "init_seconds": joined.largest(joined.init_seconds),
         "process_group": "formed by this project's launcher, not by Oumi",
         "ranks": ranks,
@@ -128,7 +125,7 @@ def collect(
 def main() -> int:
     """Run this rank; 0 after a whole run, 1 with a line on stderr otherwise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steady-seconds", type=float, default=30.0)
+    parser.add_argument("--steady-seconds", type=float, default=os.environ.get("HPC_VALIDATION_STEADY_SECONDS", "30"))
     steady_seconds = parser.parse_args().steady_seconds
     model, data, output = (Path(os.environ[name]) for name in ("MODEL_DIR", "DATA_DIR", "OUTPUT_DIR"))
     accelerator = os.environ["HPC_VALIDATION_ACCELERATOR"]
@@ -139,9 +136,9 @@ def main() -> int:
             communication = None
             if joined.size > 1:
                 joined.state.phase("checking the all-reduce")
-                communication = all_reduce.check(joined, 4 << 20)
-            on_gpu = joined.device.type == "cuda"
-            job = Job(config, model, data, on_gpu, accumulation(ROWS_A_STEP, ROWS_A_PASS, joined.size))
+                parameters = json.loads((model / "provenance.json").read_text())["parameters"]
+                communication = all_reduce.check(joined, 4 * parameters)
+            job = Job(config, model, data, str(joined.device), accumulation(ROWS_A_STEP, ROWS_A_PASS, joined.size))
             clock, reached = run(joined, job, output, steady_seconds)
             joined.state.phase("reporting")
             metrics = collect(joined, clock, reached, communication, accelerator)

@@ -27,15 +27,16 @@ def run(joined: Group, behaviour: str, least: float) -> dict[str, object]:
     """Train for so many seconds."""
     mine = f"that of rank {joined.rank}" if behaviour == "other-data" else "the same"
     joined.require_same({"the dataset": mine})
-    model = DistributedDataParallel(torch.nn.Linear(64, 64))
+    network = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.BatchNorm1d(64))
+    model = DistributedDataParallel(network, broadcast_buffers=False)
     clock = ComputeClock(model, joined.device)
     communication = all_reduce.check(joined, 64 * 65 * 4) if joined.size > 1 else None
     joined.state.phase("training")
     moment, began, step = time.time(), time.monotonic(), 0
+    clock.begin()
     while joined.largest(time.monotonic() - began) < least:
         step += 1
         joined.state.step(step)
-        clock.begin()
         time.sleep(0.01)  # computing worth its name, without taking the CPU
         model(torch.ones(8, 64)).sum().backward()
         model.zero_grad()
@@ -47,7 +48,9 @@ def run(joined: Group, behaviour: str, least: float) -> dict[str, object]:
     return {
         "world_size": joined.size,
         "steps_per_second": step / seconds,
-        "steady": {"windows": [[moment, moment + seconds]]},
+        "batch_per_rank": 8,
+        "batch": 8 * joined.size,
+        "steady": {"seconds": seconds, "windows": [[moment, moment + seconds]]},
         "ranks": {name: {**figures, "pace": fastest / figures["compute_seconds"]} for name, figures in ranks.items()},
         "all_reduce": communication,
         "data": {"sha256": "made up"},  # a ratio is formed of runs on the same data alone

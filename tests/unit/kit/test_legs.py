@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ import json, os, pathlib, sys
 leg, output = os.environ["HPC_VALIDATION_LEG"], pathlib.Path(os.environ["OUTPUT_DIR"])
 with open(os.environ["CALLS"], "a") as stream:
     names = ("OUTPUT_DIR", "HPC_VALIDATION_RANKS", "OMP_NUM_THREADS", "APPTAINERENV_OUTPUT_DIR")
+    names += ("HPC_VALIDATION_STEADY_SECONDS",)
     stream.write(json.dumps([leg, *(os.environ[name] for name in names)]) + "\\n")
 if leg in os.environ.get("FAILS", "").split():
     sys.exit(3)
@@ -30,6 +32,9 @@ for rank in range(int(os.environ["HPC_VALIDATION_RANKS"])):
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"phase": "ended", "node": "compute01", "gpu": f"GPU-{rank}"}))
 """
+
+
+RULES = {"work": "weak", "steady_seconds": 2.5}
 
 
 class Run:
@@ -44,7 +49,7 @@ class Run:
 
     def run(self, ranks: int, baseline: int | None) -> int:
         planned = legs.plan(self.output, ranks, baseline)
-        return legs.Runner([sys.executable, "-c", LAUNCHER], self.output, "weak").run(planned)
+        return legs.Runner([sys.executable, "-c", LAUNCHER], self.output, RULES).run(planned)
 
     @property
     def calls(self) -> list[list[str]]:
@@ -65,12 +70,12 @@ def test_the_baseline_runs_before_and_after_with_the_same_threads(run: Run) -> N
     assert run.run(2, 1) == 0
     out = str(run.output)
     assert run.calls == [
-        ["before", f"{out}/baseline-before", "1", "4", f"{out}/baseline-before"],
-        ["measured", out, "2", "4", out],
-        ["after", f"{out}/baseline-after", "1", "4", f"{out}/baseline-after"],
+        ["before", f"{out}/baseline-before", "1", "4", f"{out}/baseline-before", "2.5"],
+        ["measured", out, "2", "4", out, "2.5"],
+        ["after", f"{out}/baseline-after", "1", "4", f"{out}/baseline-after", "2.5"],
     ]
     written = run.written
-    assert (written["job_id"], written["attempt"], written["work"]) == ("12", 0, "weak")
+    assert (written["job_id"], written["attempt"], written["work"], written["steady_seconds"]) == ("12", 0, "weak", 2.5)
     assert [written[name]["exit_code"] for name in ("before", "measured", "after")] == [0, 0, 0]
     assert [written[name]["ranks"] for name in ("before", "measured", "after")] == [1, 2, 1]
     assert written["before"]["ended"] <= written["measured"]["started"]
@@ -80,11 +85,11 @@ def test_the_baseline_runs_before_and_after_with_the_same_threads(run: Run) -> N
 def test_without_a_baseline_there_is_one_leg(run: Run) -> None:
     assert run.run(2, None) == 0
     assert [call[0] for call in run.calls] == ["measured"]
-    assert set(run.written) == {"job_id", "attempt", "work", "measured"}
+    assert set(run.written) == {"job_id", "attempt", "work", "steady_seconds", "measured"}
 
 
 def test_states_windows_and_gpus_of_a_leg_are_kept(run: Run) -> None:
-    sampled = [{"time": moment, "uuid": f"GPU-{gpu}", "util": 90 - gpu} for moment in range(25) for gpu in (0, 1)]
+    sampled = [{"time": moment, "uuid": f"GPU-{gpu}", "util": 90 - gpu} for moment in range(101) for gpu in (0, 1)]
     (run.output / "gpu.jsonl").write_text("".join(json.dumps(row) + "\n" for row in sampled))
     run.run(2, None)
     measured = run.written["measured"]
@@ -131,28 +136,41 @@ def test_a_rank_has_one_thread_at_least() -> None:
     assert legs.environment_of(leg, {}, cpus=2, most_ranks=8)["OMP_NUM_THREADS"] == "1"
 
 
-def test_an_interruption_ends_the_launcher(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Launcher:
-        ended = False
-
-        def wait(self, timeout: float | None = None) -> int:
-            if timeout is None:
-                raise SystemExit(143)
-            return -15
-
-        def terminate(self) -> None:
-            Launcher.ended = True
-
-    monkeypatch.setattr(legs.subprocess, "Popen", lambda *_arguments, **_options: Launcher())
+@pytest.mark.parametrize(("stubborn", "got"), [(False, ["TERM"]), (True, ["TERM", "KILL"])])
+def test_an_interruption_ends_the_launcher(
+    run: Run, monkeypatch: pytest.MonkeyPatch, stubborn: bool, got: list[str]
+) -> None:
+    launcher = Launcher(stubborn=stubborn)
+    monkeypatch.setattr(legs.subprocess, "Popen", lambda *_arguments, **_options: launcher)
     with pytest.raises(SystemExit):
         run.run(2, None)
-    assert Launcher.ended
+    assert launcher.got == got
     assert not (run.output / "legs.json").exists()
+
+
+class Launcher:
+    """A process that is waited for when this one is asked to end."""
+
+    def __init__(self, stubborn: bool) -> None:
+        self.stubborn, self.got = stubborn, []
+
+    def wait(self, timeout: float | None = None) -> int:
+        if timeout is None and not self.got:
+            raise SystemExit(143)
+        if self.stubborn and timeout is not None:
+            raise subprocess.TimeoutExpired("launcher", timeout)
+        return -15
+
+    def terminate(self) -> None:
+        self.got.append("TERM")
+
+    def kill(self) -> None:
+        self.got.append("KILL")
 
 
 def arguments(**changes: object) -> object:
     class Arguments:
-        ranks, baseline, work, launcher = 2, None, None, ["true"]
+        ranks, baseline, work, steady_seconds, launcher = 2, None, None, None, ["true"]
 
     for name, value in changes.items():
         setattr(Arguments, name, value)

@@ -119,6 +119,21 @@ def test_a_rank_that_the_launcher_ended_is_not_to_blame(tmp_path: Path) -> None:
     assert "rank 1 (compute01 GPU-1): ended with exit code 1" in str(failure(tmp_path, {1: 1}))
 
 
+@pytest.mark.parametrize("codes", [{0: -6}, {0: -6, 1: -15}])
+def test_a_rank_that_another_gave_up_waiting_for_is_to_blame(tmp_path: Path, codes: dict[int, int]) -> None:
+    state(tmp_path, 0, phase="training", step=30, time=1.0)
+    state(tmp_path, 1, phase="training", step=20, time=5.0)
+    assert failure(tmp_path, codes) == (
+        "rank 1 (compute01 GPU-1): rank 0 gave up waiting for it, last in training, step 20"
+    )
+
+
+def test_ranks_that_all_gave_up_are_told_by_the_first(tmp_path: Path) -> None:
+    state(tmp_path, 0, phase="training", step=30, time=2.0)
+    state(tmp_path, 1, phase="training", step=30, time=1.0)
+    assert failure(tmp_path, {0: -6, 1: -6}) == "rank 1 (compute01 GPU-1): killed by SIGABRT, last in training, step 30"
+
+
 def test_of_ranks_that_ended_themselves_the_first_is_to_blame(tmp_path: Path) -> None:
     state(tmp_path, 0, phase="failed in training", error="peer", time=2.0)
     state(tmp_path, 1, phase="failed in training", error="own", time=1.5)

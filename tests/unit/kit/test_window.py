@@ -30,16 +30,40 @@ def test_both_ends_belong_to_it_and_windows_add_up() -> None:
 
 
 def test_fewer_than_twenty_samples_are_no_mean_and_say_why() -> None:
-    found = window.reduce(rows("GPU-a", list(range(19))) + rows("GPU-b", list(range(20))), [[0, 30]])
+    found = window.reduce(rows("GPU-a", list(range(19))) + rows("GPU-b", list(range(20))), [[0, 20]])
     assert found["GPU-a"]["util"] is None
     assert found["GPU-a"]["why"] == "19 samples in the steady window, and 20 are needed"
     assert found["GPU-b"]["util"]["count"] == 20
     assert "why" not in found["GPU-b"]
 
 
+@pytest.mark.parametrize(
+    ("moments", "gap"),
+    [
+        ([*range(20), *range(25, 41)], "6.0"),  # in the middle
+        ([*range(3, 41)], "3.0"),  # at the begin
+        ([*range(37)], "4.0"),  # at the end: the sampler hung
+    ],
+)
+def test_a_sampler_that_stalls_leaves_no_mean(moments: list[float], gap: str) -> None:
+    found = window.reduce(rows("GPU-a", moments), [[0, 40]])
+    assert found["GPU-a"]["util"] is None
+    assert found["GPU-a"]["why"] == f"no sample for {gap} s of the steady window"
+
+
+def test_a_gap_between_two_windows_is_none() -> None:
+    found = window.reduce(rows("GPU-a", [*range(11), *range(90, 101)]), [[0, 10], [90, 100]])
+    assert found["GPU-a"]["util"]["count"] == 22
+
+
 def test_a_gpu_without_a_sample_in_the_window_is_there() -> None:
     found = window.reduce(rows("GPU-a", [1.0]), [])
     assert found == {"GPU-a": {"util": None, "why": "0 samples in the steady window, and 20 are needed"}}
+
+
+def test_two_gpus_are_told_apart() -> None:
+    found = window.reduce(rows("GPU-a", list(range(21)), 90) + rows("GPU-b", list(range(21)), 20), [[0, 20]])
+    assert {gpu: each["util"]["mean"] for gpu, each in found.items()} == {"GPU-a": 90, "GPU-b": 20}
 
 
 @pytest.mark.parametrize("moment", [None, "11", True, {}])

@@ -86,7 +86,7 @@ def test_ranks_are_started_once_by_their_launcher_between_the_runs_of_their_base
     sample, start = launched(render(manifest={**RANKS, "baseline": baseline, "sample_seconds": 0.2}))
     assert sample.endswith('--output "$OUTPUT_DIR/gpu.jsonl" --interval 0.2 &')
     assert start == (
-        '"$kit_python" -m kit legs --ranks 2 --baseline 1 --work weak '
+        '"$kit_python" -m kit legs --ranks 2 --baseline 1 --work weak --steady-seconds 30 '
         '${launcher[@]+"${launcher[@]}"} "$runtime_python" -m kit launch train.py --name \'a b\' &'
     )
 
@@ -103,7 +103,14 @@ def test_ranks_are_started_once_by_their_launcher_between_the_runs_of_their_base
 )
 def test_without_a_baseline_or_with_a_stored_one_all_ranks_run_alone(render, settings):
     _sample, start = launched(render(**settings))
-    assert '"$kit_python" -m kit legs --ranks 2 ${launcher' in start
+    assert "--ranks 2" in start
+    assert "--baseline" not in start
+
+
+def test_how_long_a_speed_is_measured_is_the_manifests(render):
+    baseline = {"ranks": 1, "work": "strong", "steady_seconds": 12.5}
+    _sample, start = launched(render(manifest={**RANKS, "baseline": baseline}))
+    assert "--baseline 1 --work strong --steady-seconds 12.5 ${launcher" in start
 
 
 def test_it_is_the_same_every_time(render):

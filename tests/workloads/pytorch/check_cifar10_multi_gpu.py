@@ -120,7 +120,7 @@ class TwoRanks(Case):
             alone = self.written(f"baseline-{name}/metrics.json")
             self.assertEqual((alone["world_size"], alone["loss"], alone["all_reduce"]), (1, [], None))
             self.assertGreater(alone["samples_per_second"], 0)
-            self.assertEqual(alone["batch_size_per_rank"], metrics["batch_size_per_rank"])
+            self.assertEqual(alone["batch_per_rank"], metrics["batch_per_rank"])
             self.assertEqual(alone["cpu_threads"], metrics["cpu_threads"])
 
 

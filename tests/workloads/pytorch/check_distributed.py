@@ -12,14 +12,18 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 import tempfile
+import time
 import unittest
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import kit
 import torch
 from kit import all_reduce
 from kit.compute_clock import ComputeClock
@@ -27,6 +31,8 @@ from kit.distributed import Group, checksum, group
 from kit.errors import KitError
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
+
+FILES = Path(kit.__file__).resolve().parents[1]
 
 
 class Case(unittest.TestCase):
@@ -101,6 +107,53 @@ class Agreement(Case):
         self.assertFalse(distributed.is_initialized())
 
 
+STUBBORN = """
+import os, pathlib, signal, time
+from kit.distributed import group
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+output = pathlib.Path(os.environ["OUTPUT_DIR"])
+with group("cpu", output):
+    (output / f"pid-{os.environ['RANK']}").write_text(str(os.getpid()))
+    time.sleep(600)
+"""
+
+
+class Ending(Case):
+    """Nothing stays behind."""
+
+    def test_ranks_that_ignore_the_request_to_end_are_gone_before_the_job_script_loses_patience(self) -> None:
+        script = self.output / "stubborn.py"
+        script.write_text(STUBBORN)
+        said = {"PYTHONPATH": str(FILES), "OUTPUT_DIR": str(self.output), "SLURM_JOB_ID": "12"}
+        launcher = [sys.executable, "-m", "kit", "launch", str(script)]
+        legs = subprocess.Popen(
+            [sys.executable, "-m", "kit", "legs", "--ranks", "2", *launcher],
+            env={**os.environ, **said},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.wait(lambda: len(list(self.output.glob("pid-*"))) == 2, 120)
+        pids = [int(path.read_text()) for path in self.output.glob("pid-*")]
+        legs.terminate()
+        self.assertNotEqual(legs.wait(10), 0)
+        self.wait(lambda: not any(self.lives(pid) for pid in pids), 5)
+
+    def wait(self, condition: Callable[[], bool], seconds: float) -> None:
+        """Return as soon as the condition holds."""
+        until = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), until, f"it did not come about within {seconds} s")
+            time.sleep(0.05)
+
+    @staticmethod
+    def lives(pid: int) -> bool:
+        """Tell whether there is such a process, and not only what is left for its parent to read."""
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
+
+
 class AllReduce(Case):
     """Sums are compared with their closed form."""
 
@@ -137,14 +190,33 @@ class Clock(Case):
         with self.alone() as joined:
             model = DistributedDataParallel(torch.nn.Linear(8, 8))
             clock = ComputeClock(model, joined.device)
+            clock.begin()
             for _step in range(3):
-                clock.begin()
                 model(torch.ones(4, 8)).sum().backward()
                 clock.end()
             compute, steps = clock.take()
             self.assertEqual((len(compute), len(steps)), (3, 3))
             self.assertTrue(all(0 < own <= whole for own, whole in zip(compute, steps)))
             self.assertEqual(clock.take(), ([], []))
+
+    def test_a_model_whose_buffers_are_waited_for_is_not_timed(self) -> None:
+        with self.alone() as joined:
+            network = torch.nn.BatchNorm1d(8)
+            with self.assertRaisesRegex(ValueError, "broadcast_buffers=False"):
+                ComputeClock(DistributedDataParallel(network), joined.device)
+            ComputeClock(DistributedDataParallel(network, broadcast_buffers=False), joined.device)
+
+    def test_what_a_rank_does_between_two_steps_is_its_own_time(self) -> None:
+        with self.alone() as joined:
+            model = DistributedDataParallel(torch.nn.Linear(8, 8))
+            clock = ComputeClock(model, joined.device)
+            clock.begin()
+            for _step in range(2):
+                time.sleep(0.05)
+                model(torch.ones(4, 8)).sum().backward()
+                clock.end()
+            compute, _steps = clock.take()
+            self.assertTrue(all(seconds >= 0.05 for seconds in compute))
 
     def test_a_checksum_is_of_every_bit(self) -> None:
         model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))

@@ -18,7 +18,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evide
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
 
 from tests.unit.conftest import COLLECTIONS
-from tests.unit.plugins.module_utils.criteria_fake import provenance, whole
+from tests.unit.plugins.module_utils.criteria_fake import alone, provenance, whole
 
 LEGS_FILE = {"files": {"legs": {"path": "legs.json", "format": "json"}}}
 JOB = {**whole()["job"], "steps": None, "gpus": 1, "source": "squeue"}
@@ -297,6 +297,7 @@ def test_check_mode_judges_and_saves_nothing(run, arguments, tmp_path):
 
 SPEEDUP = {"id": "SPEEDUP", "title": "s", "query": "metrics.speed", "ratio_ge": {"bound": 1.7, "to": "metrics.speed"}}
 LEG = {"exit_code": 0, "nodes": ["compute01"]}
+RULES = {**OWN, "work": "weak", "steady_seconds": 30}
 
 
 @pytest.fixture
@@ -304,11 +305,10 @@ def two_gpus(out, arguments):
     """What a job left behind that ran on two GPUs, and before and after on one; now is when it ran."""
     speeds = {".": 18.0, "baseline-before": 10.1, "baseline-after": 9.9}
     for folder, speed in speeds.items():
-        gpus = ["GPU-a", "GPU-b"] if folder == "." else ["GPU-a"]
+        own = {**alone(), **({"world_size": 2, "gpu_uuids": ["GPU-a", "GPU-b"]} if folder == "." else {})}
         (out / folder).mkdir(exist_ok=True)
-        (out / folder / "metrics.json").write_text(json.dumps({**OWN, "speed": speed, "gpu_uuids": gpus}))
-    legs = {**OWN, **dict.fromkeys(("before", "measured", "after"), LEG)}
-    (out / "legs.json").write_text(json.dumps(legs))
+        (out / folder / "metrics.json").write_text(json.dumps({**OWN, **own, "speed": speed}))
+    (out / "legs.json").write_text(json.dumps({**RULES, **dict.fromkeys(("before", "measured", "after"), LEG)}))
     (out / "provenance.json").write_text(json.dumps(provenance()))
     now = (out / "legs.json").stat().st_mtime
     arguments["job"].update(started=now - 60, ended=now + 60)
@@ -377,11 +377,24 @@ def saved_days_ago(path, days, **changes):
     return stored
 
 
-def test_a_ratio_is_formed_against_the_saved_evidence_of_one_gpu(run, two_gpus):
+@pytest.fixture
+def without_legs(two_gpus, out):
+    """Return a function that makes of the job one that ran no legs, as one does for which a baseline is stored."""
+
+    def without_legs():
+        (out / "legs.json").write_text(json.dumps({**RULES, "measured": LEG}))
+        for name in ("before", "after"):
+            (out / f"baseline-{name}" / "metrics.json").unlink()
+        del two_gpus["legs"]
+
+    return without_legs
+
+
+def test_a_ratio_is_formed_against_the_saved_evidence_of_one_gpu(run, two_gpus, without_legs):
     run(two_gpus)
-    metrics = {"job_id": "8", "attempt": 0, "speed": 10, "gpu_uuids": ["GPU-b"]}
+    metrics = {**alone(), "job_id": "8", "attempt": 0, "speed": 10, "gpu_uuids": ["GPU-b"]}
     two_gpus["baseline"] = saved_days_ago(two_gpus["save"], 12, metrics=metrics, baseline={"source": "stored"})
-    del two_gpus["legs"]
+    without_legs()
     result = run(two_gpus)
     assert (result["verdict"], why(result)) == (
         "pass",
@@ -391,11 +404,24 @@ def test_a_ratio_is_formed_against_the_saved_evidence_of_one_gpu(run, two_gpus):
     assert run(again)["criteria"] == result["criteria"]
 
 
-def test_a_ratio_is_formed_against_the_saved_legs_of_an_earlier_job(run, two_gpus):
+def test_a_ratio_is_formed_against_the_saved_legs_of_an_earlier_job(run, two_gpus, without_legs):
     run(two_gpus)
     two_gpus["baseline"] = saved_days_ago(two_gpus["save"], 12)
-    del two_gpus["legs"]
+    without_legs()
     assert why(run(two_gpus)) == ("18 / 10 = 1.8 (1.78 to 1.82) is >= 1.7; stored baseline of job 8, 11 days old")
+
+
+def test_without_the_rules_of_legs_json_what_is_stored_is_no_measure(run, two_gpus, without_legs, out):
+    run(two_gpus)
+    two_gpus["baseline"] = saved_days_ago(two_gpus["save"], 12)
+    without_legs()
+    (out / "legs.json").write_text(json.dumps({**OWN, "measured": LEG}))
+    result = run(two_gpus)
+    told = "the baseline's leg before: legs.json does not say which work stays equal: null"
+    assert (result["verdict"], why(result)) == ("undetermined", told)
+    del two_gpus["files"]["legs"]
+    result = run(two_gpus)
+    assert (result["verdict"], why(result)) == ("undetermined", told)
 
 
 def test_saved_evidence_that_cannot_be_read_is_no_baseline_even_where_there_was_one(run, two_gpus):

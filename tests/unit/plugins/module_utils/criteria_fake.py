@@ -69,12 +69,17 @@ def provenance(**changes):
     return {**facts, **changes}
 
 
+def alone():
+    """Return what the metrics of a run on one GPU say of its work, as much for each rank as in whole()."""
+    return {"world_size": 1, "batch_per_rank": 32, "batch": 32, "gpu_uuids": ["GPU-a"], "steady": {"seconds": 30.0}}
+
+
 def leg(name, job, **metrics):
     """Return a leg of `job` on one GPU."""
     return {
         "leg": {"name": name, "ranks": 1, "exit_code": 0, "nodes": ["compute01"]},
         "job": job,
-        "metrics": {"job_id": "12", "attempt": 0, "gpu_uuids": ["GPU-a"], **metrics},
+        "metrics": {"job_id": "12", "attempt": 0, **alone(), **metrics},
         "provenance": provenance(),
         "files": {},
         "problems": [],
@@ -82,24 +87,30 @@ def leg(name, job, **metrics):
 
 
 def with_stored(evidence, job=None, **parts):
-    """Give the evidence a baseline of one stored run, which went as well as the own did and ended a day before."""
+    """Give the evidence a baseline of one stored run, which went as well as the own did and ended a day before.
+
+    It has no legs then, so that legs.json tells of none but the measured.
+    """
     evidence["job"].update(started=1e6, ended=1e6 + 60)
     evidence["files"] = {}
     stamp = {"job_id": "11", "attempt": 0}
     run = {
         "job": {**evidence["job"], **stamp, "started": 1e6 - 86460, "ended": 1e6 - 86400, **(job or {})},
-        "metrics": {**evidence["metrics"], **stamp, "gpu_uuids": ["GPU-a"], "throughput": 100.0},
+        "metrics": {**evidence["metrics"], **stamp, **alone(), "throughput": 100.0},
         "provenance": provenance(**stamp),
         "files": {},
         "problems": [],
     }
     evidence["baseline"] = {"source": "stored", "runs": [{**run, **parts}]}
+    for name in ("before", "after"):
+        evidence["legs"].pop(name, None)
     return evidence
 
 
 def whole():
     """Return evidence of a job that went well, and of files that are not."""
     job = {
+        "name": "training",
         "job_id": "12",
         "attempt": 0,
         "state": "COMPLETED",
@@ -138,11 +149,22 @@ def whole():
             "kit_nan": "NaN",
             "device": "cuda",
             "throughput": 180.0,
+            "world_size": 2,
+            "batch_per_rank": 32,
+            "batch": 64,
+            "steady": {"seconds": 31.0},
             "gpu_uuids": ["GPU-a", "GPU-b"],
             "gpus": [{"util": 80.0}, {"util": 90.0}],
             "mixed": [{"util": 80.0}, {"util": None}],
         },
         "provenance": provenance(),
+        "legs": {
+            "job_id": "12",
+            "attempt": 0,
+            "work": "weak",
+            "steady_seconds": 30,
+            **{name: {"exit_code": 0, "nodes": ["compute01"]} for name in ("before", "measured", "after")},
+        },
         "progress": {
             "rows": 5,
             "malformed": 0,

@@ -78,18 +78,16 @@ def test_a_leg_is_called_by_its_name():
     assert baseline.title({"leg": {}}) == baseline.title({}) == baseline.title({"leg": None}) == "the baseline"
 
 
-def test_the_legs_of_a_job_are_compared_by_legs_json_too(evidence):
-    assert baseline.compared(evidence) == ("metrics", "provenance", "legs")
-    assert baseline.compared(with_stored(evidence)) == ("metrics", "provenance")
-    assert baseline.compared({}) == ("metrics", "provenance")
-
-
 # Whether they can be compared
 
 
 def test_legs_and_a_stored_run_of_the_same_kind_can_be_compared(evidence):
     compare(evidence)
     compare(with_stored(evidence))
+
+
+def test_the_example_of_evidence_with_legs_can_be_compared(example):
+    compare(example("evidence-legs"))
 
 
 def test_so_can_the_legs_of_an_earlier_job(evidence):
@@ -133,7 +131,7 @@ def test_so_can_the_legs_of_an_earlier_job(evidence):
         (("metrics", "gpu_uuids"), [], 'its GPUs are [] and this job\'s ["GPU-a", "GPU-b"]'),
         (("metrics", "gpu_uuids"), None, "which GPUs it ran on is not known: null"),
         (("metrics", "gpu_uuids"), [5], "which GPUs it ran on is not known: a list of 1"),
-        (("metrics",), None, "which GPUs it ran on is not known: null"),
+        (("metrics",), None, "its world_size is null, not a whole number of at least 1"),
         (("provenance", "driver_version"), "580.1", 'its driver is "580.1" and this job\'s "570.1"'),
         (("provenance", "driver_version"), None, 'its driver is null and this job\'s "570.1"'),
         (("provenance", "container"), {"sha256": "aa"}, 'its container is "aa" and this job\'s null'),
@@ -251,6 +249,161 @@ def test_a_stored_run_needs_no_leg(evidence):
     evidence["baseline"]["source"] = "legs"
     evidence["baseline"]["runs"][0]["job"] = evidence["job"]
     assert why_not(evidence) == "its exit code is null, not 0"
+
+
+# Its work
+
+
+@pytest.fixture(params=["legs", "stored"])
+def either(request):
+    """Evidence with a baseline of either source."""
+    return whole() if request.param == "legs" else with_stored(whole())
+
+
+def test_a_stored_run_needs_nothing_of_the_own_legs_but_their_rules(evidence):
+    with_stored(evidence)
+    del evidence["legs"]["measured"]
+    assert set(evidence["legs"]) == {"job_id", "attempt", "work", "steady_seconds"}
+    compare(evidence)
+
+
+@pytest.mark.parametrize(
+    ("its", "mine", "why"),
+    [
+        ("training", "tuning", 'its workload is "training" and this job\'s "tuning"'),
+        ("training", None, 'its workload is "training" and this job\'s null'),
+        (None, "training", 'its workload is null and this job\'s "training"'),
+        (None, None, "neither its workload is known nor this job's"),
+        ("", "", 'its workload is "" and this job\'s ""'),
+    ],
+)
+def test_another_workload_is_no_measure(evidence, its, mine, why):
+    with_stored(evidence, job={"name": its})
+    evidence["job"]["name"] = mine
+    assert why_not(evidence) == why
+
+
+def test_a_job_without_a_name_is_no_workload_for_its_legs_either(evidence):
+    for run in (evidence, *evidence["baseline"]["runs"]):
+        del run["job"]["name"]
+    assert why_not(evidence) == "neither its workload is known nor this job's"
+
+
+@pytest.mark.parametrize(
+    ("its", "mine", "why"),
+    [
+        (1, 2, None),
+        (7, 8, None),
+        (2, 2, "it ran on 2 ranks, no fewer than this job's 2"),
+        (3, 2, "it ran on 3 ranks, no fewer than this job's 2"),
+        (1, 1, "it ran on 1 ranks, no fewer than this job's 1"),
+    ],
+)
+def test_a_baseline_has_fewer_ranks(either, its, mine, why):
+    either["metrics"]["world_size"] = mine
+    for run in either["baseline"]["runs"]:
+        run["metrics"]["world_size"] = its
+    if why is None:
+        compare(either)
+    else:
+        assert why_not(either) == why
+
+
+@pytest.mark.parametrize(("work", "name"), [("weak", "batch_per_rank"), ("strong", "batch")])
+def test_the_batch_that_the_rule_names_is_equal_and_the_other_need_not_be(either, work, name):
+    either["legs"]["work"] = work
+    other = {"batch_per_rank": "batch", "batch": "batch_per_rank"}[name]
+    for number, run in enumerate((either, *either["baseline"]["runs"])):
+        run["metrics"].update({name: 32, other: number + 1})
+    compare(either)
+    either["metrics"][name] = 33
+    assert why_not(either) == f"its {name} is 32 and this job's 33"
+
+
+COUNTS = [("weak", "world_size"), ("weak", "batch_per_rank"), ("strong", "batch")]
+
+
+@pytest.mark.parametrize(("work", "name"), COUNTS)
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (0, "0"),
+        (-1, "-1"),
+        (None, "null"),
+        (True, "true, a boolean"),
+        (1.0, "1"),
+        ("1", 'the text "1"'),
+        ([1], "a list of 1"),
+        ({"non_finite": "NaN"}, "NaN"),
+    ],
+)
+def test_what_is_no_count_says_nothing_of_the_work(either, work, name, value, told):
+    either["legs"]["work"] = work
+    for run in either["baseline"]["runs"]:
+        run["metrics"]["batch"] = either["metrics"]["batch"]
+    compare(either)
+    for one, whose in ((either, "this job's"), (either["baseline"]["runs"][0], "its")):
+        one["metrics"][name] = value
+        assert why_not(either) == f"{whose} {name} is {told}, not a whole number of at least 1"
+
+
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [
+        (None, "null"),
+        ("", 'the text ""'),
+        ("Weak", 'the text "Weak"'),
+        ("batch", 'the text "batch"'),
+        (True, "true, a boolean"),
+        (["weak"], "a list of 1"),
+        ({"weak": 1}, "an object with 1 keys"),
+    ],
+)
+def test_a_rule_that_is_none_leaves_the_work_unknown(either, work, told):
+    either["legs"]["work"] = work
+    assert why_not(either) == f"legs.json does not say which work stays equal: {told}"
+
+
+@pytest.mark.parametrize("legs", [None, {}, [], "weak"])
+def test_without_legs_json_there_is_no_rule(either, legs):
+    either["legs"] = legs
+    assert why_not(either) == "legs.json does not say which work stays equal: null"
+    del either["legs"]
+    assert why_not(either) == "legs.json does not say which work stays equal: null"
+
+
+@pytest.mark.parametrize(
+    ("found", "least", "why"),
+    [
+        (30, 30, None),
+        (30.0, 30, None),
+        (29.999, 30, "29.999 s, and 30 s"),
+        (30, 30.5, "30 s, and 30.5 s"),
+        (None, 30, "null s, and 30 s"),
+        (True, 1, "true s, and 1 s"),
+        ("30", 30, '"30" s, and 30 s'),
+        (float("inf"), 30, "inf s, and 30 s"),
+        ({"non_finite": "Infinity"}, 30, "Infinity s, and 30 s"),
+        (30.5, None, "30.5 s, and null s"),
+        (30.5, True, "30.5 s, and true s"),
+        (30.5, "30", '30.5 s, and "30" s'),
+        (30.5, "NaN", "30.5 s, and NaN s"),
+    ],
+)
+def test_its_speed_was_measured_for_as_long_as_the_job_says(either, found, least, why):
+    either["legs"]["steady_seconds"] = least
+    for run in either["baseline"]["runs"]:
+        run["metrics"]["steady"] = {"seconds": found}
+    if why is None:
+        compare(either)
+    else:
+        assert why_not(either) == f"its speed was measured over {why} are needed"
+
+
+@pytest.mark.parametrize("steady", [None, [], {}, 31.0])
+def test_without_a_window_the_speed_is_no_measure(either, steady):
+    either["baseline"]["runs"][-1]["metrics"]["steady"] = steady
+    assert why_not(either) == "its speed was measured over null s, and 30 s are needed"
 
 
 # How old it is

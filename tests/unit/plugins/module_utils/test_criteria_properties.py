@@ -353,6 +353,14 @@ def assert_it_is_a_measure(own, run):
     else:
         assert run["job"]["ended"] <= own["job"]["started"]
         assert set(run["job"]["nodes"] or [run["provenance"]["node"]]) == {"compute01"}
+    assert run["job"]["name"] == own["job"]["name"] == "training"
+    its, mine = run["metrics"], own["metrics"]
+    assert is_whole(its["world_size"])
+    assert 1 <= its["world_size"] < mine["world_size"]
+    assert is_whole(its["batch_per_rank"])
+    assert its["batch_per_rank"] == mine["batch_per_rank"]
+    assert is_number(its["steady"]["seconds"])
+    assert its["steady"]["seconds"] >= own["legs"]["steady_seconds"]
     assert run["metrics"]["gpu_uuids"]
     assert set(run["metrics"]["gpu_uuids"]) <= set(own["metrics"]["gpu_uuids"])
     for path in (("driver_version",), ("runtime", "lock_sha256"), ("data", "files")):

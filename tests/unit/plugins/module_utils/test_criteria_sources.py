@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.plugins.module_utils.criteria_fake import (
     REFERENCES,
+    alone,
     log,
     one,
     provenance,
@@ -125,7 +126,7 @@ def test_without_artifacts_none_exists(evidence, artifacts):
 AGAINST = {"query": "metrics.throughput", "ratio_ge": {"bound": 1, "to": "metrics.throughput"}}
 
 
-OWN = {"job_id": "12", "attempt": 0, "gpu_uuids": ["GPU-a"]}
+OWN = {"job_id": "12", "attempt": 0, **alone()}
 
 
 @pytest.mark.parametrize(
@@ -152,14 +153,26 @@ def test_a_run_of_the_baseline_that_is_no_evidence_decides_nothing(evidence, num
     )
 
 
+@pytest.mark.parametrize("baseline", [whole, lambda: with_stored(whole())], ids=["legs", "stored"])
 @pytest.mark.parametrize("root", ["metrics", "provenance", "legs"])
-def test_what_the_legs_are_compared_with_must_be_evidence_too(evidence, root):
+def test_what_a_baseline_is_compared_with_must_be_evidence_too(baseline, root):
+    evidence, criterion = baseline(), {"query": "job.gpus", "ratio_ge": AGAINST["ratio_ge"]}
+    assert one(evidence, **criterion)["verdict"] == "fail"
+    evidence[root]["job_id"] = "10"
+    judged = one(evidence, **criterion)
+    assert (judged["verdict"], judged["why"]) == ("undetermined", f"{root} is of another job or attempt")
     evidence["problems"].append({"source": root, "path": "/m", "problem": "changed", "detail": "d"})
-    criterion = {"query": "job.gpus", "ratio_ge": AGAINST["ratio_ge"]}
     judged = one(evidence, **criterion)
     assert (judged["verdict"], judged["why"]) == ("undetermined", "/m: changed: d")
-    judged = one(with_stored(evidence), **criterion)
-    assert judged["verdict"] == ("fail" if root == "legs" else "undetermined")
+
+
+@pytest.mark.parametrize("baseline", [whole, lambda: with_stored(whole())], ids=["legs", "stored"])
+def test_without_the_document_legs_no_ratio_to_a_baseline_is_formed(baseline):
+    evidence = baseline()
+    del evidence["legs"]
+    judged = one(evidence, **AGAINST)
+    assert judged["verdict"] == "undetermined"
+    assert judged["why"].endswith(": legs.json does not say which work stays equal: null")
 
 
 def test_a_baseline_that_could_not_be_read_decides_nothing(evidence):

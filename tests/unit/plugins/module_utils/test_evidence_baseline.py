@@ -23,7 +23,7 @@ def collected():
         "schema": 1,
         "job": JOB,
         **{name: {**STAMP, "of": name} for name in names},
-        "legs": {**STAMP, "before": entry, "measured": entry, "after": entry},
+        "legs": {**STAMP, "work": "weak", "steady_seconds": 30, "before": entry, "measured": entry, "after": entry},
         "files": {name: {"path": f"/{name}"} for name in names},
         "problems": [],
     }

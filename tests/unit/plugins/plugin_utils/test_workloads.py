@@ -205,6 +205,11 @@ def test_a_baseline_that_is_none_is_refused(folder, changes, expected):
         _workloads.find_workloads([folder(**changes)])
 
 
+def test_ranks_on_two_nodes_are_refused(folder):
+    with pytest.raises(WorkloadError, match=r"launcher: starts ranks on one node, and resources\.nodes is 2"):
+        _workloads.find_workloads([folder(launcher="torchrun", resources={**TWO_RANKS, "nodes": 2})])
+
+
 def test_a_baseline_on_fewer_ranks_is_accepted(folder):
     changes = {"launcher": "torchrun", "resources": TWO_RANKS, "baseline": {"ranks": 1, "work": "strong"}}
     (workload,) = _workloads.find_workloads([folder(**changes)])
