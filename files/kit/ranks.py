@@ -127,7 +127,8 @@ def first_failure(output: Path, states: Mapping[str, Mapping[str, Any]]) -> str 
     late = [rank for rank in sorted(by_rank) if codes.get(rank, -signal.SIGTERM) == -signal.SIGTERM]
     if waited and late:
         return told(late[0], f"rank {waited[0]} gave up waiting for it")
-    rank = min(codes, key=lambda number: (by_rank.get(number, {}).get("time") or float("inf"), number))
+    by_themselves = [rank for rank, code in codes.items() if -code != signal.SIGTERM] or list(codes)
+    rank = min(by_themselves, key=lambda number: (by_rank.get(number, {}).get("time") or float("inf"), number))
     return told(rank, _ending(codes[rank]))
 
 

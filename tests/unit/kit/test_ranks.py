@@ -115,8 +115,10 @@ def test_a_killed_rank_is_to_blame_and_not_the_one_that_lost_it(tmp_path: Path) 
 def test_a_rank_that_the_launcher_ended_is_not_to_blame(tmp_path: Path) -> None:
     state(tmp_path, 0, phase="training", step=20, time=1.0)
     state(tmp_path, 1, phase="failed in training", step=20, error="KitError: x", time=2.0)
-    assert failure(tmp_path, {0: -15, 1: 1}) is not None
-    assert "rank 1 (compute01 GPU-1): ended with exit code 1" in str(failure(tmp_path, {1: 1}))
+    for codes in ({0: -15, 1: 1}, {1: 1}):
+        assert failure(tmp_path, codes) == (
+            "rank 1 (compute01 GPU-1): ended with exit code 1, last in failed in training, step 20: KitError: x"
+        )
 
 
 @pytest.mark.parametrize("codes", [{0: -6}, {0: -6, 1: -15}])
