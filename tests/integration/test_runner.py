@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import typing as t
 from pathlib import Path
 
@@ -138,7 +139,15 @@ def blocked() -> t.Iterator[str]:
 
 def check_cancelled(piped: Pipeline, job: str, state: str, others: list[str]) -> None:
     """Cancel is SIGKILL to the process group; a worker with a session of its own lives on and must cancel its job."""
-    ran = piped.run(cancel=lambda: job_in(job, state))
+    asked = threading.Event()
+
+    def cancel() -> bool:
+        """Once true it stays so: the runner asks again while the play ends, and takes the last answer."""
+        if job_in(job, state):
+            asked.set()
+        return asked.is_set()
+
+    ran = piped.run(cancel=cancel)
     assert ran.status == "canceled", piped.screen()
     assert ran.rc != 0
     wait_for(lambda: jobs() == others, 60)
