@@ -40,6 +40,16 @@ def die_with_parent(number: int) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
+def end(process: subprocess.Popen[Any], patience: float) -> None:
+    """Ask a child to end; kill it where it has not done so in time. In seconds."""
+    process.terminate()
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 class Lines:
     """Lines of a pipe, each awaited for a bounded time."""
 

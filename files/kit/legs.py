@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from kit import ranks, window
+from kit.bounded import end
 from kit.files import write_json
 from kit.job import current_job
 
@@ -101,12 +102,7 @@ class Runner:
     def _end(self) -> None:
         """Ask the launcher to end its ranks; one that does not is killed, and the kernel its ranks with it."""
         if self._running is not None:
-            self._running.terminate()
-            try:
-                self._running.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                self._running.kill()
-                self._running.wait()
+            end(self._running, PATIENCE)
 
     def _facts(self, leg: Leg, code: int) -> dict[str, Any]:
         states = ranks.read(leg.output, leg.ranks)

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from kit.labelled_images import Split, split
 
 SIDE, CHANNELS, CLASSES = 32, 3, 10
 RECORD = 1 + CHANNELS * SIDE * SIDE  # bytes: a label, then red, green and blue, row by row
@@ -18,21 +18,8 @@ TEST = ("test_batch.bin",)
 MEAN, DEVIATION = 0.5, 0.5  # as the documents normalise
 
 
-@dataclass(frozen=True)
-class Split:
-    """Images (normalised, N x 3 x 32 x 32) and labels, on the device."""
-
-    images: torch.Tensor
-    labels: torch.Tensor
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-
 def load(folder: Path, names: tuple[str, ...], device: torch.device) -> Split:
     """Load files whole onto the device: an epoch waits for nothing on the host. OSError; ValueError: no records."""
     records = np.concatenate([np.fromfile(folder / name, dtype=np.uint8).reshape(-1, RECORD) for name in names])
-    images = torch.from_numpy(records[:, 1:].reshape(-1, CHANNELS, SIDE, SIDE)).to(device)
-    labels = torch.from_numpy(records[:, 0].astype(np.int64)).to(device)
-    normal = images.float().div_(255).sub_(MEAN).div_(DEVIATION)
-    return Split(normal.contiguous(memory_format=torch.channels_last), labels)
+    images = torch.from_numpy(records[:, 1:].reshape(-1, CHANNELS, SIDE, SIDE))
+    return split(images, torch.from_numpy(records[:, 0].astype(np.int64)), MEAN, DEVIATION, device)

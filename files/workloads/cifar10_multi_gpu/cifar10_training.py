@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from cifar10_data import CLASSES, Split
+from cifar10_data import CLASSES
 from kit.compute_clock import ComputeClock
 from kit.distributed import Group
 from kit.errors import KitError
+from kit.labelled_images import Split
 from torch import distributed, nn
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel

@@ -30,6 +30,7 @@ import torch
 from kit import training_device
 from kit.errors import KitError
 from kit.files import sha256, write_atomic
+from kit.labelled_images import Split, split
 from kit.metrics import Progress, write_metrics
 from torch import nn
 from torch.nn import functional
@@ -79,17 +80,6 @@ class Settings:
     seed: int
 
 
-@dataclass(frozen=True)
-class Split:
-    """Images (normalised, on the device) and labels."""
-
-    images: torch.Tensor
-    labels: torch.Tensor
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-
 def read_provenance(data_dir: Path) -> dict[str, Any]:
     """Return what the staged dataset says of itself, after comparing its files with that; WorkloadError otherwise."""
     remedy = "stage it again (files/datasets/mnist/stage.py; the playbooks do it unless told not to)"
@@ -112,8 +102,7 @@ def load(data_dir: Path, train: bool, device: torch.device) -> Split:
         dataset = MNIST(str(data_dir), train=train, download=False)
     except (RuntimeError, OSError, ValueError) as error:
         raise WorkloadError(f"dataset {data_dir}: torchvision cannot read it: {error}") from error
-    images = dataset.data.to(device).unsqueeze(1).float().div_(255).sub_(MEAN).div_(DEVIATION)
-    return Split(images.contiguous(memory_format=torch.channels_last), dataset.targets.to(device))
+    return split(dataset.data.unsqueeze(1), dataset.targets, MEAN, DEVIATION, device)
 
 
 @torch.inference_mode()

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from kit.bounded import end
 from kit.errors import KitError
 from kit.metrics import write_metrics
 from kit.staged import read_staged
@@ -80,11 +81,7 @@ class Children:
 
     def _terminated(self, number: int, _frame: FrameType | None) -> NoReturn:
         if self._running is not None:
-            self._running.terminate()
-            try:
-                self._running.wait(CHILD_PATIENCE)
-            except subprocess.TimeoutExpired:
-                self._running.kill()
+            end(self._running, CHILD_PATIENCE)
         raise SystemExit(128 + number)
 
 
