@@ -75,7 +75,11 @@ def preflight_faults(session: nox.Session) -> None:
 @nox.session
 def slow(session: nox.Session) -> None:
     """Long waits, and what else the integration tests leave out."""
-    _on_two_clusters(session, "tests/integration", "-m", "slow", *session.posargs)
+    alone = "tests/integration/test_category2.py"  # its speed-ups need the machine
+    _on_two_clusters(
+        session, "tests/integration", "tests/workloads", f"--ignore={alone}", "-m", "slow", *session.posargs
+    )
+    session.run("pytest", alone, "-m", "slow", *session.posargs)
 
 
 @nox.session

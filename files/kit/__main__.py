@@ -29,6 +29,8 @@ COMMANDS = {
     "reports": "gather what the jobs of a preflight wrote",
     "probe": "tell what the GPUs are and how they are: facts as JSON",
     "provenance": "write what the job runs on",
+    "nodes": "run a command on each of the job's nodes",
+    "gather": "put together what the job's nodes left",
     "legs": "run a distributed workload, and on fewer ranks before and after it",
     "launch": "start a leg's ranks on this node, by the runtime's Python",
     "environment": "run a command with the variables (JSON) on standard input",

@@ -9,14 +9,18 @@ what the slowest link carries. In bytes and seconds. Imports PyTorch.
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
+from datetime import timedelta
 from typing import Any
 
 import torch
 from torch import distributed
 
+from kit import nccl_tests
 from kit.distributed import Group
+from kit.interface import interface_to, wanted_by
 
 SIZES = {"cuda": [1 << power for power in range(12, 29, 2)], "cpu": [1 << power for power in range(12, 23, 2)]}
 REPEATS = 10
@@ -40,7 +44,7 @@ def wrong_elements(group: Group, size: int) -> int:
 
 
 def seconds(group: Group, size: int) -> float:
-    """Return the median time of an all-reduce of ``size`` bytes, the slowest rank's."""
+    """Return the median time of an all-reduce of ``size`` bytes on this rank."""
     message = torch.zeros(size // 4, device=group.device)
     times = []
     for _repeat in range(REPEATS + 2):
@@ -50,7 +54,7 @@ def seconds(group: Group, size: int) -> float:
         distributed.all_reduce(message)
         _wait(group.device)
         times.append(time.perf_counter() - began)
-    return group.largest(statistics.median(times[2:]))
+    return statistics.median(times[2:])
 
 
 def _wait(device: torch.device) -> None:
@@ -58,25 +62,69 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+def bandwidths(size: int, taken: float, ranks: int) -> dict[str, float]:
+    """Return algorithm and bus bandwidth of an all-reduce of ``size`` bytes that took so many seconds."""
+    return {"algorithm_bandwidth": size / taken, "bus_bandwidth": size / taken * 2 * (ranks - 1) / ranks}
+
+
 def check(group: Group, gradient_bytes: int) -> dict[str, Any]:
-    """Return the sums that are wrong, by rank, and bandwidths, also for a message as long as the gradients."""
+    """Return the sums that are wrong, by rank, and bandwidths, also for a message as long as the gradients.
+
+    A size's bandwidths are the slowest rank's; the bus bandwidth of all is the largest message's, where what a message
+    costs to start no longer counts. Ranks on several nodes are named with the interface that leads to the others.
+    """
     sizes = sorted({*SIZES[group.device.type], max(4, gradient_bytes // 4 * 4)})
     wrong = sum(wrong_elements(group, size) for size in sizes)
     table = []
     for size in sizes:
-        taken = seconds(group, size)
-        table.append(
-            {
-                "bytes": size,
-                "seconds": taken,
-                "algorithm_bandwidth": size / taken,
-                "bus_bandwidth": size / taken * 2 * (group.size - 1) / group.size,
-            }
-        )
+        own = seconds(group, size)
+        taken = group.largest(own)
+        table.append({"bytes": size, "seconds": taken, **bandwidths(size, taken, group.size)})
+    ranks = group.gather(
+        {
+            "wrong_sums": wrong,
+            "bus_bandwidth": bandwidths(sizes[-1], own, group.size)["bus_bandwidth"],
+            "node": group.node,
+            "interface": _interface(group),
+        }
+    )
     return {
         "backend": distributed.get_backend(),
-        "ranks": group.gather({"wrong_sums": wrong}),
+        "ranks": {_named(label, facts["interface"]): facts for label, facts in ranks.items()},
         "sizes": table,
-        "bus_bandwidth": max(row["bus_bandwidth"] for row in table),
+        "bus_bandwidth": table[-1]["bus_bandwidth"],
         "gradient_bytes": gradient_bytes,
     }
+
+
+def _interface(group: Group) -> str | None:
+    """Return the interface that leads from this rank's node to the first other; None where all are on one."""
+    others = sorted(_nodes(group) - {group.node})
+    return str(interface_to(others[0], wanted_by(distributed.get_backend(), os.environ))) if others else None
+
+
+def _nodes(group: Group) -> set[str]:
+    return set(group.gather(group.node).values())
+
+
+def _named(label: str, interface: str | None) -> str:
+    return f"{label} at {interface}" if interface else label
+
+
+def by_nccl_tests(group: Group) -> dict[str, Any] | None:
+    """Return what nccl-tests say of the all-reduce (kit.nccl_tests); None without CUDA and where nobody asks for them.
+
+    Rank 0 runs them on all GPUs while the others wait on their CPUs: a GPU that waited in NCCL would be measured too.
+    """
+    program = os.environ.get("HPC_VALIDATION_NCCL_TESTS")
+    if not program or group.device.type != "cuda":
+        return None
+    nodes = len(_nodes(group))
+    if nodes > 1:
+        return {"wrong": None, "bus_bandwidth": None, "problem": f"it runs on one node and the ranks are on {nodes}"}
+    torch.cuda.empty_cache()  # what our messages took is needed again
+    waiting = distributed.new_group(backend="gloo", timeout=timedelta(seconds=2 * nccl_tests.LIMIT))
+    found = [nccl_tests.measure(program, group.size) if group.rank == 0 else None]
+    distributed.broadcast_object_list(found, src=0, group=waiting)
+    distributed.destroy_process_group(waiting)
+    return found[0]

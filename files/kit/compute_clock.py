@@ -4,11 +4,14 @@
 """Each rank's own computing time in a step of distributed data parallel training, before it waits for the others.
 
 All ranks' steps take equally long, since each waits for the slowest. What a rank needs until its last gradients are
-ready for the all-reduce is its own, and names the slow one. Imports PyTorch.
+ready for the all-reduce, without what it waits for others until then, is its own, and names the slow one. Imports
+PyTorch.
 """
 
 # Without the annotations' future: PyTorch compares those of a communication hook, which must be no strings.
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -28,9 +31,10 @@ class ComputeClock:
         if model.broadcast_buffers and any(True for _buffer in model.buffers()):
             raise ValueError("a model with buffers is to be timed with broadcast_buffers=False")
         self._device = device
-        self._steps: list[tuple[Any, Any, Any]] = []
+        self._steps: list[tuple[Any, Any, Any, list[tuple[Any, Any]]]] = []
         self._begun: Any = None
         self._ready: Any = None
+        self._waits: list[tuple[Any, Any]] = []
         model.register_comm_hook(None, self._reduce)
 
     def _now(self) -> Any:
@@ -46,22 +50,31 @@ class ComputeClock:
 
     def begin(self) -> None:
         """The first of some steps begins."""
-        self._begun, self._ready = self._now(), None
+        self._begun, self._ready, self._waits = self._now(), None, []
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """What happens within waits for other ranks, such as a collective: it is no computing."""
+        before = self._now()
+        yield
+        if self._ready is None:
+            self._waits.append((before, self._now()))
 
     def end(self) -> None:
         """A step ended, and the next begins: what a rank does between two steps holds up the others as well."""
         now = self._now()
-        self._steps.append((self._begun, self._ready, now))
-        self._begun, self._ready = now, None
+        self._steps.append((self._begun, self._ready, now, self._waits))
+        self._begun, self._ready, self._waits = now, None, []
 
     def take(self) -> tuple[list[float], list[float]]:
         """Return the seconds of computing alone and of the whole of the steps since the last call."""
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         steps, self._steps = self._steps, []
-        return [self._between(begun, ready) for begun, ready, _end in steps], [
-            self._between(begun, end) for begun, _ready, end in steps
-        ]
+        return [
+            self._between(begun, ready) - sum(self._between(*wait) for wait in waits)
+            for begun, ready, _end, waits in steps
+        ], [self._between(begun, end) for begun, _ready, end, _waits in steps]
 
     def _between(self, first: Any, second: Any) -> float:
         if self._device.type == "cuda":

@@ -117,6 +117,7 @@ def group(accelerator: str, output: Path) -> Iterator[Group]:
         joined.require_own_gpus()
         joined.require_same(
             {
+                "the GPUs' driver": nvml.driver_version() if accelerator != "cpu" else None,
                 "PyTorch": torch.__version__,
                 "CUDA": torch.version.cuda,
                 "NCCL": ".".join(map(str, torch.cuda.nccl.version())) if device.type == "cuda" else None,

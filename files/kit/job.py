@@ -10,6 +10,7 @@ import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from kit.errors import KitError
 
@@ -30,6 +31,11 @@ class Job:
 def node_name(environment: Mapping[str, str] | None = None) -> str:
     """Return this node's name: as Slurm calls it inside a job, which need not be the host's own."""
     return (os.environ if environment is None else environment).get("SLURMD_NODENAME") or socket.gethostname()
+
+
+def node_file(path: Path) -> Path:
+    """Return the path with %N, as in Slurm's own patterns, replaced by this node's name."""
+    return Path(str(path).replace("%N", node_name()))
 
 
 def current_job(environment: Mapping[str, str] | None = None) -> Job:

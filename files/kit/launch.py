@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Starts the ranks of one leg on this node with PyTorch's elastic launcher, the one behind `torchrun`.
 
-Called as a library it tells the exit code of each rank, of which torchrun only prints a table. The rendezvous picks a
-free port. Imports PyTorch, so it is for the runtime's Python.
+Called as a library it tells the exit code of each rank, of which torchrun only prints a table. Launchers of several
+nodes meet where `kit legs` has found a free port, one of a node alone picks its own. Imports PyTorch, so it is for the
+runtime's Python.
 """
 
 from __future__ import annotations
@@ -12,17 +13,44 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch.distributed import DistError
 from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, Std
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from kit import ranks
-from kit.job import current_job
+from kit.interface import interface_to
+from kit.job import current_job, node_name
 
-JOINING = 120  # seconds for all ranks to meet
+JOINING = 120  # seconds for the launchers, and then for all ranks, to meet
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a leg: how many, which of them this is (from 0), and where they meet; nowhere if there is one."""
+
+    count: int = 1
+    own: int = 0
+    meeting: str | None = None
+
+    def rendezvous(self) -> dict[str, Any]:
+        """Return the launcher's settings. The first node's ranks come first, so that rank 0 is where the job began."""
+        if self.meeting is None:
+            return {"rdzv_backend": "c10d", "rdzv_endpoint": "localhost:0"}
+        return {"rdzv_backend": "static", "rdzv_endpoint": self.meeting, "rdzv_configs": {"rank": self.own}}
+
+    def apart(self, error: BaseException) -> str:
+        """Say that this node did not meet the others, by name and interface."""
+        text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        if self.own == 0:
+            return f"{node_name()} waited at {self.meeting} for {self.count} nodes in vain: {text}"
+        host = str(self.meeting).rpartition(":")[0]
+        return f"{node_name()} ({interface_to(host)}) did not reach {self.meeting}: {text}"
 
 
 def flight_recorder(output: Path) -> dict[str, str]:
@@ -33,19 +61,21 @@ def flight_recorder(output: Path) -> dict[str, str]:
     return {size: "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1", file: str(output / ranks.FOLDER / "flight-")}
 
 
-def launch(script: Sequence[str], count: int, output: Path) -> int:
-    """Run ``script`` as ``count`` ranks; return 0, or 1 after leaving the failed ranks' exit codes below ``output``."""
+def launch(script: Sequence[str], count: int, output: Path, nodes: Nodes) -> int:
+    """Run ``script`` as ``count`` ranks on this node; return 0, or 1 where one failed.
+
+    Their exit codes are then below ``output``, or how the nodes failed to meet.
+    """
     logs = output / ranks.FOLDER / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     for name, value in flight_recorder(output).items():
         os.environ.setdefault(name, value)
     config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
+        min_nodes=nodes.count,
+        max_nodes=nodes.count,
         nproc_per_node=count,
         run_id=current_job().job_id,
-        rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0",
+        **nodes.rendezvous(),
         rdzv_timeout=JOINING,
         max_restarts=0,
         logs_specs=DefaultLogsSpecs(log_dir=str(logs), tee=Std.ALL),
@@ -56,5 +86,9 @@ def launch(script: Sequence[str], count: int, output: Path) -> int:
     except ChildFailedError as failed:
         ranks.write_exit_codes(output, {rank: failure.exitcode for rank, failure in failed.failures.items()})
         print(failed, file=sys.stderr, flush=True)
+        return 1
+    except DistError as error:
+        ranks.write_apart(output, nodes.apart(error))
+        print(nodes.apart(error), file=sys.stderr, flush=True)
         return 1
     return 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -18,48 +19,74 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kit import ranks, window
+from kit import nodes, ranks, window
 from kit.bounded import end
+from kit.errors import KitError
 from kit.files import write_json
-from kit.job import current_job
+from kit.job import current_job, node_name
 
 MEASURED, BEFORE, AFTER = "measured", "before", "after"
 LEGS_FILE = "legs.json"
 METRICS_FILE = "metrics.json"
-SAMPLES_FILE = "gpu.jsonl"
 PATIENCE = 6  # seconds: the job script kills this process 10 after it asked it to end
 
 
 @dataclass(frozen=True)
 class Leg:
-    """One of the runs: how many ranks, and the folder that it writes to."""
+    """One of the runs: how many ranks on how many of the job's nodes, and the folder that it writes to."""
 
     name: str
     ranks: int
     output: Path
+    nodes: int = 1
+
+    @property
+    def ranks_a_node(self) -> int:
+        """Ranks on each of its nodes."""
+        return self.ranks // self.nodes
 
 
-def plan(output: Path, ranks_in_all: int, baseline: int | None) -> list[Leg]:
-    """Return the legs in their order."""
-    measured = Leg(MEASURED, ranks_in_all, output)
+def plan(output: Path, ranks_in_all: int, baseline: int | None, nodes_in_all: int = 1) -> list[Leg]:
+    """Return the legs in their order. A baseline fills whole nodes, or is on one. KitError where it does not."""
+    measured = Leg(MEASURED, ranks_in_all, output, nodes_in_all)
     if baseline is None:
         return [measured]
-    before, after = (Leg(name, baseline, output / f"baseline-{name}") for name in (BEFORE, AFTER))
+    full, rest = divmod(baseline, measured.ranks_a_node)
+    if full and rest:
+        raise KitError(f"{baseline} ranks do not fill nodes of {measured.ranks_a_node} ranks each")
+    before, after = (Leg(name, baseline, output / f"baseline-{name}", max(1, full)) for name in (BEFORE, AFTER))
     return [before, measured, after]
 
 
 def environment_of(
-    leg: Leg, own: Mapping[str, str], cpus: int, most_ranks: int, steady_seconds: float | None = None
+    leg: Leg,
+    own: Mapping[str, str],
+    cpus: int,
+    most_ranks: int,
+    steady_seconds: float | None = None,
+    rendezvous: str | None = None,
 ) -> dict[str, str]:
-    """Return the environment of a leg's launcher. A rank has as many threads in each leg: its share of the CPUs."""
+    """Return the environment of a leg's launcher; ``rendezvous`` is where those of several nodes meet.
+
+    A rank has as many threads in each leg: its share of the node's ``cpus`` among the ``most_ranks`` that a node has.
+    """
     said = {
+        **({} if rendezvous is None else {"HPC_VALIDATION_RENDEZVOUS": rendezvous}),
         **({} if steady_seconds is None else {"HPC_VALIDATION_STEADY_SECONDS": f"{steady_seconds:g}"}),
         "OUTPUT_DIR": str(leg.output),
         "HPC_VALIDATION_LEG": leg.name,
-        "HPC_VALIDATION_RANKS": str(leg.ranks),
+        "HPC_VALIDATION_RANKS": str(leg.ranks_a_node),
+        "HPC_VALIDATION_NODES": str(leg.nodes),
         "OMP_NUM_THREADS": str(max(1, cpus // most_ranks)),
     }
     return {**own, **said, **{f"APPTAINERENV_{name}": value for name, value in said.items()}}
+
+
+def free_port() -> int:
+    """Return a port that nobody uses on this node."""
+    with socket.socket() as listener:
+        listener.bind(("", 0))
+        return int(listener.getsockname()[1])
 
 
 class Runner:
@@ -77,19 +104,20 @@ class Runner:
         The measured leg runs even where the one before it failed: what can be known of all ranks is worth a run. The
         one after it does not: there is nothing left to compare with.
         """
-        cpus, most = len(os.sched_getaffinity(0)), max(leg.ranks for leg in legs)
+        cpus, most = len(os.sched_getaffinity(0)), max(leg.ranks_a_node for leg in legs)
         status = 0
         for leg in legs:
             if status and leg.name != MEASURED:
                 break
-            environment = environment_of(leg, os.environ, cpus, most, self._done.get("steady_seconds"))
+            meeting = f"{node_name()}:{free_port()}" if leg.nodes > 1 else None
+            environment = environment_of(leg, os.environ, cpus, most, self._done.get("steady_seconds"), meeting)
             status = self._run(leg, environment) or status
         return status
 
     def _run(self, leg: Leg, environment: Mapping[str, str]) -> int:
         leg.output.mkdir(parents=True, exist_ok=True)
         began = time.time()
-        self._running = subprocess.Popen(self._command, env=dict(environment))
+        self._running = subprocess.Popen(nodes.command_on(leg.nodes, self._command), env=dict(environment))
         try:
             code = self._running.wait()
         except BaseException:
@@ -120,7 +148,9 @@ class Runner:
     def _gpus(self, windows: Sequence[window.Window]) -> dict[str, Any]:
         """Return what the GPUs did in the windows; nothing where the sampler left no file (GPU.sampled says so)."""
         try:
-            return window.reduce(window.read_rows(self._output / SAMPLES_FILE), windows)
+            files = [self._output / nodes.SAMPLES, *sorted(self._output.glob(f"{nodes.FOLDER}/*/{nodes.SAMPLES}"))]
+            rows = (row for path in files if path.exists() for row in window.read_rows(path))
+            return window.reduce(rows, windows)
         except OSError:
             return {}
 

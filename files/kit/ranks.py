@@ -10,7 +10,6 @@ the others' files say that they came further.
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import time
@@ -111,7 +110,7 @@ def first_failure(output: Path, states: Mapping[str, Mapping[str, Any]]) -> str 
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             return f"{path.name} cannot be read: {error}"
     if not codes:
-        return None
+        return _apart(output)
     names = {state["rank"]: name for name, state in states.items()}
     by_rank = {state["rank"]: state for state in states.values()}
 
@@ -132,6 +131,18 @@ def first_failure(output: Path, states: Mapping[str, Mapping[str, Any]]) -> str 
     return told(rank, _ending(codes[rank]))
 
 
+def _apart(output: Path) -> str | None:
+    """Return what the launchers said that did not meet, first the one that knows the most: a node that called."""
+    said = sorted((output / FOLDER).glob("apart-*.json"))
+    texts = []
+    for path in said:
+        try:
+            texts.append(str(json.loads(path.read_text())["why"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            texts.append(f"{path.name} cannot be read: {error}")
+    return "; ".join(sorted(texts, key=lambda text: "did not reach" not in text)) or None
+
+
 def _ending(code: int) -> str:
     return f"killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
 
@@ -145,7 +156,14 @@ def _signal_name(number: int) -> str:
 
 def write_exit_codes(output: Path, codes: Mapping[int, int]) -> None:
     """Leave the exit codes of this node's ranks that failed, for `first_failure`."""
+    _write(output, "exit-codes", {"exit_codes": dict(codes)})
+
+
+def write_apart(output: Path, why: str) -> None:
+    """Leave how this node's launcher failed to meet the others', for `first_failure`."""
+    _write(output, "apart", {"why": why})
+
+
+def _write(output: Path, kind: str, document: Mapping[str, Any]) -> None:
     name = re.sub(r"[^A-Za-z0-9._-]", "_", node_name())
-    folder = output / FOLDER
-    os.makedirs(folder, exist_ok=True)
-    write_json(folder / f"exit-codes-{name}.json", {**current_job().stamp, "exit_codes": dict(codes)})
+    write_json(output / FOLDER / f"{kind}-{name}.json", {**current_job().stamp, **document})

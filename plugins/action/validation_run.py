@@ -13,9 +13,11 @@ from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as ansible_version
 from ansible.utils.display import Display
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
+    _evidence_store,
     _expect,
     _expectations,
     _image_plan,
+    _recall,
     _run,
     _schema,
     _summary,
@@ -30,14 +32,16 @@ ERRORS = (
     _schema.SchemaError,
 )
 ARGUMENTS = {
-    "state": {"type": "str", "required": True, "choices": ["started", "recorded", "finished"]},
+    "state": {"type": "str", "required": True, "choices": ["started", "recalled", "recorded", "finished"]},
     "results": {"type": "path"},
     "title": {"type": "str"},
     "accelerator": {"type": "str", "choices": ["cuda", "simulated", "cpu"]},
     "folders": {"type": "list", "elements": "path"},
     "categories": {"type": "list", "elements": "int", "default": []},
+    "options": {"type": "dict", "default": {}},
     "only": {"type": "list", "elements": "str", "default": []},
     "probes_only": {"type": "bool", "default": False},
+    "needs_days": {"type": "int", "default": 7},
     "run_tags": {"type": "list", "elements": "str", "default": ["all"]},
     "overrides": {"type": "dict", "default": {}},
     "runtimes": {"type": "dict", "default": {}},
@@ -49,9 +53,13 @@ ARGUMENTS = {
     "folder": {"type": "path"},
     "kind": {"type": "str", "choices": ["workload", "findings", "cluster", "probed"]},
     "document": {"type": "raw"},
+    "workload": {"type": "str"},
+    "script_sha256": {"type": "str"},
+    "context": {"type": "dict", "default": {}},
 }
 REQUIRED = [
     ("state", "started", ("results", "title", "accelerator", "folders")),
+    ("state", "recalled", ("folder", "workload", "script_sha256")),
     ("state", "recorded", ("folder", "kind", "document")),
     ("state", "finished", ("folder",)),
 ]
@@ -76,7 +84,8 @@ class ActionModule(ActionBase):
     def _started(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         collection = Path(__file__).resolve().parents[2]
         _workloads.check_settings(args["settings"], _workloads.public_settings(collection))
-        known = _workloads.find_workloads(args["folders"])
+        _workloads.check_needs_days(args["needs_days"])
+        known = _workloads.find_workloads(args["folders"], args["options"])
         workloads = (
             [] if args["probes_only"] else _workloads.select(known, args["categories"], args["only"], args["run_tags"])
         )
@@ -93,9 +102,19 @@ class ActionModule(ActionBase):
             "accelerator": args["accelerator"],
             "workloads": workloads,
             "probes_only": args["probes_only"],
+            "needs_days": args["needs_days"],
         }
         folder = _run.start(_run.results_folder(args["results"]), plan, versions)
         return {"changed": True, "folder": str(folder), "run": folder.name, "workloads": workloads}
+
+    def _recalled(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
+        folder, identity = Path(args["folder"]), args["workload"]
+        judging = {key: _evidence_store.plain(args[key]) for key in ("overrides", "references", "context")}
+        earlier, line = _recall.recall(folder, identity, args["script_sha256"], judging)
+        Display().display(line)
+        if earlier:
+            _run.record(folder, "workload", {"id": identity, "earlier": earlier})
+        return {"changed": False, "msg": line, "passed": _run.passed(folder)}
 
     def _recorded(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         folder = Path(args["folder"])

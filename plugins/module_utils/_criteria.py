@@ -23,6 +23,8 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tes
     Outcome,
     UndeterminedError,
     bound_text,
+    inner_test,
+    is_against_baseline,
     judge_value,
     minimum_bytes,
 )
@@ -102,6 +104,7 @@ class _One:
         remedy = None if verdict in ("pass", "not_applicable") else self._remedy
         source = self._source_text()
         criterion = self._criterion
+        bound = criterion.data[criterion.test]
         if criterion.severity == "record" and verdict != "not_applicable":
             verdict, why = "recorded", f"only recorded (would be {verdict}): {why}"
         elif verdict == "fail" and criterion.waiver is not None:
@@ -116,18 +119,19 @@ class _One:
             "title": criterion.title,
             "verdict": verdict,
             "value": _numbers.bounded(value),
-            "bound": bound_text(criterion.test, criterion.data[criterion.test]),
+            "bound": bound_text(criterion.test, bound),
             "unit": criterion.unit,
             "source": _numbers.printable(source),
             "why": _numbers.printable(why),
             "remedy": remedy,
             "bound_from": criterion.bound_from,
             "severity": criterion.severity,
+            "against_baseline": is_against_baseline(criterion.test, bound),
         }
 
     def _verdict(self) -> tuple[str, Any, str]:
         try:
-            reason = self._not_applicable()
+            reason = self._not_applicable() or self._without_reference()
             if reason is not None:
                 return "not_applicable", None, reason
             self._require_collected(self._evidence)
@@ -154,6 +158,16 @@ class _One:
                 wanted = " or ".join(_numbers.show(value) for value in allowed)
                 return f"it applies where {key} is {wanted}; here it is {_numbers.show(context[key])}"
         return None
+
+    def _without_reference(self) -> str | None:
+        """Say that the inventory does not have the reference, where a criterion leaves it to the inventory to have one.
+
+        One that it has, but for other hardware alone, is no such case: the criterion is then undetermined.
+        """
+        within = self._criterion.data.get("each", self._criterion.data).get("within", {})
+        if not within.get("optional") or "from" not in within or within["from"] in self._references:
+            return None
+        return f"the inventory has no reference {_numbers.printable(within['from'])}"
 
     def _require_collected(self, evidence: dict[str, Any]) -> None:
         for problem in _problems(evidence):
@@ -191,7 +205,7 @@ class _One:
         else:
             raise UndeterminedError(f"{each['over']} is {_numbers.describe(elements)}, not a list or an object")
         self._require_count(each, len(named))
-        test = next(name for name in each if name not in ("over", "query", "count"))
+        test = inner_test(each)
         values: dict[str, Any] = {}
         failed: list[str] = []
         doubts: list[str] = []

@@ -47,6 +47,7 @@ def judge_job(job: Any) -> dict[str, Any]:
         "remedy": remedy,
         "bound_from": "manifest",
         "severity": "gate",
+        "against_baseline": False,
     }
 
 

@@ -347,8 +347,10 @@ class _Reader:
         return required <= set(value) <= required | optional
 
     def _within(self, value: Any, key: str) -> None:
-        if not self._keys(value, key, set(), {"reference", "from", "tolerance", "absolute"}):
+        if not self._keys(value, key, set(), {"reference", "from", "tolerance", "absolute", "optional"}):
             return
+        if value.get("optional", True) is not True:
+            self._wrong(f"{key}.optional", "expected true", value["optional"])
         if ("reference" in value) == ("from" in value):
             self._wrong(key, "expected either reference, a number, or from, the name of a reference", value)
         if ("tolerance" in value) == ("absolute" in value):

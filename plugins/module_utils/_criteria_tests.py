@@ -94,7 +94,7 @@ def bound_text(test: str, bound: Any) -> str:
         return f"{around} ± {margin}"
     if test in ("ratio_ge", "ratio_le"):
         sign = ">=" if test == "ratio_ge" else "<="
-        whose = "own" if bound.get("of") == "own" else "baseline's"
+        whose = "baseline's" if is_against_baseline(test, bound) else "own"
         return f"{sign} {show(bound['bound'])} x {whose} {bound['to']}"
     if test == "decreasing":
         drop = bound.get("min_drop", 0) if isinstance(bound, dict) else 0
@@ -107,9 +107,22 @@ def bound_text(test: str, bound: Any) -> str:
     if test == "absent":
         return f"no {bound}"
     if test == "each":
-        inner = next(name for name in bound if name not in ("over", "query", "count"))
+        inner = inner_test(bound)
         return f"each of {bound['count']}: {bound_text(inner, bound[inner])}"
     return "present" if bound is True else f"has {bound}"
+
+
+def is_against_baseline(test: str, bound: Any) -> bool:
+    """Say whether the test forms a ratio to a baseline."""
+    if test == "each":
+        inner = inner_test(bound)
+        return is_against_baseline(inner, bound[inner])
+    return test in ("ratio_ge", "ratio_le") and bound.get("of") != "own"
+
+
+def inner_test(each: dict[str, Any]) -> str:
+    """Return the name of the test that `each` puts every element to."""
+    return next(name for name in each if name not in ("over", "query", "count"))
 
 
 def minimum_bytes(bound: Any) -> int:

@@ -274,6 +274,7 @@ criteria:
     remedy: {description: What to do about it., type: str, returned: always}
     bound_from: {description: 'V(manifest), V(reference) or V(override).', type: str, returned: always}
     severity: {description: 'V(gate) or V(record).', type: str, returned: always}
+    against_baseline: {description: Whether the value is a ratio to that of a baseline., type: bool, returned: always}
 evidence:
   description: Where the evidence was saved or read, on the controller.
   returned: when it is on the controller

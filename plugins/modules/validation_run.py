@@ -11,8 +11,9 @@ version_added: 0.1.0
 short_description: Keep the record of a validation run and make its verdict
 description:
   - Selects the workloads of a run and makes its folder, with an honest V(undetermined) verdict in it from the first
-    moment; takes the records of the steps; makes C(verdict.json) and C(junit.xml) of them at the end, and where the run
-    had the single-GPU baseline C(record.md), its validation record for people.
+    moment; says whether a workload that is only needed has to run; takes the records of the steps; makes
+    C(verdict.json) and C(junit.xml) of them at the end, and where the run had the single-GPU baseline C(record.md), its
+    validation record for people.
   - Works on the controller. It opens no connection, so that a run whose host went away still ends in a report.
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
@@ -33,11 +34,12 @@ options:
   state:
     description:
       - V(started) selects workloads and makes the run's folder.
+      - V(recalled) adds that an earlier pass of O(workload) stands, if it does, and prints that or why it does not.
       - V(recorded) adds a record to it.
       - V(finished) makes the verdict, prints it, and fails unless it is V(pass).
     type: str
     required: true
-    choices: [started, recorded, finished]
+    choices: [started, recalled, recorded, finished]
   results:
     description: Folder on the controller below which the run's folder is made. Relative to where the user stands.
     type: path
@@ -53,12 +55,17 @@ options:
     type: list
     elements: path
   categories:
-    description: Select all workloads of these categories.
+    description:
+      - Select all workloads of these categories, and those that they need, which may be V(recalled) (O(state)).
     type: list
     elements: int
     default: []
+  options:
+    description: Which of its alternatives a workload is run as, by workload id. The manifests say which there are.
+    type: dict
+    default: {}
   only:
-    description: Select these ids, whatever their category.
+    description: Select these ids, whatever their category, and nothing else.
     type: list
     elements: str
     default: []
@@ -66,6 +73,10 @@ options:
     description: Select no workload; the findings of probes alone make the verdict.
     type: bool
     default: false
+  needs_days:
+    description: The inventory's C(hpc_validation_needs_days), refused if negative.
+    type: int
+    default: 7
   run_tags:
     description: The run's C(ansible_run_tags); ids among them select like O(only).
     type: list
@@ -114,6 +125,18 @@ options:
   document:
     description: The record itself.
     type: raw
+  workload:
+    description: Id of the workload that is only needed.
+    type: str
+  script_sha256:
+    description: SHA-256 of the job script that would be submitted for it. An earlier pass must be of the same.
+    type: str
+  context:
+    description:
+      - As for M(mlops.hpc_validation.metrics_assert). By it, O(overrides) and O(references) the evidence of the earlier
+        pass is judged again.
+    type: dict
+    default: {}
 author:
   - mlops.hpc_validation authors (@mlops)
 """
@@ -154,8 +177,8 @@ amiss:
   returned: O(state=recorded)
   type: int
 passed:
-  description: Ids of the workloads that were recorded so far and passed.
-  returned: O(state=recorded)
+  description: Ids of the workloads that were recorded so far and passed, now or earlier.
+  returned: O(state=recalled) and O(state=recorded)
   type: list
   elements: str
 verdict:

@@ -26,16 +26,11 @@ def render(workload: str, verdict: str, judged: list[dict[str, Any]]) -> str:
         head = f"{entry['verdict']:<14} {_plain(entry['id']):<{width}}  {_plain(entry['title'])}"
         changed = f"  ({entry['bound_from']})" if entry["bound_from"] != "manifest" else ""
         lines.append(f"{head}: {value}  [{bound}]{changed}")
-        if entry["verdict"] != "pass" or is_against_baseline(entry):
+        if entry["verdict"] != "pass" or entry.get("against_baseline"):  # which a finding has not
             lines += _wrapped("why: ", entry["why"])
             if entry.get("remedy"):
                 lines += _wrapped("do:  ", entry["remedy"])
     return "\n".join(lines)
-
-
-def is_against_baseline(entry: dict[str, Any]) -> bool:
-    """Say whether the value is a ratio to a baseline, whose spread is part of how it came out."""
-    return "baseline's" in str(entry["bound"])
 
 
 def summary(workload: str, verdict: str, judged: list[dict[str, Any]]) -> str:

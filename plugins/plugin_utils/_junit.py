@@ -46,14 +46,17 @@ def _suite(root: ElementTree.Element, name: str, cases: list[Json], seconds: flo
 
 
 def junit_xml(verdict: Json) -> bytes:
-    """The document for `verdict` (schema verdict.json). A suite that judged nothing holds one error."""
+    """The document for `verdict` (schema verdict.json). A suite that judged nothing holds one error.
+
+    One of a workload that was not run, since it had passed, holds one skipped case.
+    """
     root = ElementTree.Element("testsuites", name=_text(verdict["title"]))
     for workload in verdict["workloads"]:
         cases = workload["criteria"] or [
             {
                 "id": workload["id"],
                 "title": "was judged",
-                "verdict": "undetermined",
+                "verdict": "not_applicable" if "earlier" in workload else "undetermined",
                 "value": None,
                 "bound": "judged",
                 "why": workload["why"],

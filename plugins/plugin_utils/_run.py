@@ -9,7 +9,7 @@ record.md            the single-GPU baseline written down for people, where the 
 plan.json            what was selected, on which accelerator
 cluster.json         what slurm_cluster_info returned
 probed.json          which nodes and GPUs preflight looked at, and what it found there
-workloads/<id>.json  one judged workload
+workloads/<id>.json  one judged workload, or which earlier pass of it stands
 findings/<n>.json    lists of findings
 evidence/<id>.json   what the criteria were judged on
 """
@@ -72,7 +72,9 @@ def start(results: Path, plan: Json, versions: Json, now: float | None = None) -
 
 
 def record(folder: Path, kind: str, document: t.Any) -> None:
-    """Adds what one step found: `workload` (a judged workload), `findings` (a list), `cluster` and `probed` (facts).
+    """Adds what one step found: `workload`, `findings` (a list), `cluster` and `probed` (facts).
+
+    A workload is {id, job, data, criteria}, or {id, earlier} where nobody asked for it and an earlier pass stands.
 
     Raises RunError naming what does not fit.
     """
@@ -84,11 +86,7 @@ def record(folder: Path, kind: str, document: t.Any) -> None:
             taken = len(list((folder / "findings").glob("*.json")))
             write_json(folder / "findings" / f"{taken:03d}.json", document)
         elif kind == "workload":
-            for criterion in document["criteria"]:
-                _schema.require("judged", criterion, f"criterion of {document['id']}")
-            if document["id"] not in [workload["id"] for workload in read_json(folder / "plan.json")["workloads"]]:
-                raise RunError(f"{document['id']} is not in the plan of {folder}")
-            write_json(folder / "workloads" / f"{document['id']}.json", document)
+            _record_workload(folder, document)
         elif kind in ("cluster", "probed"):
             write_json(folder / f"{kind}.json", document)
         else:
@@ -99,15 +97,32 @@ def record(folder: Path, kind: str, document: t.Any) -> None:
         raise RunError(f"{kind} cannot be recorded in {folder}: {exc}") from exc
 
 
+def _record_workload(folder: Path, document: Json) -> None:
+    asked = {each["id"]: each.get("asked", True) for each in read_json(folder / "plan.json")["workloads"]}
+    identity, is_earlier = document["id"], "earlier" in document
+    if identity not in asked:
+        raise RunError(f"{identity} is not in the plan of {folder}")
+    if is_earlier and asked[identity]:
+        raise RunError(f"{identity} was asked for: an earlier pass is no answer")
+    if is_earlier:
+        _schema.require("earlier", document["earlier"], f"earlier pass of {identity}")
+    else:
+        for criterion in document["criteria"]:
+            _schema.require("judged", criterion, f"criterion of {identity}")
+    write_json(folder / "workloads" / f"{identity}.json", document)
+    if is_earlier:  # told at once: should this run be killed, it is not the newest run of the workload
+        _write(folder, _assemble(folder, finished=None))
+
+
 def amiss(folder: Path) -> int:
     """How many of the findings recorded so far are a failure or undetermined; one that cannot be read is."""
     return sum(finding["verdict"] in ("fail", "undetermined") for finding in _recorded_findings(folder))
 
 
 def passed(folder: Path) -> list[str]:
-    """The ids of the workloads that have been recorded so far and passed."""
+    """The ids of the workloads that have been recorded so far and passed, now or earlier."""
     workloads = read_json(folder / "plan.json")["workloads"]
-    return [each["id"] for each in workloads if _workload(folder, each, finished=None)["verdict"] == "pass"]
+    return [each["id"] for each in workloads if _has_passed(_workload(folder, each, finished=None))]
 
 
 def finish(folder: Path, now: float | None = None) -> Json:
@@ -121,7 +136,7 @@ def finish(folder: Path, now: float | None = None) -> Json:
         _schema.require("verdict", verdict, str(folder / "verdict.json"))
         _write(folder, verdict)
         for workload in verdict["workloads"]:
-            if workload["name"] in _record.WORKLOADS:
+            if workload["name"] in _record.WORKLOADS and "earlier" not in workload:
                 evidence = _evidence(folder / "evidence" / f"{workload['id']}.json")
                 write_atomic(str(folder / _record.FILE), _record.markdown(verdict, workload, evidence).encode())
     except (OSError, ValueError, _schema.SchemaError) as exc:
@@ -188,8 +203,12 @@ def _printable(value: t.Any) -> t.Any:
 
 def unmet(manifest: Json, workloads: list[Json]) -> str:
     """Which of the workloads that this one needs did not pass, in words; one that is not in the run is not asked."""
-    needed = [each for each in workloads if each["id"] in manifest.get("needs", []) and each["verdict"] != "pass"]
+    needed = [each for each in workloads if each["id"] in manifest.get("needs", []) and not _has_passed(each)]
     return ", ".join(f"{each['id']} {'failed' if each['verdict'] == 'fail' else 'is undetermined'}" for each in needed)
+
+
+def _has_passed(workload: Json) -> bool:
+    return workload["verdict"] == "pass" or "earlier" in workload
 
 
 def _workload(folder: Path, manifest: Json, finished: float | None, lacking: str = "") -> Json:
@@ -204,6 +223,16 @@ def _workload(folder: Path, manifest: Json, finished: float | None, lacking: str
     }
     try:
         recorded = read_json(path)
+        if "earlier" in recorded:
+            earlier = recorded["earlier"]
+            _schema.require("earlier", earlier, str(path))
+            # No pass of this run: it decides nothing here but whether the workloads that need it run.
+            return {
+                **blank,
+                "verdict": "recorded",
+                "why": f"passed in run {earlier['run']}, not run again",
+                "earlier": earlier,
+            }
         for criterion in recorded["criteria"]:
             _schema.require("judged", criterion, str(path))
     except FileNotFoundError:
@@ -257,7 +286,8 @@ def _why(verdict: str, workloads: list[Json], findings: list[Json]) -> str:
     if verdict == "pass" and not workloads:
         return f"nothing is amiss in {len(findings)} findings"
     if verdict == "pass":
-        return f"{len(workloads)} of {len(workloads)} workloads passed"
+        ran = len([each for each in workloads if "earlier" not in each])
+        return f"{ran} of {ran} workloads passed"
     odd = [f"{w['id']}: {w['why']}" for w in workloads if w["verdict"] == verdict]
     odd = [f"{f['id']}: {f['why']}" for f in findings if f["verdict"] == verdict] + odd
     return "; ".join(odd) or "nothing was judged"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import graphlib
 import importlib.util
@@ -45,11 +46,36 @@ class WorkloadError(Exception):
     """A manifest is missing, unreadable or not valid, or a selection names what does not exist."""
 
 
-def load_manifest(path: Path) -> dict[str, t.Any]:
+def load_manifest(path: Path, option: str | None = None) -> dict[str, t.Any]:
     """The validated manifest at `path`, with `folder` added (its absolute folder) and optional lists filled in.
 
-    Raises WorkloadError naming the file, the key and what was expected.
+    `option`: which of its alternatives is meant; none of them if not given. All of them are validated. Raises
+    WorkloadError naming the file, the key and what was expected.
     """
+    manifest = _read(path)
+    options = manifest.pop("options", {})
+    whole = {name: _whole(with_option(manifest, change), path, f"options.{name}") for name, change in options.items()}
+    if option is None:
+        return _whole(manifest, path)
+    if not isinstance(option, str) or option not in whole:
+        raise WorkloadError(
+            f"hpc_validation_workload_options names {option!r} for {manifest['id']}, which has "
+            f"{', '.join(sorted(whole)) or 'no options'}"
+        )
+    return whole[option]
+
+
+def with_option(manifest: dict[str, t.Any], option: dict[str, t.Any]) -> dict[str, t.Any]:
+    """The manifest as the option has it: mappings merged deeply, criteria by id, anything else replaced."""
+    changes = option.get("criteria", {})
+    known = {criterion["id"]: criterion for criterion in manifest["criteria"]}
+    added = {name: {"id": name} for name, change in changes.items() if change is not None and name not in known}
+    criteria = _criteria_spec.merge({**known, **added}, changes)
+    return {**_criteria_spec.merge(manifest, option), "criteria": list(criteria.values())}
+
+
+def _read(path: Path) -> dict[str, t.Any]:
+    """What the file says, once it fits the schema."""
     try:
         with path.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
@@ -60,21 +86,34 @@ def load_manifest(path: Path) -> dict[str, t.Any]:
         raise WorkloadError(f"{path} cannot be read: {exc.strerror}") from exc
     except (yaml.YAMLError, ValueError, RecursionError) as exc:  # ValueError: not UTF-8, no date, thousands of digits
         raise WorkloadError(f"{path} is not YAML: {exc}") from exc
+    _require_schema(manifest, str(path))
+    return t.cast("dict[str, t.Any]", manifest)
+
+
+def _require_schema(manifest: t.Any, where: str) -> None:
     try:
-        _schema.require("manifest", manifest, str(path))
+        _schema.require("manifest", manifest, where)
     except _schema.SchemaError as exc:
         raise WorkloadError(str(exc)) from exc
+
+
+def _whole(manifest: dict[str, t.Any], path: Path, option: str = "") -> dict[str, t.Any]:
+    """The manifest with everything that a run needs to know of it, after it was found to be sound."""
+    manifest = copy.deepcopy(manifest)
+    where = f"{path}: {option}" if option else str(path)
+    if option:
+        _require_schema(manifest, where)
     for key, value in manifest.items():
         if key != "criteria" and any(ord(letter) < 32 for text in _texts(value) for letter in text):
-            raise WorkloadError(f"{path}: {key}: holds a line break or another control character")
+            raise WorkloadError(f"{where}: {key}: holds a line break or another control character")
     if manifest["name"] != path.parent.name:
-        raise WorkloadError(f"{path}: name: {manifest['name']!r} must be the folder's name, {path.parent.name!r}")
+        raise WorkloadError(f"{where}: name: {manifest['name']!r} must be the folder's name, {path.parent.name!r}")
     program, script = [*manifest["command"], ""][:2]
     if program == "python" and not script.startswith("-") and not (path.parent / script).is_file():
-        raise WorkloadError(f"{path}: command: the script {script!r} is not in {path.parent}")
-    _check_ranks(manifest, path)
+        raise WorkloadError(f"{where}: command: the script {script!r} is not in {path.parent}")
+    _check_ranks(manifest, where)
     if "config" in manifest and not (path.parent / manifest["config"]).is_file():
-        raise WorkloadError(f"{path}: config: {manifest['config']!r} is not in {path.parent}")
+        raise WorkloadError(f"{where}: config: {manifest['config']!r} is not in {path.parent}")
     for key in ("needs", "data", "models"):
         manifest.setdefault(key, [])
     manifest["output"].setdefault("artifacts", [])
@@ -83,18 +122,18 @@ def load_manifest(path: Path) -> dict[str, t.Any]:
     return {**manifest, "folder": str(path.parent.resolve())}
 
 
-def _check_ranks(manifest: dict[str, t.Any], path: Path) -> None:
-    """Refuses ranks that would not be started as the manifest says, and a baseline that is none."""
-    nodes = manifest["resources"]["nodes"]
-    if "launcher" in manifest and nodes != 1:
-        raise WorkloadError(f"{path}: launcher: starts ranks on one node, and resources.nodes is {nodes}")
+def _check_ranks(manifest: dict[str, t.Any], where: str) -> None:
+    """Refuses a baseline that is none."""
     if "baseline" not in manifest:
         return
     if "launcher" not in manifest:
-        raise WorkloadError(f"{path}: baseline: needs a launcher, which starts fewer ranks")
-    ranks = manifest["resources"]["ntasks_per_node"]
-    if manifest["baseline"]["ranks"] >= ranks:
-        raise WorkloadError(f"{path}: baseline: ranks: expected fewer than the workload's {ranks}")
+        raise WorkloadError(f"{where}: baseline: needs a launcher, which starts fewer ranks")
+    each = manifest["resources"]["ntasks_per_node"]
+    ranks, baseline = each * manifest["resources"]["nodes"], manifest["baseline"]["ranks"]
+    if baseline >= ranks:
+        raise WorkloadError(f"{where}: baseline: ranks: expected fewer than the workload's {ranks}")
+    if baseline > each and baseline % each:
+        raise WorkloadError(f"{where}: baseline: ranks: {baseline} do not fill nodes of {each} each")
 
 
 def common_criteria(manifest: dict[str, t.Any]) -> list[dict[str, t.Any]]:
@@ -121,22 +160,31 @@ def _texts(value: t.Any) -> t.Iterator[str]:
             yield from _texts(item)
 
 
-def find_workloads(folders: t.Iterable[str]) -> list[dict[str, t.Any]]:
-    """All manifests in `folders`, each after those that it needs, else by id.
+def find_workloads(folders: t.Iterable[str], options: dict[str, t.Any] | None = None) -> list[dict[str, t.Any]]:
+    """All manifests in `folders`, each after those that it needs, else by id; `options`: chosen ones, by id.
 
     Raises WorkloadError on a bad one, on a missing folder, on equal ids and on needs that cannot be met.
     """
     found: dict[str, dict[str, t.Any]] = {}
+    options = options or {}
     for folder in folders:
         root = Path(folder)
         if not root.is_dir():
             raise WorkloadError(f"the workload folder {folder} does not exist")
         for path in sorted(root.glob(f"*/{MANIFEST}")):
             manifest = load_manifest(path)
+            if manifest["id"] in options:
+                manifest = load_manifest(path, options[manifest["id"]])
             if manifest["id"] in found:
                 other = found[manifest["id"]]["folder"]
                 raise WorkloadError(f"{path}: id: {manifest['id']} is already the id of {other}")
             found[manifest["id"]] = manifest
+    unknown = sorted(set(options) - set(found))
+    if unknown:
+        raise WorkloadError(
+            f"hpc_validation_workload_options names {', '.join(unknown)}, which is no workload; known are "
+            f"{', '.join(sorted(found)) or 'none'}"
+        )
     return in_order(found)
 
 
@@ -163,9 +211,10 @@ def in_order(workloads: dict[str, dict[str, t.Any]]) -> list[dict[str, t.Any]]:
 def select(
     workloads: list[dict[str, t.Any]], categories: list[int], only: list[str], run_tags: list[str]
 ) -> list[dict[str, t.Any]]:
-    """Those that were asked for: by id (`only`, or ids among the tags), else all of `categories`.
+    """Those that were asked for: by id (`only`, or ids among the tags), else all of `categories` and what these need.
 
-    Raises WorkloadError when an id is unknown or nothing is left: a run of nothing proves nothing.
+    Each has `asked` added, False for one that is only needed: who names ids gets these alone. Raises WorkloadError when
+    an id is unknown or nothing is left: a run of nothing proves nothing.
     """
     known = [workload["id"] for workload in workloads]
     unknown = [name for name in only if name not in known]
@@ -178,10 +227,14 @@ def select(
     if "all" not in run_tags and not tagged:
         raise WorkloadError(f"--tags {','.join(run_tags)} selects no workload; known are {', '.join(known) or 'none'}")
     if only or tagged:
-        wanted = set(only or known) & set(tagged or known)
+        asked = set(only or known) & set(tagged or known)
+        wanted = set(asked)
     else:
-        wanted = {workload["id"] for workload in workloads if workload["category"] in categories}
-    chosen = [workload for workload in workloads if workload["id"] in wanted]
+        asked = {workload["id"] for workload in workloads if workload["category"] in categories}
+        wanted = set(asked)
+        for workload in reversed(workloads):  # each comes after those that it needs
+            wanted |= set(workload["needs"]) if workload["id"] in wanted else set()
+    chosen = [{**each, "asked": each["id"] in asked} for each in workloads if each["id"] in wanted]
     if not chosen:
         raise WorkloadError(
             f"no workload is selected: categories {categories}, hpc_validation_only {only}, --tags {run_tags}; "
@@ -236,6 +289,12 @@ def check_settings(names: list[str], known: list[str]) -> None:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else "see ansible-doc -t role mlops.hpc_validation.hpc_validation"
             raise WorkloadError(f"there is no setting {name} ({hint})")
+
+
+def check_needs_days(days: int) -> None:
+    """Raises WorkloadError for a pass that would have to come from the future."""
+    if days < 0:
+        raise WorkloadError(f"hpc_validation_needs_days is {days}; expected a number of days, or 0 for no earlier pass")
 
 
 def public_settings(collection: Path) -> list[str]:

@@ -10,9 +10,9 @@ import typing as t
 import pytest
 
 from tests.faults import table
-from tests.integration.conftest import canary, play
+from tests.integration.conftest import play
 
-__all__ = ["canary", "play"]
+__all__ = ["play"]
 RESULTS: dict[str, t.Any] = {}
 
 

@@ -9,11 +9,12 @@ import json
 import re
 import typing as t
 
-from tests.faults.rows import Names, Row
+from tests.faults.rows import Expected, Names, Row
 from tests.faults.scene import Play, on_cluster
 
 Json = dict[str, t.Any]
 GPU = re.compile(r"%(\w+)/(\d)")
+AMISS = ("fail", "undetermined")
 UUID = re.compile(r"^uuid=(.+)$", re.MULTILINE)
 
 
@@ -51,6 +52,12 @@ def _of_play(play: Play, expected: str | None, code: int) -> list[str]:
     return [] if got == expected else [f"the verdict is {got}, not {expected}: {play.verdict['why']}"]
 
 
+def _others(plays: list[Play], expect: Expected) -> list[str]:
+    named = {names.id for names in expect.names}
+    amiss = [item for play in plays if play.runs for item in judged(play.verdict) if item["verdict"] in AMISS]
+    return [f"{item['id']} is {item['verdict']} too: {item['why']}" for item in amiss if item["id"] not in named]
+
+
 def problems(row: Row, plays: list[Play], seconds: float, patience: float = 1) -> list[str]:
     """What did not come out as the row states; [] where everything did.
 
@@ -67,6 +74,7 @@ def problems(row: Row, plays: list[Play], seconds: float, patience: float = 1) -
         play = last if names.of == "second" else first
         problem = _named(play.verdict, names) if play.runs else f"{names.id} is not named: there is no run"
         found += [problem] if problem else []
+    found += _others(plays, expect) if expect.alone else []
     screen = " ".join(" ".join(play.screen for play in plays).split())
     found += [f"the screen does not say {words!r}" for words in expect.screen if words not in screen]
     if seconds > expect.within * patience:
@@ -76,4 +84,4 @@ def problems(row: Row, plays: list[Play], seconds: float, patience: float = 1) -
 
 def submissions(row: Row, count: int) -> list[str]:
     """What is amiss with the number of jobs that Slurm saw."""
-    return [] if count == row.expect.jobs else [f"Slurm saw {count} jobs of the canary, not {row.expect.jobs}"]
+    return [] if count == row.expect.jobs else [f"Slurm saw {count} jobs of {row.workload}, not {row.expect.jobs}"]

@@ -12,8 +12,9 @@ from pathlib import Path
 import yaml
 
 TABLE = Path(__file__).with_name("faults.yml")
-GROUPS = ("scheduler", "job", "evidence", "hardware", "network", "people", "staging")
-MOMENTS = ("before", "preflight", "pending", "running", "completing", "judging", "reporting")
+GROUPS = ("scheduler", "job", "evidence", "hardware", "ranks", "network", "people", "staging")
+MOMENTS = ("before", "preflight", "pending", "running", "training", "completing", "judging", "reporting")
+WORKLOADS = ("canary", "ranks_canary")
 VERDICTS = ("pass", "fail", "undetermined")
 
 
@@ -35,6 +36,7 @@ class Expected:
     verdict: str | None = None  # None: the play is refused before there is a run
     names: list[Names] = field(default_factory=list)
     screen: list[str] = field(default_factory=list)
+    alone: bool = False  # nothing but what it names may be amiss
     second: str | None = None  # the verdict of the play that the step `again` or `beside` starts
     jobs: int = 1  # jobs of the canary that Slurm ever saw
 
@@ -48,6 +50,7 @@ class Row:
     fault: str
     when: str
     expect: Expected
+    workload: str = "canary"
     canary: str = "well"
     manifest: dict[str, t.Any] = field(default_factory=dict)
     settings: dict[str, t.Any] = field(default_factory=dict)
@@ -68,7 +71,13 @@ def _one(given: dict[str, t.Any]) -> Row:
         row = Row(**{**given, "expect": Expected(**expect, names=names)})
     except (KeyError, TypeError) as error:
         raise BadRowError(f"{given.get('id')}: {error}") from error
-    for value, known in ((row.group, GROUPS), (row.when, MOMENTS), (row.expect.verdict, (*VERDICTS, None))):
+    choices = (
+        (row.group, GROUPS),
+        (row.workload, WORKLOADS),
+        (row.when, MOMENTS),
+        (row.expect.verdict, (*VERDICTS, None)),
+    )
+    for value, known in choices:
         if value not in known:
             raise BadRowError(f"{row.id}: {value!r} is none of {known}")
     if not row.expect.names and not row.expect.screen and row.expect.verdict != "pass":

@@ -1,11 +1,12 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One row on the live cluster: a play of the canary, the fault at its moment, and the repair.
+"""One row on the live cluster: a play of its canary, the fault at its moment, and the repair.
 
 A step is a line; its first word says what is done:
   gpu|beegfs|share|slurm WORDS    a fault of tests/cluster/cluster (see its README)
   root|admin HOST ARGV…           a command in a node
+  here ARGV…                      a command on this machine
   service HOST start|stop NAME    a daemon of a node
   resume NODES                    back into service, if they are out of it
   screen REGEX                    waits until it stands on the play's screen
@@ -13,9 +14,10 @@ A step is a line; its first word says what is done:
   state WORD                      waits until Slurm says so of the canary's job; GONE: Slurm no longer knows it
   signal INT|TERM|KILL            to the play's process group
   crash                           SIGKILL to the play and all its children, as when the controller loses its power
-  again                           waits for the play's end and plays the same again
+  again [JSON]                    waits for the play's end and plays the same again, with these variables besides
   beside                          plays the same at the same time
-In a step %j is the canary's job id, %o the folder of its output, %s the share.
+In a step %j is the canary's job id, %o the folder of its output, %s the share, and %r the folder of the run that the
+newest play has left; it waits for the play's end.
 """
 
 from __future__ import annotations
@@ -34,19 +36,20 @@ from pathlib import Path
 
 from tests.faults.rows import Row
 from tests.faults.slurm import at_rest, submissions
+from tests.integration.canaries import label
 from tests.integration.conftest import CACHE, CLUSTER, ROOT, cluster, started_play, wait_for
 
 PATIENCE = 240.0  # seconds for a play or a condition of a step
 SECOND_PRESS = 20.0  # seconds
 DROPPED = "Exception ignored in"  # what Python says of an interrupt that it drops
 SHARE = "/mnt/beegfs"
-SUBMITTED = re.compile(r"slurm_job: job (\d+) canary: (?:submitted|attached)")
-# How a moment shows on the screen.
+# How a moment shows on the screen; LABEL is the canary's.
 SHOWN = {
     "preflight": r"slurm_job: job \d+ preflight-\S+: submitted",
-    "pending": r"slurm_job: job \d+ canary: PENDING",
-    "running": r"slurm_job: job \d+ canary: RUNNING for",
-    "judging": r"TASK \[.*Judge TEST-1\]",
+    "submitted": r"slurm_job: job (\d+) LABEL: (?:submitted|attached)",
+    "pending": r"slurm_job: job \d+ LABEL: PENDING",
+    "running": r"slurm_job: job \d+ LABEL: RUNNING for",
+    "judging": r"TASK \[.*Judge TEST-\d\]",
     "reporting": r"PLAY \[Report\]",
 }
 
@@ -62,7 +65,7 @@ def on_cluster(*words: str) -> str:
 
 @dataclass
 class Play:
-    """One ansible-playbook of the canary, running or ended."""
+    """One ansible-playbook of a canary, running or ended."""
 
     folder: Path
     process: subprocess.Popen[bytes]
@@ -132,11 +135,17 @@ class Scene:
             play.finish()
         return max(play.ended or 0 for play in self.plays) - self.struck
 
-    def start(self) -> Play:
+    @property
+    def label(self) -> str:
+        """What Slurm calls the canary."""
+        return label(self.row.workload)
+
+    def start(self, besides: dict[str, t.Any] | None = None) -> Play:
         """Start a play of the canary; its screen and results go to a folder of its own."""
         folder = self.folder / f"play{len(self.plays) + 1}"
         folder.mkdir()
-        extra = {"hpc_validation_results": str(folder / "results"), **self.variables, **self.row.settings}
+        results = {"hpc_validation_results": str(folder / "results")}
+        extra = {**results, **self.variables, **self.row.settings, **(besides or {})}
         # Otherwise a task's name is shown only with its result.
         process = started_play(extra, folder / "screen", {"ANSIBLE_DISPLAY_SKIPPED_HOSTS": "1"})
         return Play(folder, process)
@@ -145,8 +154,14 @@ class Scene:
         """Wait until the play has come to the row's moment."""
         if self.row.when == "completing":
             self.state("COMPLETING")
+        elif self.row.when == "training":
+            self.step("file %o/rank-1.pid")
         else:
-            self.shown(SHOWN[self.row.when])
+            self.shown(self.shows(self.row.when))
+
+    def shows(self, moment: str) -> str:
+        """The pattern by which the moment shows on the screen."""
+        return SHOWN[moment].replace("LABEL", self.label)
 
     def shown(self, pattern: str) -> None:
         """Wait until the pattern stands on the newest play's screen; fails where that has ended without it."""
@@ -163,8 +178,15 @@ class Scene:
     @property
     def job(self) -> str:
         """The canary's job id, once it is submitted."""
-        self.shown(SUBMITTED.pattern)
-        return SUBMITTED.findall(self.plays[-1].screen)[-1]
+        self.shown(self.shows("submitted"))
+        return str(re.findall(self.shows("submitted"), self.plays[-1].screen)[-1])
+
+    @property
+    def left(self) -> Path:
+        """The folder of the run that the newest play has left, once it has ended."""
+        self.plays[-1].finish()
+        (verdict,) = self.plays[-1].runs
+        return verdict.parent
 
     def state(self, word: str) -> None:
         """Wait until squeue says so of the canary's job."""
@@ -190,12 +212,16 @@ class Scene:
         """Carry out one step; see the module's text."""
         verb, _, rest = line.partition(" ")
         if "%j" in rest or "%o" in rest:
-            rest = rest.replace("%o", f"{SHARE}/models/canary/job-%j").replace("%j", self.job)
-        words = shlex.split(rest.replace("%s", SHARE)) if verb not in ("screen",) else []
+            rest = rest.replace("%o", f"{SHARE}/models/{self.label}/job-%j").replace("%j", self.job)
+        if "%r" in rest:
+            rest = rest.replace("%r", str(self.left))
+        words = shlex.split(rest.replace("%s", SHARE)) if verb not in ("screen", "again") else []
         if verb in ("gpu", "beegfs", "share", "slurm"):
             on_cluster(verb, *words)
         elif verb in ("root", "admin"):
             cluster(words[0], *words[1:], user=verb)
+        elif verb == "here":
+            subprocess.run(words, check=True, timeout=60)
         elif verb == "service":
             cluster(words[0], "node-service.sh", *words[1:])
         elif verb == "resume":
@@ -215,7 +241,7 @@ class Scene:
                     os.kill(process, signal.SIGKILL)
         elif verb == "again":
             self.plays[-1].finish()
-            self.plays.append(self.start())
+            self.plays.append(self.start(json.loads(rest or "{}")))
         elif verb == "beside":
             self.plays.append(self.start())
         else:
@@ -229,7 +255,7 @@ class Scene:
 
     def jobs(self, expected: int) -> int:
         """How many jobs of the canary Slurm saw since the row began."""
-        return submissions(self.began, expected)
+        return submissions(self.label, self.began, expected)
 
     def abandon(self) -> None:
         """End what still runs and repair what was not: the row did not come to an end."""

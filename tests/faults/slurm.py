@@ -17,9 +17,9 @@ def at_rest() -> bool:
     return not jobs.strip() and bool(states) and set(states) == {"idle"}
 
 
-def submissions(since: float, expected: int, patience: float = 60) -> int:
-    """How many jobs of the canary were submitted since then: slurmctld forgets, and accounting lags behind."""
-    common = ["--noheader", "--name=canary"]
+def submissions(name: str, since: float, expected: int, patience: float = 60) -> int:
+    """How many jobs of that name were submitted since then: slurmctld forgets, and accounting lags behind."""
+    common = ["--noheader", f"--name={name}"]
     start = f"--starttime=now-{int(time.time() - since) + 1}seconds"
     sacct = ["sacct", *common, "--allusers", "--allocations", "--parsable2", start, "--format=JobIDRaw,Submit"]
     squeue = ["squeue", *common, "--states=all", "--format=%i|%V"]

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults import outcome, rows, scene, table
-from tests.integration.conftest import wait_for
+from tests.integration import canaries
+from tests.integration.conftest import ANY_SPEED, wait_for
 
 ROWS = rows.load(Path(os.environ.get("HPC_VALIDATION_FAULTS", rows.TABLE)))
 random.Random(os.environ.get("HPC_VALIDATION_FAULTS_ORDER", "0")).shuffle(ROWS)
@@ -25,14 +26,11 @@ def parameter(row: rows.Row) -> t.Any:
 
 @pytest.mark.parametrize("row", [parameter(row) for row in ROWS])
 def test_the_fault_comes_out_as_stated(
-    canary: t.Callable[..., dict[str, t.Any]],
-    tmp_path: Path,
-    row: rows.Row,
-    record_property: t.Callable[..., None],
-    pytestconfig: pytest.Config,
+    tmp_path: Path, row: rows.Row, record_property: t.Callable[..., None], pytestconfig: pytest.Config
 ) -> None:
     wait_for(scene.at_rest, 180)
-    played = scene.Scene(row, tmp_path, canary(row.canary, **row.manifest))
+    selected = canaries.select(tmp_path / "workloads", row.workload, row.canary, **row.manifest)
+    played = scene.Scene(row, tmp_path, {**selected, **ANY_SPEED})
     problems, seconds = ["it did not come to an end"], scene.PATIENCE
     try:
         seconds = played.run()

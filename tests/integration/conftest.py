@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -15,7 +14,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import yaml
+
+from tests.integration import canaries
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = os.environ.get("HPC_VALIDATION_CLUSTER", "local")
@@ -153,18 +153,6 @@ def canary(tmp_path: Path) -> t.Callable[..., dict[str, t.Any]]:
     """(behaviour, changes of the manifest) → the variables that select such a canary."""
 
     def make(behaviour: str = "well", **changes: t.Any) -> dict[str, t.Any]:
-        folder = tmp_path / "workloads"
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(ROOT / "tests/integration/canary", folder / "canary")
-        path = folder / "canary" / "workload.yml"
-        manifest = {**yaml.safe_load(path.read_text()), **changes}
-        manifest["command"] = ["python", "canary.py", "--behaviour", behaviour]
-        path.write_text(yaml.safe_dump(manifest))
-        return {
-            "hpc_validation_workload_folders": [str(folder)],
-            "hpc_validation_only": ["TEST-1"],
-            "hpc_validation_nodes": ["compute01"],  # preflight has tests of its own, over all nodes
-            **ANY_SPEED,
-        }
+        return {**canaries.select(tmp_path / "workloads", "canary", behaviour, **changes), **ANY_SPEED}
 
     return make

@@ -52,18 +52,27 @@ def payload() -> t.Iterator[str]:
     shutil.rmtree(local)
 
 
-@pytest.mark.parametrize("runtime", ["pytorch", "standin", "oumi", "sft"])
-def test_what_runs_there_passes_its_tests(payload: str, runtime: str) -> None:
+@pytest.mark.parametrize(
+    ("runtime", "kind"),
+    [
+        ("pytorch", "check"),
+        ("standin", "check"),
+        ("oumi", "check"),
+        ("sft", "check"),
+        pytest.param("oumi", "slow", marks=pytest.mark.slow),
+    ],
+)
+def test_what_runs_there_passes_its_tests(payload: str, runtime: str, kind: str) -> None:
     files = f"{payload}/files"
     install = ["--name", runtime, "--lock", f"{files}/requirements/{runtime}.txt", "--root", "/mnt/beegfs/venvs"]
     installed = on_login("python3", "-m", "kit", "runtime", *install, PYTHONPATH=files, PYTHONDONTWRITEBYTECODE="1")
     assert installed.returncode == 0, installed.stderr
     python = json.loads(installed.stdout)["python"]
     path = ":".join([files, *(f"{files}/{folder}" for folder in FOLDERS)])
-    tests = ["-m", "unittest", "discover", "-s", f"{payload}/tests/{runtime}", "-p", "check_*.py"]
+    tests = ["-m", "unittest", "discover", "-s", f"{payload}/tests/{runtime}", "-p", f"{kind}_*.py"]
     done = on_login(python, *tests, PYTHONPATH=path, PYTHONDONTWRITEBYTECODE="1")
     assert done.returncode == 0, done.stderr
-    written = (ROOT / "tests/workloads" / runtime).glob("check_*.py")
+    written = (ROOT / "tests/workloads" / runtime).glob(f"{kind}_*.py")
     expected = sum(len(re.findall(r"^    def test_", file.read_text(), re.MULTILINE)) for file in written)
     assert re.search(rf"^Ran {expected} tests", done.stderr, re.MULTILINE), done.stderr
     assert "skipped" not in done.stderr

@@ -22,12 +22,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Start the ranks and wait. SystemExit with 1 where one failed; KitError outside `kit legs`."""
     die_with_parent(signal.SIGTERM)
-    from kit.launch import launch  # noqa: PLC0415 - only the runtime's Python has PyTorch
+    from kit.launch import Nodes, launch  # noqa: PLC0415 - only the runtime's Python has PyTorch
 
+    said = os.environ
     try:
-        count, output = int(os.environ["HPC_VALIDATION_RANKS"]), Path(os.environ["OUTPUT_DIR"])
+        count, output = int(said["HPC_VALIDATION_RANKS"]), Path(said["OUTPUT_DIR"])
+        nodes = Nodes(int(said["HPC_VALIDATION_NODES"]))
+        if nodes.count > 1:
+            nodes = Nodes(nodes.count, int(said["SLURM_NODEID"]), said["HPC_VALIDATION_RENDEZVOUS"])
     except (KeyError, ValueError) as error:
-        raise KitError(f"HPC_VALIDATION_RANKS and OUTPUT_DIR are needed, which `kit legs` sets: {error}") from error
-    status = launch(arguments.script, count, output)
+        raise KitError(f"variables are needed that `kit legs` and Slurm set: {error!r}") from error
+    status = launch(arguments.script, count, output, nodes)
     if status:
         raise SystemExit(status)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from kit import provenance
 from kit.files import write_json
-from kit.job import current_job
+from kit.job import current_job, node_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True, help="%%N is the node's name")
     parser.add_argument("--data", type=Path, help="folder of the dataset")
     parser.add_argument("--model", type=Path, help="folder of the model that is trained further")
     parser.add_argument("--lock", type=Path, help="lock file that the runtime is to hold")
@@ -36,4 +36,4 @@ def run(arguments: argparse.Namespace) -> None:
         model=arguments.model,
         image=image,
     )
-    write_json(arguments.output, document)
+    write_json(node_file(arguments.output), document)

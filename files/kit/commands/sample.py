@@ -10,12 +10,12 @@ from pathlib import Path
 
 from kit.errors import KitError
 from kit.gpu import sampler
-from kit.job import current_job
+from kit.job import current_job, node_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("--output", type=Path, required=True, help="JSON Lines file")
+    parser.add_argument("--output", type=Path, required=True, help="JSON Lines file; %%N is the node's name")
     parser.add_argument("--interval", type=float, default=1.0, help="seconds between samples (default 1)")
     parser.add_argument("--parent", type=int, help="process id whose end ends the sampling (default: the parent)")
 
@@ -24,4 +24,4 @@ def run(arguments: argparse.Namespace) -> None:
     """Sample. Raise KitError for an interval that cannot be meant."""
     if not 0.05 <= arguments.interval <= 3600:
         raise KitError(f"--interval {arguments.interval}: expected 0.05 to 3600 seconds")
-    sampler.run(arguments.output, arguments.interval, current_job(), arguments.parent)
+    sampler.run(node_file(arguments.output), arguments.interval, current_job(), arguments.parent)

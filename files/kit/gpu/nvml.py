@@ -111,6 +111,16 @@ def ask(pynvml: Any, call: Callable[..., Any], *arguments: Any) -> tuple[Any, st
     return (value.decode(errors="backslashreplace") if isinstance(value, bytes) else value), None
 
 
+def driver_version() -> str | None:
+    """Return the version of this node's driver; None where it does not say."""
+    try:
+        pynvml = load()
+    except NvmlUnavailableError:
+        return None
+    version: str | None = ask(pynvml, pynvml.nvmlSystemGetDriverVersion)[0]
+    return version
+
+
 def ask_first(pynvml: Any, calls: Sequence[tuple[str, tuple[Any, ...]]]) -> tuple[Any, str | None]:
     """Ask the calls in turn until one is there and supported; (None, reason) when none is.
 

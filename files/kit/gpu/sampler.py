@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Sample this job's GPUs on one node at a steady rate into JSON Lines, one flushed row for each GPU and tick.
 
-One process a node, started by the job script. It ends on SIGTERM or SIGINT with a last sample, and by itself when the
-job script is gone, however that died: a sampler left behind would hold its node.
+One process a node, started by the job script. It ends on SIGUSR1, SIGTERM or SIGINT with a last sample, and by itself
+when the job script is gone, however that died: a sampler left behind would hold its node. (`srun` hands SIGUSR1 on to
+the other nodes; for SIGTERM it kills there.)
 """
 
 from __future__ import annotations
@@ -156,6 +157,6 @@ def run(output: Path, interval: float, job: Job, parent: int | None) -> None:
     """Sample until a signal comes or the parent is gone."""
     alive = follow_parent(parent or os.getppid())
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     sample(output, interval, job, alive, stop)

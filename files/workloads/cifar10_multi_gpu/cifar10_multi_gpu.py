@@ -57,6 +57,7 @@ def run(joined: Group, settings: Settings, data: Path, output: Path, accelerator
         joined.state.phase("checking the all-reduce")
         communication = all_reduce.check(joined, gradient_bytes(training.model.module))
         communication["exposed_share"] = training.exposed_share()
+        communication["nccl_tests"] = all_reduce.by_nccl_tests(joined) if whole else None
     joined.state.phase("training")
     began = time.monotonic()
     seconds = None

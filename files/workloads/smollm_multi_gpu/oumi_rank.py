@@ -8,16 +8,25 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+from accelerate import Accelerator
+from kit.compute_clock import ComputeClock
 from kit.distributed import Group, checksum
 from kit.metrics import Progress
 from kit.step_clock import StepClock
+from oumi_sharding import fully_sharded, is_sharded, own_share
+from smollm_steady import WARM_UP
 from torch import distributed
+from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.nn.parallel import DistributedDataParallel
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
 # A model of random weights learns nothing in some hundred steps at a fine-tuning rate.
@@ -25,14 +34,49 @@ STAND_IN_LEARNING_RATE = 3e-3
 
 
 class RankClock(StepClock):
-    """The clock, this rank's report of its step, and what the model was at the end."""
+    """The clock, this rank's report of its step and of its own computing, and what the model was at the end."""
 
     def __init__(self, group: Group, progress: Progress | None) -> None:
         super().__init__(progress)
         self.group = group
-        self.checksum: str | None = None
+        self.checksum: str | None = None  # of a model that is whole on each rank
+        self.parameters_share: float | None = None  # that this rank holds, of the model's
         self.device: str | None = None
         self.memory_share: float | None = None  # of the GPU's, at most
+        self.compute_seconds: float | None = None  # of the median step; only with others to wait for, and their model
+        self._compute: ComputeClock | None = None
+        self._search: Any = None
+
+    def on_train_begin(self, *states: Any, **other: Any) -> None:
+        """Begin a new measure; find the model that meets the other ranks, which callbacks are not given."""
+        if self.group.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.group.device)
+        if self.group.size > 1:
+            self._search = register_module_forward_pre_hook(self._look_at)
+        super().on_train_begin(*states, **other)
+
+    def _look_at(self, module: torch.nn.Module, _inputs: Any) -> None:
+        if isinstance(module, DistributedDataParallel):
+            self._search.remove()
+            # Oumi leaves no way to say so. The buffers are the rotary embedding's constants: nothing to wait for.
+            module.broadcast_buffers = False
+            self._compute = ComputeClock(module, self.group.device)
+            self._compute.begin()
+
+    @contextmanager
+    def waits_counted(self) -> Iterator[None]:
+        """Leave out of a rank's computing what it waits for others: TRL gathers figures within each pass."""
+        gather = Accelerator.gather
+
+        def counted(accelerator: Accelerator, tensor: Any) -> Any:
+            with self._compute.waiting() if self._compute else nullcontext():
+                return gather(accelerator, tensor)
+
+        Accelerator.gather = counted
+        try:
+            yield
+        finally:
+            Accelerator.gather = gather
 
     def on_save(self, *states: Any, **other: Any) -> None:
         """Wait for the rank that saves: on the others its time would count as a step's."""
@@ -40,8 +84,15 @@ class RankClock(StepClock):
         super().on_save(*states, **other)
 
     def on_step_begin(self, _args: TrainingArguments, state: TrainerState, *_other: Any, **_more: Any) -> None:
-        """Tell which step begins."""
+        """Tell which step begins. The ranks have just met, to add up their tokens."""
         self.group.state.step(state.global_step + 1)
+        if self._compute:
+            self._compute.begin()
+
+    def on_step_end(self, *_states: Any, **_other: Any) -> None:
+        """Take the step's time."""
+        if self._compute:
+            self._compute.end()
 
     def on_train_end(
         self,
@@ -52,13 +103,19 @@ class RankClock(StepClock):
         **_other: Any,
     ) -> None:
         """Look at the weights while they are there, and let go of them: another training may follow."""
-        self.checksum = checksum(model)
+        if not is_sharded(model):
+            self.checksum = checksum(model)
+        self.parameters_share = own_share(model)
         devices = {parameter.device for parameter in model.parameters()}
         self.device = ", ".join(sorted({device.type for device in devices}))
         if self.group.device.type == "cuda":
             total = torch.cuda.get_device_properties(self.group.device).total_memory
             self.memory_share = torch.cuda.max_memory_allocated(self.group.device) / total
-        self.model = None
+        if self._search:
+            self._search.remove()
+        if self._compute and (seconds := self._compute.take()[0][WARM_UP:]):
+            self.compute_seconds = statistics.median(seconds)
+        self.model = self._compute = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +127,7 @@ class Job:
     data: Path
     device: str  # cpu, or cuda:N
     accumulation: int
+    sharded: bool = False  # each rank holds a part of the model; otherwise all of it
 
     @property
     def overrides(self) -> list[str]:
@@ -78,6 +136,7 @@ class Job:
             f"model.model_name={self.model}",
             f"data.train.datasets[0].dataset_path={self.data / 'train.jsonl'}",
             f"training.gradient_accumulation_steps={self.accumulation}",
+            f"fsdp.enable_fsdp={str(self.sharded).lower()}",
         ]
         # By itself Oumi would spread the model over all GPUs that one rank sees.
         chosen.append(f"model.device_map={self.device}")
@@ -112,7 +171,8 @@ def train(job: Job, group: Group, progress: Progress | None, *changes: str) -> R
     # The only way in that Oumi leaves: the list of callbacks that every Trainer starts from.
     transformers.trainer.DEFAULT_CALLBACKS.append(clock)
     try:
-        module.train(config)
+        with clock.waits_counted(), fully_sharded() if job.sharded else nullcontext():
+            module.train(config)
     finally:
         transformers.trainer.DEFAULT_CALLBACKS.remove(clock)
     return clock

@@ -32,11 +32,14 @@ from kit.metrics import Progress, write_metrics
 from kit.staged import read_staged
 from kit.step_clock import NotFiniteError
 from oumi_rank import Job, RankClock, train
+from smollm_checkpointing import compare
 from smollm_steady import Steady, accumulation, steady, steps_for
 from transformers import AutoTokenizer
 
 METRICS_FILE = "metrics.json"
 ROWS_A_STEP, ROWS_A_PASS = 32, 8  # of all ranks together, which stays equal; of one rank
+ROW_TOKENS = 512  # at most
+STRATEGIES = ("ddp", "fsdp")  # each rank has the whole model, or a part of it
 ENDS = 5  # steps at each end whose mean loss is compared
 
 
@@ -88,11 +91,13 @@ def collect(
     joined: Group, clock: RankClock, reached: Steady, communication: dict[str, Any] | None, accelerator: str
 ) -> dict[str, Any]:
     """Return the metrics but for what rank 0 alone knows. Rates are of all ranks together; times in seconds."""
-    figures_of = {"memory_share": clock.memory_share, "device": clock.device}
-    ranks = joined.gather({"gpu": joined.gpu, "node": joined.node, **figures_of})
+    names = ("memory_share", "parameters_share", "device", "compute_seconds")
+    ranks = joined.gather({"gpu": joined.gpu, "node": joined.node, **{name: getattr(clock, name) for name in names}})
     sums = joined.gather(clock.checksum)
+    computing = [figures["compute_seconds"] for figures in ranks.values()]
     for name, figures in ranks.items():
-        figures["same_parameters"] = sums[name] == next(iter(sums.values()))
+        figures["same_parameters"] = sums[name] and sums[name] == next(iter(sums.values()))
+        figures["pace"] = min(computing) / figures["compute_seconds"] if all(computing) else None
     losses = [row["loss"] for row in clock.rows]
     seconds = joined.largest(reached.seconds)
     return {
@@ -115,7 +120,6 @@ def collect(
         "ranks": ranks,
         "distinct_gpus": len({(figures["node"], figures["gpu"]) for figures in ranks.values() if figures["gpu"]}),
         "all_reduce": communication,
-        "gradient_checkpointing": True,
         **training_device.describe(joined.device, accelerator),
         "device": clock.device,
         "gpu_uuids": [figures["gpu"] for figures in ranks.values() if figures["gpu"]],
@@ -126,7 +130,10 @@ def main() -> int:
     """Run this rank; 0 after a whole run, 1 with a line on stderr otherwise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steady-seconds", type=float, default=os.environ.get("HPC_VALIDATION_STEADY_SECONDS", "30"))
-    steady_seconds = parser.parse_args().steady_seconds
+    parser.add_argument(
+        "--strategy", choices=STRATEGIES, default="ddp", help="of several ranks; one has the whole model"
+    )
+    chosen = parser.parse_args()
     model, data, output = (Path(os.environ[name]) for name in ("MODEL_DIR", "DATA_DIR", "OUTPUT_DIR"))
     accelerator = os.environ["HPC_VALIDATION_ACCELERATOR"]
     config = Path(os.environ.get("CONFIG_FILE") or Path(__file__).with_name("smollm_multi_gpu.yaml"))
@@ -138,13 +145,17 @@ def main() -> int:
                 joined.state.phase("checking the all-reduce")
                 parameters = json.loads((model / "provenance.json").read_text())["parameters"]
                 communication = all_reduce.check(joined, 4 * parameters)
-            job = Job(config, model, data, str(joined.device), accumulation(ROWS_A_STEP, ROWS_A_PASS, joined.size))
-            clock, reached = run(joined, job, output, steady_seconds)
+            passes = accumulation(ROWS_A_STEP, ROWS_A_PASS, joined.size)
+            sharded = chosen.strategy == "fsdp" and joined.size > 1
+            job = Job(config, model, data, str(joined.device), passes, sharded)
+            clock, reached = run(joined, job, output, chosen.steady_seconds)
             joined.state.phase("reporting")
             metrics = collect(joined, clock, reached, communication, accelerator)
             if joined.rank == 0:
                 loss, rows = held_out_loss(output / "model", data, joined.device)
                 own = {"completed": True, "held_out_loss": loss, "held_out_rows": rows, **facts}
+                if joined.size > 1:
+                    own["checkpointing"] = compare(output / "model", joined.device, ROWS_A_PASS, ROW_TOKENS)
                 write_metrics(
                     output / METRICS_FILE, {**metrics, **own, "wall_time_seconds": time.monotonic() - STARTED}
                 )

@@ -1,6 +1,7 @@
 """Ranks that train next to nothing, for tests of everything around them. The argument says what they do wrong.
 
-What a fault can do to them from outside (a signal, a log line, a missing GPU) is not in here.
+What a fault can do to them from outside (a signal, a log line, a missing GPU) is not in here. For that a rank that has
+come to its 20th step leaves rank-N.pid, its process id.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 OUTPUT = Path(os.environ["OUTPUT_DIR"])
 STEADY, DISTURBED = 3.0, 25.0  # seconds of training: to be measured, and to be disturbed
+IN_THE_MIDDLE = 20  # steps
 
 
 def run(joined: Group, behaviour: str, least: float) -> dict[str, object]:
@@ -37,6 +39,8 @@ def run(joined: Group, behaviour: str, least: float) -> dict[str, object]:
     while joined.largest(time.monotonic() - began) < least:
         step += 1
         joined.state.step(step)
+        if step == IN_THE_MIDDLE:
+            (OUTPUT / f"rank-{joined.rank}.pid").write_text(f"{os.getpid()}\n")
         time.sleep(0.01)  # computing worth its name, without taking the CPU
         model(torch.ones(8, 64)).sum().backward()
         model.zero_grad()

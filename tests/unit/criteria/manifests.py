@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _workloads
 
 from tests.unit.conftest import ROOT
+from tests.unit.criteria import job_folder
 
 HERE = Path(__file__).parent
 
@@ -42,6 +44,20 @@ def _workload(path: Path) -> Workload:
     return Workload(path.parent.name, yaml.safe_load(path.read_text(encoding="utf-8")), described)
 
 
+def _options(workload: Workload) -> list[Workload]:
+    """The workload's alternatives; beside it is written what of its description is different."""
+    manifest, described = dict(workload.manifest), dict(workload.described)
+    options, changes = manifest.pop("options", {}), described.pop("options", {})
+    return [
+        Workload(
+            f"{workload.name} {name}",
+            _workloads.with_option(manifest, option),
+            job_folder.merged(described, changes[name]) if name in changes else {},
+        )
+        for name, option in options.items()
+    ]
+
+
 def _common(path: Path) -> Workload:
     """Criteria that workloads have besides their own, as if a workload had no others."""
     criteria = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -57,6 +73,7 @@ def _common(path: Path) -> Workload:
 
 COMMON = [_common(path) for path in sorted((ROOT / "files/criteria").glob("*.yml"))]
 SHIPPED = [_workload(path) for path in sorted((ROOT / "files/workloads").glob("*/workload.yml"))]
+OPTIONS = [option for workload in SHIPPED for option in _options(workload)]
 # A manifest with each form that a criterion may have, whether or not a shipped one uses it yet.
 EVERY_FORM = _workload(HERE / "every_form" / "workload.yml")
-WORKLOADS = [*SHIPPED, *COMMON, EVERY_FORM]
+WORKLOADS = [*SHIPPED, *OPTIONS, *COMMON, EVERY_FORM]

@@ -103,6 +103,17 @@ def test_states_windows_and_gpus_of_a_leg_are_kept(run: Run) -> None:
     assert {gpu: found["util"]["mean"] for gpu, found in measured["gpus"].items()} == {"GPU-0": 90, "GPU-1": 89}
 
 
+def test_what_each_node_sampled_is_looked_at_while_it_is_apart(run: Run) -> None:
+    for gpu, node in enumerate(("compute01", "compute02")):
+        path = run.output / "nodes" / node / "gpu.jsonl"
+        path.parent.mkdir(parents=True)
+        rows = [{"time": moment, "uuid": f"GPU-{gpu}", "util": 90 - gpu} for moment in range(101)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run.run(2, None)
+    found = run.written["measured"]["gpus"]
+    assert {gpu: quantities["util"]["mean"] for gpu, quantities in found.items()} == {"GPU-0": 90, "GPU-1": 89}
+
+
 def test_without_a_sampler_no_gpu_is_known(run: Run) -> None:
     run.run(2, None)
     assert run.written["measured"]["gpus"] == {}
@@ -129,6 +140,31 @@ def test_what_failed_is_said_and_nothing_is_run_in_vain(
     broken = written[fails.split(maxsplit=1)[0]]
     assert broken["first_failure"] == "no rank's: the launcher ended with exit code 3"
     assert broken["steady_windows"] == []
+
+
+def test_ranks_of_several_nodes_are_started_by_a_step_and_meet_at_a_free_port(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    srun = tmp_path / "bin/srun"
+    srun.parent.mkdir()
+    told = " ".join(f"$HPC_VALIDATION_{name}" for name in ("NODES", "RANKS", "RENDEZVOUS"))
+    srun.write_text(f'#!/bin/sh\necho "{told} $*" > {tmp_path}/step\n')
+    srun.chmod(0o755)
+    monkeypatch.setenv("PATH", str(srun.parent), prepend=":")
+    monkeypatch.setenv("SLURMD_NODENAME", "compute01")
+    planned = legs.plan(run.output, 2, 1, 2)
+    assert [(leg.ranks, leg.nodes) for leg in planned] == [(1, 1), (2, 2), (1, 1)]
+    legs.Runner([sys.executable, "-c", LAUNCHER], run.output, RULES).run(planned)
+    assert [call[0] for call in run.calls] == ["before", "after"]  # by themselves, on the job's first node
+    nodes, ranks, meeting, *step = (tmp_path / "step").read_text().split()
+    assert (nodes, ranks, meeting.rpartition(":")[0]) == ("2", "1", "compute01")
+    assert 1024 <= int(meeting.rpartition(":")[2]) <= 65535
+    assert {"--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--overlap"} <= set(step)
+
+
+def test_a_baseline_of_whole_nodes_is_on_as_many() -> None:
+    before, measured, after = legs.plan(Path("/out"), 8, 4, 4)
+    assert [(leg.ranks_a_node, leg.nodes) for leg in (before, measured, after)] == [(2, 2), (2, 4), (2, 2)]
 
 
 def test_a_rank_has_one_thread_at_least() -> None:
@@ -170,7 +206,7 @@ class Launcher:
 
 def arguments(**changes: object) -> object:
     class Arguments:
-        ranks, baseline, work, steady_seconds, launcher = 2, None, None, None, ["true"]
+        ranks, nodes, baseline, work, steady_seconds, launcher = 2, 1, None, None, None, ["true"]
 
     for name, value in changes.items():
         setattr(Arguments, name, value)
@@ -183,6 +219,9 @@ def arguments(**changes: object) -> object:
         ({"ranks": 0}, "--ranks 0"),
         ({"baseline": 2}, "--baseline 2: expected fewer than the 2 ranks"),
         ({"baseline": 0}, "--baseline 0"),
+        ({"nodes": 0}, "--nodes 0"),
+        ({"nodes": 3}, "--nodes 3: expected nodes with equally many of the 2 ranks"),
+        ({"ranks": 6, "nodes": 3, "baseline": 3}, "3 ranks do not fill nodes of 2 ranks each"),
         ({"launcher": []}, "no command"),
     ],
 )

@@ -159,3 +159,22 @@ def test_a_nodes_name_does_not_lead_out_of_the_folder(tmp_path: Path, monkeypatc
     monkeypatch.setenv("SLURMD_NODENAME", "../../evil")
     ranks.write_exit_codes(tmp_path, {0: 1})
     assert [path.name for path in (tmp_path / "ranks").iterdir()] == ["exit-codes-.._.._evil.json"]
+
+
+def test_nodes_that_did_not_meet_are_named_first_the_one_that_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks.write_apart(tmp_path, "compute01 waited at compute01:4000 for 2 nodes in vain: timeout")
+    monkeypatch.setenv("SLURMD_NODENAME", "compute02")
+    ranks.write_apart(tmp_path, "compute02 (eth0 10.0.0.2) did not reach compute01:4000: timeout")
+    assert ranks.first_failure(tmp_path, {}) == (
+        "compute02 (eth0 10.0.0.2) did not reach compute01:4000: timeout; "
+        "compute01 waited at compute01:4000 for 2 nodes in vain: timeout"
+    )
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}"])
+def test_what_a_node_said_and_cannot_be_read_is_no_silence(tmp_path: Path, content: str) -> None:
+    ranks.write_apart(tmp_path, "in vain")
+    (tmp_path / "ranks/apart-compute01.json").write_text(content)
+    assert "apart-compute01.json cannot be read" in str(ranks.first_failure(tmp_path, {}))

@@ -145,7 +145,7 @@ def wait_for_rows(path: Path, process: subprocess.Popen[t.Any], count: int) -> N
     raise AssertionError(f"{path} never had {count} rows")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_with_a_last_whole_row(
     tmp_path: Path, environment: dict[str, str], number: signal.Signals
 ) -> None:

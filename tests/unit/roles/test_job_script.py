@@ -113,6 +113,20 @@ def test_how_long_a_speed_is_measured_is_the_manifests(render):
     assert "--baseline 1 --work strong --steady-seconds 12.5 ${launcher" in start
 
 
+def test_on_several_nodes_each_tells_what_it_is_and_samples_its_own_gpus(render):
+    resources = {**RANKS["resources"], "nodes": 2, "ntasks_per_node": 1, "gres": "gpu:1"}
+    script = render(manifest={**RANKS, "resources": resources, "baseline": {"ranks": 1, "work": "weak"}})
+    sample, start = launched(script)
+    each = '"$kit_python" -m kit nodes --count 2 "$kit_python" -m kit'
+    assert sample.startswith(f'{each} sample --output "$OUTPUT_DIR/nodes/%N/gpu.jsonl"')
+    assert "kit legs --ranks 2 --nodes 2 --baseline 1" in start
+    assert f'{each} provenance --output "$OUTPUT_DIR/nodes/%N/provenance.json"' in script
+    gather = '"$kit_python" -m kit gather --output "$OUTPUT_DIR" --count 2'
+    assert script.count(gather) == 2  # what they are before the ranks start, what they sampled at the end
+    assert "kit gather" not in render(manifest=RANKS)
+    assert "kit nodes" not in render(manifest=RANKS)
+
+
 def test_it_is_the_same_every_time(render):
     assert render() == render()
 

@@ -9,6 +9,7 @@ PYTHONPATH=files PYTHON -m unittest discover -s tests/workloads/pytorch -p 'chec
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import socket
@@ -18,7 +19,7 @@ import tempfile
 import time
 import unittest
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -180,7 +181,105 @@ class AllReduce(Case):
         for row in found["sizes"]:
             self.assertAlmostEqual(row["algorithm_bandwidth"] * row["seconds"], row["bytes"], places=3)
             self.assertEqual(row["bus_bandwidth"], 0)  # one rank sends nothing
-        self.assertEqual(found["ranks"], {"rank 0 (compute01)": {"wrong_sums": 0}})
+        self.assertEqual(
+            found["ranks"],
+            {"rank 0 (compute01)": {"wrong_sums": 0, "bus_bandwidth": 0, "node": "compute01", "interface": None}},
+        )
+
+    def test_bandwidths_are_those_of_nccl_tests(self) -> None:
+        self.assertEqual(all_reduce.bandwidths(1000, 0.5, 4), {"algorithm_bandwidth": 2000, "bus_bandwidth": 3000})
+
+    def test_of_all_sizes_the_largest_counts_and_each_rank_has_its_own_time(self) -> None:
+        made_up = [
+            # By luck, a small message is faster than can be.
+            mock.patch.object(all_reduce, "seconds", lambda _group, size: {4096: 1e-9, 5000: 2.0}[size]),
+            mock.patch.object(all_reduce, "SIZES", {"cpu": [4096]}),
+            mock.patch.object(all_reduce, "wrong_elements", return_value=0),
+            mock.patch.object(Group, "largest", lambda _group, value: 2 * value),
+            mock.patch.object(Group, "gather", lambda group, value: {group.label: value}),
+        ]
+        with self.alone() as joined, ExitStack() as stack:
+            two = dataclasses.replace(joined, size=2)
+            for patch in made_up:
+                stack.enter_context(patch)
+            found = all_reduce.check(two, 5000)
+        self.assertEqual(found["bus_bandwidth"], 5000 / 4.0)
+        self.assertEqual(found["ranks"]["rank 0 (compute01)"]["bus_bandwidth"], 5000 / 2.0)
+
+    def test_a_rank_on_another_node_is_named_with_its_interface(self) -> None:
+        def gather(group: Group, value: Any) -> dict[str, Any]:
+            other = "127.0.0.1" if value == "compute01" else value
+            return {group.label: value, "rank 1 (127.0.0.1)": other}
+
+        with self.alone() as joined, mock.patch.object(Group, "gather", gather):
+            found = all_reduce.check(joined, 1000)
+        self.assertEqual(
+            list(found["ranks"]), ["rank 0 (compute01) at lo 127.0.0.1", "rank 1 (127.0.0.1) at lo 127.0.0.1"]
+        )
+        self.assertEqual(found["ranks"]["rank 0 (compute01) at lo 127.0.0.1"]["interface"], "lo 127.0.0.1")
+
+
+NCCL_TESTS = """
+import dataclasses, json, os, pathlib, sys, torch
+from kit import all_reduce
+from kit.distributed import group
+output = pathlib.Path(os.environ["OUTPUT_DIR"])
+with group("cpu", output) as joined:
+    found = all_reduce.by_nccl_tests(dataclasses.replace(joined, device=torch.device("cuda")))
+    ended = (output / "ended").exists()
+    (output / f"found-{joined.rank}").write_text(json.dumps({"found": found, "ended": ended}))
+"""
+# Stands in for all_reduce_perf, which needs GPUs; its table is told apart in the kit's own tests.
+FAKE_ALL_REDUCE_PERF = """#!/bin/sh
+echo "$*" >> "$OUTPUT_DIR/called"
+touch "$OUTPUT_DIR/ended"
+exit 3
+"""
+
+
+class NcclTests(Case):
+    """They are run once, by rank 0, and nobody goes on before their end."""
+
+    def test_nobody_runs_them_without_being_asked_or_without_cuda(self) -> None:
+        with self.alone() as joined, mock.patch.dict(os.environ, {"HPC_VALIDATION_NCCL_TESTS": "/bin/false"}):
+            self.assertIsNone(all_reduce.by_nccl_tests(joined))
+            on_cuda = dataclasses.replace(joined, device=torch.device("cuda"))
+            with mock.patch.dict(os.environ, {"HPC_VALIDATION_NCCL_TESTS": ""}):
+                self.assertIsNone(all_reduce.by_nccl_tests(on_cuda))
+            answer = all_reduce.by_nccl_tests(on_cuda)
+        self.assertEqual(answer and answer["problem"], "/bin/false answered 1: without a word")
+
+    def test_on_several_nodes_they_do_not_run(self) -> None:
+        answers = {"rank 0 (a)": "a", "rank 1 (b)": "b"}
+        said = mock.patch.dict(os.environ, {"HPC_VALIDATION_NCCL_TESTS": "/bin/false"})
+        with self.alone() as joined, said, mock.patch.object(Group, "gather", return_value=answers):
+            answer = all_reduce.by_nccl_tests(dataclasses.replace(joined, device=torch.device("cuda")))
+        self.assertEqual(
+            answer,
+            {"wrong": None, "bus_bandwidth": None, "problem": "it runs on one node and the ranks are on 2"},
+        )
+
+    def test_rank_0_runs_them_and_the_others_wait_for_what_they_say(self) -> None:
+        script, program = self.output / "ranks.py", self.output / "all_reduce_perf"
+        script.write_text(NCCL_TESTS)
+        program.write_text(FAKE_ALL_REDUCE_PERF)
+        program.chmod(0o755)
+        said = {"PYTHONPATH": str(FILES), "OUTPUT_DIR": str(self.output), "SLURM_JOB_ID": "12"}
+        launcher = [sys.executable, "-m", "kit", "legs", "--ranks", "2", sys.executable, "-m", "kit", "launch"]
+        done = subprocess.run(
+            [*launcher, str(script)],
+            env={**os.environ, **said, "HPC_VALIDATION_NCCL_TESTS": str(program)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = [json.loads((self.output / f"found-{rank}").read_text()) for rank in (0, 1)]
+        self.assertEqual(found[0]["found"]["problem"], f"{program} answered 3: without a word")
+        self.assertEqual(found[1], found[0])
+        self.assertTrue(found[1]["ended"])
+        self.assertEqual((self.output / "called").read_text(), "-b 8 -e 268435456 -f 2 -g 2\n")
 
 
 class Clock(Case):

@@ -438,6 +438,24 @@ def test_a_bound_reads_like_one(evidence, criterion, bound):
     assert one(evidence, **criterion)["bound"] == bound
 
 
+@pytest.mark.parametrize(
+    ("criterion", "against"),
+    [
+        ({"query": "m.v", "ratio_ge": {"bound": 1.7, "to": "m.v"}}, True),
+        ({"query": "m.v", "ratio_le": {"bound": 2, "to": "m.v", "of": "baseline"}}, True),
+        ({"query": "m.v", "ratio_le": {"bound": 1.1, "to": "m.w", "of": "own"}}, False),
+        ({"each": {**EACH, "ratio_ge": {"bound": 1, "to": "m.v"}}}, True),
+        ({"each": {**EACH, "ratio_ge": {"bound": 1, "to": "m.v", "of": "own"}}}, False),
+        ({"each": {**EACH, "gt": 70}}, False),
+        ({"query": "m.v", "eq": "baseline's"}, False),
+        ({"query": "m.v", "finite": True}, False),
+        ({"artifact": "a", "exists": True}, False),
+    ],
+)
+def test_a_ratio_to_a_baseline_is_marked_as_one(evidence, criterion, against):
+    assert one(evidence, **criterion)["against_baseline"] is against
+
+
 def test_what_is_recorded_and_well_has_no_remedy(evidence):
     well = one(evidence, query="metrics.accuracy", gt=0, severity="record", remedy="do")
     ill = one(evidence, query="metrics.accuracy", gt=1, severity="record", remedy="do")

@@ -32,6 +32,7 @@ def test_all_that_a_report_is_told(evidence):
         "remedy": None,
         "bound_from": "manifest",
         "severity": "gate",
+        "against_baseline": False,
     }
 
 

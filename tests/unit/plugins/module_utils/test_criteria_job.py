@@ -29,6 +29,7 @@ def test_all_that_a_report_is_told_of_a_clean_end(job):
         "remedy": None,
         "bound_from": "manifest",
         "severity": "gate",
+        "against_baseline": False,
     }
 
 

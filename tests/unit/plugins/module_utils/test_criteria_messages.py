@@ -43,7 +43,7 @@ def criterion(**changes):
         ),
         (
             criterion(gt=None, within={"reference": 1, "absolute": 1, "upper": 2}),
-            "key within.upper: is unknown; expected absolute, from, reference, tolerance",
+            "key within.upper: is unknown; expected absolute, from, optional, reference, tolerance",
         ),
         (criterion(gt=None, ratio_ge={"bound": 1}), "key ratio_ge.to: is missing"),
         (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.plugins.module_utils.criteria_fake import (
+    EACH,
     REFERENCES,
     alone,
     log,
@@ -208,6 +209,37 @@ def test_a_reference_that_is_missing_says_where_to_add_it(evidence):
         one(evidence, REFERENCES, query="metrics.accuracy", within={"from": "by_model", "absolute": 9})["why"]
         == "the inventory has no reference 'by_model' for this hardware"
     )
+
+
+@pytest.mark.parametrize("references", [REFERENCES, {}, None])
+def test_a_reference_that_is_left_to_the_inventory_need_not_be_there(evidence, references):
+    within = {"from": "speed", "absolute": 9, "optional": True}
+    for criterion in ({"query": "metrics.accuracy", "within": within}, {"each": {**EACH, "within": within}}):
+        judged = one(evidence, references, **criterion)
+        assert (judged["verdict"], judged["why"]) == ("not_applicable", "the inventory has no reference speed")
+        assert judged["remedy"] is None
+
+
+def test_a_reference_for_other_hardware_leaves_it_open_though_there_need_be_none(evidence):
+    within = {"from": "elsewhere", "absolute": 9, "optional": True}
+    judged = one(evidence, REFERENCES, query="metrics.accuracy", within=within)
+    assert judged["verdict"] == "undetermined"
+    assert judged["why"] == "the inventory has no reference 'elsewhere' for this hardware"
+    within["from"] = "fixed"
+    assert one(evidence, REFERENCES, query="metrics.accuracy", within=within)["verdict"] == "fail"
+
+
+def test_an_inventory_that_gives_the_number_itself_needs_no_reference(evidence):
+    within = {"from": "speed", "absolute": 9, "optional": True}
+    override = {"within": {"from": None, "reference": 100}}
+    judged = one(evidence, None, override, query="metrics.accuracy", within=within)
+    assert (judged["verdict"], judged["bound_from"]) == ("fail", "override")
+
+
+def test_whether_it_applies_here_comes_before_whether_there_is_a_reference(evidence):
+    criterion = {"query": "metrics.accuracy", "within": {"from": "speed", "absolute": 9, "optional": True}}
+    judged = one(evidence, None, **criterion, applies_when={"accelerator": ["cpu"]})
+    assert judged["why"].startswith("it applies where accelerator is")
 
 
 def test_two_references_that_fit_alike_decide_nothing_unless_they_agree(evidence):

@@ -82,6 +82,7 @@ MALFORMED = [
     (criterion(gt=None, within={"from": "", "tolerance": 0.1}), "key within.from"),
     (criterion(gt=None, within={"reference": 1, "absolute": -1}), "key within.absolute"),
     (criterion(gt=None, within={"reference": 1, "absolute": "1"}), "key within.absolute"),
+    (criterion(gt=None, within={"from": "x", "absolute": 1, "optional": False}), "key within.optional: expected true"),
     (
         criterion(gt=None, within={"reference": 1, "absolute": 1, "tolerance": 1}),
         "key within: expected either tolerance",

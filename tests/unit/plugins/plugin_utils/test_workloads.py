@@ -85,7 +85,12 @@ def test_a_missing_folder_and_equal_ids_are_refused(folder, tmp_path):
         _workloads.find_workloads([folder(name="second")])
 
 
-WORKLOADS = [{"id": "MLOPS-1.1", "category": 1}, {"id": "MLOPS-1.2", "category": 1}, {"id": "MLOPS-2.1", "category": 2}]
+WORKLOADS = [
+    {"id": "MLOPS-1.1", "category": 1, "needs": []},
+    {"id": "MLOPS-1.2", "category": 1, "needs": ["MLOPS-1.1"]},
+    {"id": "MLOPS-2.1", "category": 2, "needs": []},
+    {"id": "MLOPS-3.1", "category": 3, "needs": ["MLOPS-1.2"]},
+]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +103,28 @@ WORKLOADS = [{"id": "MLOPS-1.1", "category": 1}, {"id": "MLOPS-1.2", "category":
     ],
 )
 def test_selection(categories, only, tags, expected):
-    assert [w["id"] for w in _workloads.select(WORKLOADS, categories, only, tags)] == expected
+    chosen = _workloads.select(WORKLOADS, categories, only, tags)
+    assert [w["id"] for w in chosen] == expected
+    assert all(w["asked"] is True for w in chosen)
+
+
+@pytest.mark.parametrize(
+    ("categories", "asked"),
+    [
+        ([3], {"MLOPS-1.1": False, "MLOPS-1.2": False, "MLOPS-3.1": True}),
+        ([1, 3], {"MLOPS-1.1": True, "MLOPS-1.2": True, "MLOPS-3.1": True}),
+    ],
+)
+def test_a_category_comes_with_all_that_it_needs(categories, asked):
+    chosen = _workloads.select(WORKLOADS, categories, [], ["all"])
+    assert {w["id"]: w["asked"] for w in chosen} == asked
+    assert [w["id"] for w in chosen] == sorted(asked)
+
+
+@pytest.mark.parametrize("selection", [{"only": ["MLOPS-3.1"], "tags": ["all"]}, {"only": [], "tags": ["MLOPS-3.1"]}])
+def test_who_names_ids_gets_nothing_else(selection):
+    (chosen,) = _workloads.select(WORKLOADS, [3], selection["only"], selection["tags"])
+    assert (chosen["id"], chosen["asked"]) == ("MLOPS-3.1", True)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +156,7 @@ def test_needs_that_cannot_be_met_are_refused(needs, expected):
 @pytest.mark.parametrize(
     ("categories", "only", "tags", "expected"),
     [
-        ([3], [], ["all"], "no workload is selected"),
+        ([4], [], ["all"], "no workload is selected"),
         ([1], ["MLOPS-9.9"], ["all"], "MLOPS-9.9"),
         ([1], [], ["mnist"], "--tags mnist"),
         ([1], [], ["MLOPS-1.1", "MLOPS-1.7"], "MLOPS-1.7"),
@@ -198,6 +224,14 @@ def test_a_workload_with_a_launcher_has_the_criteria_of_ranks(folder):
             "baseline: ranks: expected fewer than the workload's 2",
         ),
         ({"launcher": "torchrun", "baseline": {"ranks": 1, "work": "weak"}}, "expected fewer than the workload's 1"),
+        (
+            {
+                "launcher": "torchrun",
+                "resources": {**TWO_RANKS, "nodes": 2},
+                "baseline": {"ranks": 3, "work": "weak"},
+            },
+            "baseline: ranks: 3 do not fill nodes of 2 each",
+        ),
     ],
 )
 def test_a_baseline_that_is_none_is_refused(folder, changes, expected):
@@ -205,15 +239,82 @@ def test_a_baseline_that_is_none_is_refused(folder, changes, expected):
         _workloads.find_workloads([folder(**changes)])
 
 
-def test_ranks_on_two_nodes_are_refused(folder):
-    with pytest.raises(WorkloadError, match=r"launcher: starts ranks on one node, and resources\.nodes is 2"):
-        _workloads.find_workloads([folder(launcher="torchrun", resources={**TWO_RANKS, "nodes": 2})])
+@pytest.mark.parametrize(("nodes", "ranks"), [(1, 1), (2, 1), (2, 2)])
+def test_a_baseline_on_fewer_ranks_is_accepted(folder, nodes, ranks):
+    resources = {**TWO_RANKS, "nodes": nodes}
+    baseline = {"ranks": ranks, "work": "strong"}
+    (workload,) = _workloads.find_workloads([folder(launcher="torchrun", resources=resources, baseline=baseline)])
+    assert workload["baseline"] == baseline
 
 
-def test_a_baseline_on_fewer_ranks_is_accepted(folder):
-    changes = {"launcher": "torchrun", "resources": TWO_RANKS, "baseline": {"ranks": 1, "work": "strong"}}
-    (workload,) = _workloads.find_workloads([folder(**changes)])
-    assert workload["baseline"] == {"ranks": 1, "work": "strong"}
+LONG = {
+    "title": "Ten times as long",
+    "resources": {"time": "01:40:00"},
+    "limits": {"run": 6000},
+    "command": ["python", "mnist_single_gpu.py", "--epochs", "30"],
+    "criteria": {
+        "S0-12": {"lt": 1800},
+        "S0-14": None,
+        "S0-30": {"title": "Thirty epochs ran", "query": "metrics.epochs", "eq": 30},
+    },
+}
+
+
+def test_an_option_changes_what_it_names_and_nothing_else(folder):
+    path = folder(options={"long": LONG})
+    (plain,) = _workloads.find_workloads([path])
+    (chosen,) = _workloads.find_workloads([path], {"MLOPS-1.1": "long"})
+    assert chosen["title"] == "Ten times as long"
+    assert chosen["resources"] == {**plain["resources"], "time": "01:40:00"}
+    assert chosen["limits"] == {"queue": 600, "run": 6000}
+    assert chosen["command"][-1] == "30"
+    before, after = ({c["id"]: c for c in workload["criteria"]} for workload in (plain, chosen))
+    assert before["S0-12"]["lt"] == 180
+    assert after["S0-12"] == {**before["S0-12"], "lt": 1800}
+    assert "S0-14" in before
+    assert "S0-14" not in after
+    assert after["S0-30"] == {"id": "S0-30", **LONG["criteria"]["S0-30"]}
+    assert after["S0-13"] == before["S0-13"]
+    assert "options" not in plain
+    assert "options" not in chosen
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ({**LONG, "resources": {"time": "long"}}, r"workload\.yml: options\.long is not .*: resources\.time"),
+        ({**LONG, "resources": {"cores": 4}}, r"options\.long is not .*: resources: unknown key 'cores'"),
+        ({**LONG, "command": ["python", "other.py"]}, r"options\.long: command: the script 'other\.py'"),
+        ({**LONG, "id": "MLOPS-9.9"}, "unknown key 'id'"),
+        ({"resources": {}}, "title"),
+    ],
+)
+def test_a_bad_option_is_refused_whether_it_is_chosen_or_not(folder, option, expected):
+    with pytest.raises(WorkloadError, match=expected):
+        _workloads.find_workloads([folder(options={"long": option})])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({"MLOPS-1.1": "short"}, "hpc_validation_workload_options names 'short' for MLOPS-1.1, which has long"),
+        ({"MLOPS-1.1": ["long"]}, r"names \['long'\] for MLOPS-1.1"),
+        ({"MLOPS-9.9": "long"}, "names MLOPS-9.9, which is no workload; known are MLOPS-1.1"),
+    ],
+)
+def test_an_option_that_does_not_exist_is_refused(folder, chosen, expected):
+    with pytest.raises(WorkloadError, match=expected):
+        _workloads.find_workloads([folder(options={"long": LONG})], chosen)
+
+
+@pytest.mark.parametrize("days", [0, 7])
+def test_days_for_which_a_pass_stands(days):
+    _workloads.check_needs_days(days)
+
+
+def test_a_pass_from_the_future_is_not_awaited():
+    with pytest.raises(WorkloadError, match="hpc_validation_needs_days is -1; expected"):
+        _workloads.check_needs_days(-1)
 
 
 def test_criteria_that_did_not_come_with_the_collection_are_missed(folder, tmp_path, monkeypatch):

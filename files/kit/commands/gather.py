@@ -1,0 +1,22 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`kit gather`: what a job's nodes left, as the files that a job of one node has."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from kit import nodes
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--output", type=Path, required=True, help="the job's output folder")
+    parser.add_argument("--count", type=int, required=True, help="how many nodes the job has")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Gather. KitError where a node did not tell what it is."""
+    nodes.gather(arguments.output, arguments.count)

@@ -1,0 +1,79 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NVIDIA's nccl-tests, where a node has them: `all_reduce_perf` over message sizes on this node's GPUs.
+
+A second opinion on what PyTorch measures (kit.all_reduce), by a program that knows no PyTorch. Its GB are 10^9 bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from kit.bounded import GivenUpError, command_lines
+
+SIZES = [1 << power for power in range(3, 29)]  # bytes
+LIMIT = 60.0  # seconds
+HEADER = ("size", "count", "type", "redop", "root", *("time", "algbw", "busbw", "#wrong") * 2)  # out of place, in place
+WRONG = (8, 12)
+IN_PLACE_BUS = 11  # in place, as PyTorch reduces
+
+
+def measure(program: str, gpus: int) -> dict[str, Any]:
+    """Run ``program``, an all_reduce_perf, on so many GPUs; return its rows, in bytes and bytes/s, and how it went.
+
+    ``wrong`` is how many elements it found wrong, ``bus_bandwidth`` the largest message's. Both are None with the
+    reason in ``problem`` where it did not run to its end, but wrong elements that it did find are told all the same.
+    """
+    lines: list[str] = []
+    problem = None
+    rows: list[dict[str, Any]] = []
+    argv = [program, "-b", str(SIZES[0]), "-e", str(SIZES[-1]), "-f", "2", "-g", str(gpus)]
+    try:
+        for line in command_lines(argv, LIMIT):
+            lines.append(line.decode(errors="backslashreplace"))
+    except GivenUpError as error:  # also where it found wrong elements, after its table
+        problem = str(error)
+    try:
+        rows = parse(lines)
+        if [row["bytes"] for row in rows] != SIZES:
+            problem = problem or f"{program} told of {len(rows)} sizes, not of the {len(SIZES)} that it was asked for"
+    except ValueError as error:
+        problem = problem or f"{program} printed what cannot be read: {error}"
+    wrong = sum(row["wrong"] for row in rows)
+    return {
+        "program": program,
+        "sizes": rows,
+        "wrong": wrong if wrong or problem is None else None,
+        "bus_bandwidth": rows[-1]["bus_bandwidth"] if problem is None else None,
+        "problem": problem,
+    }
+
+
+def parse(lines: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the rows of the table that all_reduce_perf prints. ValueError where it is not one that is known."""
+    rows: list[dict[str, Any]] = []
+    headed = False
+    for line in lines:
+        fields = line.split()
+        if fields[:2] == ["#", "size"]:
+            if tuple(fields[1:]) != HEADER:
+                raise ValueError(f"its columns are {' '.join(fields[1:])}")
+            headed = True
+        elif fields and fields[0].isdigit():
+            if not headed or len(fields) != len(HEADER):
+                raise ValueError(f"a row that is none of its table: {line.strip()[:200]}")
+            rows.append(_row(fields))
+    if not rows:
+        raise ValueError("there is no table")
+    return rows
+
+
+def _row(fields: list[str]) -> dict[str, Any]:
+    bandwidth = float(fields[IN_PLACE_BUS]) * 1e9
+    wrong = sum(int(fields[column]) for column in WRONG)
+    if not math.isfinite(bandwidth) or bandwidth < 0 or wrong < 0:
+        raise ValueError(f"a row that cannot be: {' '.join(fields)}")
+    return {"bytes": int(fields[0]), "bus_bandwidth": bandwidth, "wrong": wrong}

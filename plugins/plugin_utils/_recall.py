@@ -1,0 +1,141 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a workload that others need, and nobody asked for, has to run: not where its newest run still stands.
+
+It stands if it passed lately, ran the very same job script on the same cluster, drivers and nodes, and if what it left
+still passes by today's criteria. Whatever is missing, damaged or unknown makes it run.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import time
+import typing as t
+from pathlib import Path
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec, _numbers
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _evidence_store, _log_patterns, _run, _schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json
+
+Json = dict[str, t.Any]
+SECONDS_OF_A_DAY = 86400
+
+
+class StaleError(Exception):
+    """Why the newest run of the workload does not stand."""
+
+
+def recall(
+    folder: Path, identity: str, script_sha256: str, judging: Json, now: float | None = None
+) -> tuple[Json | None, str]:
+    """What verdict.json says of the `earlier` pass, None where the workload has to run; and a line for a person.
+
+    `folder` is of the run that asks, `script_sha256` of the job script that it would submit, and `judging` its
+    {overrides, references, context}: overrides of all workloads. Never raises for what runs have left.
+    """
+    now = time.time() if now is None else now
+    try:
+        earlier = _earlier(folder, identity, script_sha256, judging, now)
+    except StaleError as exc:
+        return None, f"{identity}: runs first: {_numbers.printable(str(exc))}"
+    except Exception as exc:  # whatever else goes wrong must not spare a run
+        why = f"looking for an earlier run failed: {type(exc).__name__}: {exc}"
+        return None, f"{identity}: runs first: {_numbers.printable(why)}"
+    return earlier, f"{identity}: passed {_ago(now - earlier['finished'])} in run {earlier['run']}, not run again"
+
+
+def _earlier(folder: Path, identity: str, script_sha256: str, judging: Json, now: float) -> Json:
+    plan = read_json(folder / "plan.json")
+    if plan["needs_days"] == 0:
+        raise StaleError("hpc_validation_needs_days is 0")
+    ran, content, verdict, workload = _newest(folder, identity)
+    if verdict["finished"] is None:
+        raise StaleError(f"run {ran.name} did not finish")
+    if workload["verdict"] != "pass":
+        raise StaleError(f"it did not pass in run {ran.name}: {workload['why']}")
+    age = now - verdict["finished"]
+    if not 0 <= age <= plan["needs_days"] * SECONDS_OF_A_DAY:  # so put, a NaN is refused too
+        when = "in the future" if age < 0 else _ago(age)
+        raise StaleError(f"it passed {when}, and hpc_validation_needs_days is {plan['needs_days']}")
+    _require_same("accelerator", verdict["accelerator"], plan["accelerator"])
+    _require_same("collection", verdict["versions"]["collection"], plan["versions"]["collection"])
+    cluster = read_json(folder / "cluster.json")
+    _require_same("cluster", verdict["cluster"]["cluster_name"], cluster["cluster_name"])
+    _require_same("nodes", _nodes(verdict["cluster"]), _nodes(cluster))
+    _require_same("job script", workload["job"]["script_sha256"], script_sha256)
+    evidence = _evidence(ran, identity, verdict)
+    if plan["accelerator"] != "cpu":
+        _require_same("driver", evidence["provenance"]["driver_version"], _drivers(read_json(folder / "probed.json")))
+    (manifest,) = [each for each in plan["workloads"] if each["id"] == identity]
+    _require_pass(evidence, manifest, judging, now)
+    return {"run": verdict["run"], "finished": verdict["finished"], "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _newest(folder: Path, identity: str) -> tuple[Path, bytes, Json, Json]:
+    """The newest other run that had it to run: folder, verdict as bytes and read, and the workload in it."""
+    others = (other for other in folder.parent.iterdir() if _run.RUN_ID.fullmatch(other.name) and other != folder)
+    for other in sorted(others, reverse=True):
+        try:
+            content = (other / "verdict.json").read_bytes()
+            verdict = json.loads(content)
+            _schema.require("verdict", verdict, str(other / "verdict.json"))
+        except (OSError, ValueError, _schema.SchemaError) as exc:
+            raise StaleError(f"the verdict of run {other.name} cannot be read: {exc}") from exc
+        for workload in verdict["workloads"]:
+            if workload["id"] == identity and "earlier" not in workload:
+                return other, content, verdict, workload
+    raise StaleError(f"there is no earlier run of it in {folder.parent}")
+
+
+def _evidence(ran: Path, identity: str, verdict: Json) -> Json:
+    name = f"evidence/{identity}.json"
+    listed = {each["path"]: each["sha256"] for each in verdict["evidence"]}
+    if listed.get(name) != hashlib.sha256((ran / name).read_bytes()).hexdigest():
+        raise StaleError(f"{ran / name} is not the one that its verdict lists")
+    return _evidence_store.load(str(ran / name))
+
+
+def _require_pass(evidence: Json, manifest: Json, judging: Json, now: float) -> None:
+    """As metrics_assert judges evidence that was saved, in today's context."""
+    if evidence.get("baseline", {}).get("source") == "stored":
+        raise StaleError("its speed-up is against stored evidence, which is not looked at again")
+    identity, references = manifest["id"], judging["references"]
+    criteria = _criteria_spec.read(
+        manifest["criteria"],
+        judging["overrides"].get(identity, {}),
+        workload=identity,
+        pattern_sets=_log_patterns.load(),
+        references=references,
+    )
+    today = datetime.datetime.fromtimestamp(now, tz=datetime.timezone.utc).date()
+    evidence = {**evidence, "context": judging["context"]}
+    judged = _criteria.judge(evidence, criteria, references=references, today=today)
+    if _criteria.overall(judged) != "pass":
+        gates = [each for each in judged if each["severity"] == "gate"]
+        odd = [f"{each['id']}: {each['why']}" for each in gates if each["verdict"] in ("fail", "undetermined")]
+        raise StaleError(f"by today's criteria it does not pass: {'; '.join(odd[:3]) or 'none applies'}")
+
+
+def _require_same(what: str, then: str | None, now: str | None) -> None:
+    if not then or then != now:
+        raise StaleError(f"{what} {then or 'unknown'} then, {now or 'unknown'} now")
+
+
+def _nodes(cluster: Json) -> str:
+    return ", ".join(sorted(node["name"] for node in cluster["nodes"]))
+
+
+def _drivers(probed: Json) -> str | None:
+    """The drivers of all nodes that preflight looked at; None where one of them told none."""
+    facts = [report["gpus"] for report in probed["reports"].values() if report.get("gpus")]
+    told = {each["node"]: each["driver"]["version"] for each in facts}
+    versions = {str(told.get(node) or "") for node in probed["nodes"]}
+    return None if "" in versions else ", ".join(sorted(versions))
+
+
+def _ago(seconds: float) -> str:
+    days = seconds // SECONDS_OF_A_DAY
+    return "less than a day ago" if days == 0 else "1 day ago" if days == 1 else f"{days:.0f} days ago"

@@ -1,0 +1,29 @@
+"""Workloads of a few seconds, for tests of everything around a training: `canary` is a process, `ranks_canary` two."""
+
+from __future__ import annotations
+
+import shutil
+import typing as t
+from pathlib import Path
+
+import yaml
+
+
+def label(name: str) -> str:
+    """What Slurm calls the canary's job, and the share the folder of its output."""
+    return name.replace("_", "-")
+
+
+def select(folder: Path, name: str, behaviour: str = "well", **changes: t.Any) -> dict[str, t.Any]:
+    """Variables that select such a canary, with these changes of its manifest; a copy of it is made in the folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(Path(__file__).with_name(name), folder / name)
+    path = folder / name / "workload.yml"
+    manifest = {**yaml.safe_load(path.read_text(encoding="utf-8")), **changes}
+    manifest["command"] = ["python", f"{name}.py", "--behaviour", behaviour]
+    path.write_text(yaml.safe_dump(manifest), encoding="utf-8")
+    return {
+        "hpc_validation_workload_folders": [str(folder)],
+        "hpc_validation_only": [manifest["id"]],
+        "hpc_validation_nodes": ["compute01"],  # preflight has tests of its own, over all nodes
+    }

@@ -1,0 +1,432 @@
+"""A workload that is only needed runs, unless its newest run is known to stand; each reason to doubt that is tried."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import re
+import shutil
+from xml.etree import ElementTree
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
+    _evidence_store,
+    _recall,
+    _run,
+    _schema,
+    _summary,
+)
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import RunError
+
+from tests.unit.plugins.module_utils.criteria_fake import provenance, whole
+
+DAY = 86400
+NOW = 1795500000.0
+THEN = NOW - 2.5 * DAY
+NEEDED, ASKED = "MLOPS-1.1", "MLOPS-2.1"
+CRITERIA = [
+    {"id": "S0-13", "title": "It has learned", "query": "metrics.accuracy", "gt": 0.95},
+    {
+        "id": "S0-13.cuda",
+        "title": "On the GPU",
+        "query": "metrics.device",
+        "eq": "cuda",
+        "applies_when": {"fast": [True]},
+    },
+]
+
+
+def day(moment):
+    return datetime.datetime.fromtimestamp(moment, tz=datetime.timezone.utc).date().isoformat()
+
+
+def cluster(*nodes):
+    return {
+        "version": "24.11.5",
+        "cluster_name": "alps",
+        "nodes": [{"name": name, "gres": {"gpu": 2}} for name in nodes],
+    }
+
+
+def probed(**drivers):
+    """What preflight saw: the nodes with their drivers."""
+    reports = {str(n): {"gpus": {"node": k, "driver": {"version": v}}} for n, (k, v) in enumerate(drivers.items())}
+    return {"nodes": sorted(drivers), "gpus": [], "left_out": [], "reports": {**reports, "pair": {"coherence": {}}}}
+
+
+class Scene:
+    """A run that passed, and one that now asks for it. Tests change one or the other before they are written."""
+
+    def __init__(self, results, example):
+        self.results = results
+        manifest = {**example("manifest"), "criteria": CRITERIA}
+        needed, asked = {**manifest, "asked": True}, {**manifest, "id": ASKED, "needs": [NEEDED], "asked": True}
+        self.then = {"title": "t", "accelerator": "cuda", "workloads": [needed], "needs_days": 7}
+        self.plan = {**self.then, "workloads": [{**needed, "asked": False}, asked]}
+        self.versions_then, self.versions = {"collection": "0.3.0"}, {"collection": "0.3.0"}
+        self.cluster_then, self.cluster = cluster("compute01", "compute02"), cluster("compute02", "compute01")
+        self.probed = probed(compute01="570.1", compute02="570.1")
+        self.evidence = whole()
+        self.judged = {**example("judged"), "verdict": "pass", "severity": "gate"}
+        self.job = example("job")
+        self.script = self.job["script_sha256"]
+        self.judging = {"overrides": {}, "references": {}, "context": {"fast": True}}
+
+    def ran(self, began=THEN, finished=THEN, judged="pass"):
+        """The folder of a run that had the workload to run."""
+        folder = _run.start(self.results, self.then, self.versions_then, now=began)
+        _run.record(folder, "cluster", self.cluster_then)
+        _evidence_store.save(self.evidence, str(folder / f"evidence/{NEEDED}.json"))
+        document = {"id": NEEDED, "job": self.job, "data": {}, "criteria": [{**self.judged, "verdict": judged}]}
+        _run.record(folder, "workload", document)
+        if finished is not None:
+            _run.finish(folder, now=finished)
+        return folder
+
+    def asks(self):
+        """The folder of the run that asks, which has been through its preflight."""
+        folder = _run.start(self.results, self.plan, self.versions, now=NOW - 60)
+        _run.record(folder, "cluster", self.cluster)
+        _run.record(folder, "probed", self.probed)
+        return folder
+
+    def recalled(self):
+        """What it is told; it leaves no folder, which would be the newest run of the workload."""
+        folder = self.asks()
+        told = _recall.recall(folder, NEEDED, self.script, self.judging, now=NOW)
+        shutil.rmtree(folder)
+        return told
+
+
+@pytest.fixture
+def scene(tmp_path, example):
+    return Scene(tmp_path / "results", example)
+
+
+def test_a_pass_of_the_same_on_the_same_stands(scene):
+    ran = scene.ran()
+    earlier, line = scene.recalled()
+    assert line == f"MLOPS-1.1: passed 2 days ago in run {ran.name}, not run again"
+    sha256 = hashlib.sha256((ran / "verdict.json").read_bytes()).hexdigest()
+    assert earlier == {"run": ran.name, "finished": THEN, "sha256": sha256}
+    assert _schema.problems("earlier", earlier) == []
+
+
+@pytest.mark.parametrize(
+    ("age", "told"), [(0, "less than a day ago"), (1.5 * DAY, "1 day ago"), (7 * DAY, "7 days ago")]
+)
+def test_its_age_is_told(scene, age, told):
+    scene.ran(began=NOW - 8 * DAY, finished=NOW - age)
+    assert told in scene.recalled()[1]
+    assert scene.recalled()[0]
+
+
+def change(part, **changes):
+    return lambda scene: getattr(scene, part).update(changes)
+
+
+def replace(part, value):
+    return lambda scene: setattr(scene, part, value)
+
+
+CHANGES = {
+    "never": (change("plan", needs_days=0), "hpc_validation_needs_days is 0"),
+    "too_few_days": (change("plan", needs_days=2), "it passed 2 days ago, and hpc_validation_needs_days is 2"),
+    "accelerator": (change("plan", accelerator="simulated"), "accelerator cuda then, simulated now"),
+    "collection": (change("versions", collection="0.4.0"), "collection 0.3.0 then, 0.4.0 now"),
+    "collection_unknown": (change("versions_then", collection=None), "collection unknown then, 0.3.0 now"),
+    "cluster": (change("cluster", cluster_name="jura"), "cluster alps then, jura now"),
+    "cluster_unknown": (change("cluster_then", cluster_name=None), "cluster unknown then, alps now"),
+    "a_node_more": (
+        replace("cluster", cluster("compute01", "compute02", "compute03")),
+        "nodes compute01, compute02 then, compute01, compute02, compute03 now",
+    ),
+    "no_nodes": (replace("cluster_then", cluster()), "nodes unknown then"),
+    "script": (replace("script", "0" * 64), r"job script 3845dfca\w+ then, 0{64} now"),
+    "no_script": (lambda scene: scene.job.update(script_sha256=None), "job script unknown then"),
+    "driver": (
+        replace("probed", probed(compute01="575.51", compute02="575.51")),
+        "driver 570.1 then, 575.51 now",
+    ),
+    "one_driver": (replace("probed", probed(compute01="570.1", compute02="575.51")), "570.1 then, 570.1, 575.51 now"),
+    "driver_unread": (replace("probed", probed(compute01="570.1", compute02=None)), "driver 570.1 then, unknown now"),
+    "node_silent": (
+        replace("probed", {**probed(compute01="570.1"), "nodes": ["compute01", "compute02"]}),
+        "driver 570.1 then, unknown now",
+    ),
+    "no_node": (replace("probed", probed()), "driver 570.1 then, unknown now"),
+    "driver_unknown": (
+        lambda scene: scene.evidence.update(provenance=provenance(driver_version=None)),
+        "driver unknown then, 570.1 now",
+    ),
+    "no_driver_known": (
+        lambda scene: (
+            scene.evidence.update(provenance=provenance(driver_version=None)),
+            setattr(scene, "probed", probed(compute01=None, compute02=None)),
+        ),
+        "driver unknown then, unknown now",
+    ),
+    "no_cluster_known": (
+        lambda scene: [each.update(cluster_name=None) for each in (scene.cluster_then, scene.cluster)],
+        "cluster unknown then, unknown now",
+    ),
+    "no_provenance": (lambda scene: scene.evidence.pop("provenance"), "looking for an earlier run failed: KeyError"),
+    "override": (
+        lambda scene: scene.judging.update(overrides={NEEDED: {"S0-13": {"gt": 0.98}}}),
+        r"by today's criteria it does not pass: S0-13: 0\.97 is not > 0\.98",
+    ),
+    "waiver": (
+        lambda scene: scene.judging.update(
+            overrides={NEEDED: {"S0-13": {"gt": 0.98, "waive": {"reason": "ticket", "expires": day(NOW - DAY)}}}}
+        ),
+        "the waiver expired on",
+    ),
+    "context": (
+        lambda scene: scene.judging.update(context={}),
+        "S0-13.cuda: whether it applies depends on fast, which the inventory does not say",
+    ),
+    "bad_override": (
+        lambda scene: scene.judging.update(overrides={NEEDED: {"S0-99": {"gt": 1}}}),
+        "looking for an earlier run failed: CriteriaError",
+    ),
+    "stored_baseline": (
+        lambda scene: scene.evidence["baseline"].update(source="stored"),
+        "its speed-up is against stored evidence",
+    ),
+    "job_failed": (lambda scene: scene.evidence["job"].update(state="FAILED", exit_code=1), "does not pass: JOB: "),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_has_changed_makes_it_run(scene, name):
+    make, why = CHANGES[name]
+    make(scene)
+    scene.ran()
+    assert_runs_first(scene, why)
+
+
+def assert_runs_first(scene, why):
+    earlier, line = scene.recalled()
+    assert earlier is None
+    assert line.startswith("MLOPS-1.1: runs first: ")
+    assert re.search(why, line), line
+    assert line.isprintable()
+
+
+def test_without_a_driver_of_a_cpu_it_is_not_asked(scene):
+    scene.then["accelerator"] = scene.plan["accelerator"] = "cpu"
+    scene.probed = probed(compute01=None, compute02=None)
+    scene.ran()
+    assert scene.recalled()[0]
+
+
+def test_a_waiver_that_holds_lets_it_stand(scene):
+    waive = {"reason": "ticket 4711", "expires": day(NOW)}
+    scene.judging["overrides"] = {NEEDED: {"S0-13": {"gt": 0.98, "waive": waive}}}
+    scene.ran()
+    assert scene.recalled()[0]
+
+
+def test_without_an_earlier_run_it_runs(scene):
+    assert_runs_first(scene, "there is no earlier run of it in ")
+
+
+@pytest.mark.parametrize(
+    ("finished", "why"),
+    [
+        (NOW + 1, "it passed in the future"),
+        (NOW - 7 * DAY - 1, "it passed 7 days ago, and hpc_validation_needs_days is 7"),
+    ],
+)
+def test_a_pass_of_another_time_does_not_stand(scene, finished, why):
+    scene.ran(began=NOW - 8 * DAY, finished=finished)
+    assert_runs_first(scene, why)
+
+
+@pytest.mark.parametrize("finished", [None, "pass"])
+@pytest.mark.parametrize("judged", ["fail", "undetermined"])
+def test_only_its_newest_run_counts(scene, judged, finished):
+    scene.ran()
+    newer = scene.ran(began=THEN + 60, finished=finished and THEN + 120, judged=judged)
+    assert_runs_first(scene, f"run {newer.name} did not finish" if finished is None else "it did not pass in run ")
+    scene.ran(began=THEN + 180, finished=THEN + 240)
+    assert scene.recalled()[0]
+
+
+def test_a_run_in_which_it_was_recalled_itself_is_none_of_it(scene):
+    ran = scene.ran()
+    between = _run.start(scene.results, scene.plan, scene.versions, now=THEN + 60)  # and is killed
+    _run.record(between, "workload", {"id": NEEDED, "earlier": {"run": ran.name, "finished": THEN, "sha256": "0" * 64}})
+    assert scene.recalled()[0]["run"] == ran.name
+
+
+def test_a_run_that_did_not_get_to_it_is_its_newest_all_the_same(scene):
+    scene.ran()
+    between = scene.asks()
+    assert_runs_first(scene, f"run {between.name} did not finish")
+    _run.finish(between, now=NOW - 30)
+    assert_runs_first(scene, "it did not pass in run .*: not_run: the run ended before it was judged")
+
+
+def test_other_folders_and_runs_of_other_workloads_are_passed_over(scene):
+    scene.ran()
+    (scene.results / "notes").mkdir()
+    scene.then["workloads"] = [{**scene.then["workloads"][0], "id": ASKED}]
+    _run.start(scene.results, scene.then, scene.versions, now=THEN + 60)
+    assert scene.recalled()[0]
+
+
+DAMAGES = {
+    "verdict_gone": ("verdict.json", lambda _old: None, "the verdict of run .* cannot be read"),
+    "verdict_cut": ("verdict.json", lambda old: old[:-100], "the verdict of run .* cannot be read"),
+    "verdict_of_another_schema": (
+        "verdict.json",
+        lambda old: old.replace(b'"schema": 1', b'"schema": 2'),
+        "cannot be read: .* schema: 1 was expected",
+    ),
+    "finished_when": (
+        "verdict.json",
+        lambda old: old.replace(f'"finished": {THEN}'.encode(), b'"finished": NaN'),
+        "it passed nan days ago",
+    ),
+    "no_job": (
+        "verdict.json",
+        lambda old: json.dumps(without_job(json.loads(old))).encode(),
+        "looking for an earlier run failed: TypeError",
+    ),
+    "evidence_gone": (f"evidence/{NEEDED}.json", lambda _old: None, "failed: FileNotFoundError"),
+    "evidence_altered": (
+        f"evidence/{NEEDED}.json",
+        lambda old: old.replace(b"0.97", b"0.99"),
+        "is not the one that its verdict lists",
+    ),
+    "evidence_not_listed": (
+        "verdict.json",
+        lambda old: old.replace(f"evidence/{NEEDED}.json".encode(), b"evidence/other.json"),
+        "is not the one that its verdict lists",
+    ),
+}
+
+
+def without_job(verdict):
+    verdict["workloads"][0]["job"] = None
+    return verdict
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_what_is_damaged_or_missing_makes_it_run(scene, name):
+    file, damage, why = DAMAGES[name]
+    path = scene.ran() / file
+    old = path.read_bytes()
+    new = damage(old)
+    assert new != old
+    path.unlink()
+    if new is not None:
+        path.write_bytes(new)
+    assert_runs_first(scene, why)
+
+
+@pytest.mark.parametrize("name", ["plan.json", "cluster.json", "probed.json"])
+def test_a_run_that_does_not_know_itself_recalls_nothing(scene, name):
+    scene.ran()
+    asking = scene.asks()
+    (asking / name).unlink()
+    earlier, line = _recall.recall(asking, NEEDED, scene.script, scene.judging, now=NOW)
+    assert earlier is None
+    assert "looking for an earlier run failed: FileNotFoundError" in line
+
+
+# -- what becomes of it in the run that asked
+
+
+@pytest.fixture
+def asking(scene):
+    """A run in which the earlier pass was recorded."""
+    scene.ran()
+    folder = scene.asks()
+    earlier, _line = _recall.recall(folder, NEEDED, scene.script, scene.judging, now=NOW)
+    _run.record(folder, "workload", {"id": NEEDED, "earlier": earlier})
+    return folder
+
+
+def test_it_lets_others_run_and_is_told_at_once(asking):
+    assert _run.passed(asking) == [NEEDED]
+    verdict = json.loads((asking / "verdict.json").read_text())
+    assert _schema.problems("verdict", verdict) == []
+    assert [each["verdict"] for each in verdict["workloads"]] == ["recorded", "undetermined"]
+    assert verdict["finished"] is None
+
+
+def test_it_is_no_pass_of_the_run(asking):
+    verdict = _run.finish(asking)
+    assert verdict["verdict"] == "undetermined"
+    needed, asked = verdict["workloads"]
+    assert (needed["verdict"], needed["job"], needed["criteria"]) == ("recorded", None, [])
+    assert asked["why"] == "not_run: the run ended before it was judged, see the findings"
+
+
+def test_beside_a_pass_it_adds_nothing(scene, asking):
+    own = {"id": ASKED, "job": scene.job, "data": {}, "criteria": [scene.judged]}
+    _run.record(asking, "workload", own)
+    verdict = _run.finish(asking, now=NOW)
+    assert (verdict["verdict"], verdict["why"]) == ("pass", "1 of 1 workloads passed")
+    assert verdict["gpu_hours"] == pytest.approx(scene.job["gpus"] * scene.job["run_seconds"] / 3600)
+    assert verdict["coverage"]["nodes"]["exercised"] == scene.job["nodes"]
+    assert verdict["coverage"]["gpus"]["exercised"] == []
+    first = ElementTree.parse(asking / "junit.xml").getroot().find("testsuite")
+    assert [first.get(key) for key in ("tests", "skipped", "failures", "errors")] == ["1", "1", "0", "0"]
+    run = verdict["workloads"][0]["earlier"]["run"]
+    assert f"  passed in run {run}, not run again" in _summary.summary(verdict, asking)
+
+
+def test_a_recalled_pass_has_no_record_for_people(scene):
+    scene.plan["workloads"] = [{**scene.plan["workloads"][0], "name": "sft_single_gpu"}]
+    folder = scene.asks()
+    _run.finish(folder)
+    assert (folder / "record.md").exists()
+    (folder / "record.md").unlink()
+    earlier = {"run": folder.name, "finished": THEN, "sha256": "0" * 64}
+    _run.record(folder, "workload", {"id": NEEDED, "earlier": earlier})
+    _run.finish(folder)
+    assert not (folder / "record.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("identity", "earlier", "why"),
+    [
+        (ASKED, {"run": "20261121T035035Z-6f784b", "finished": THEN, "sha256": "0" * 64}, "was asked for"),
+        (NEEDED, {"run": "20261121T035035Z-6f784b", "finished": THEN}, "sha256"),
+        (NEEDED, None, "is not a valid earlier"),
+        ("MLOPS-9.9", {}, "is not in the plan"),
+    ],
+)
+def test_what_is_no_earlier_pass_is_refused(scene, identity, earlier, why):
+    folder = scene.asks()
+    with pytest.raises(RunError, match=why):
+        _run.record(folder, "workload", {"id": identity, "earlier": earlier})
+    assert _run.passed(folder) == []
+
+
+def test_a_damaged_record_of_it_lets_nobody_run(asking):
+    (asking / f"workloads/{NEEDED}.json").write_text('{"earlier": {"run": "any"}}')
+    assert _run.passed(asking) == []
+    assert _run.finish(asking)["workloads"][0]["verdict"] == "undetermined"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"verdict": "pass"}, {"verdict": "fail"}, {"criteria": ["judged"]}, {"job": "job"}],
+)
+def test_a_verdict_in_which_it_claims_more_is_refused(asking, example, changes):
+    verdict = _run.finish(asking)
+    for key, value in changes.items():
+        changes[key] = [example("judged")] if key == "criteria" else example("job") if key == "job" else value
+    verdict["workloads"][0].update(changes)
+    assert _schema.problems("verdict", verdict)
+
+
+def test_only_an_earlier_pass_is_recorded(example):
+    verdict = example("verdict")
+    verdict["workloads"][0]["verdict"] = "recorded"
+    assert _schema.problems("verdict", verdict)

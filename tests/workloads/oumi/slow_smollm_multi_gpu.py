@@ -1,0 +1,98 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# ruff: noqa: PT009 - unittest, for pytest is not in the runtime
+"""MLOPS-2.2 on two real gloo ranks: the model whole or shared out, and a rank that is slow.
+
+PYTHONPATH=files:files/workloads/smollm_multi_gpu \
+    PYTHON -m unittest discover -s tests/workloads/oumi -p 'slow_smollm*.py'
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+from check_smollm_multi_gpu import CONFIG, Staged
+
+# A GPU whose clocks are held down: rank 1 needs a second more for the two passes of a step.
+SLOW = """
+import functools, os, runpy, time
+from transformers import LlamaForCausalLM
+
+forward = LlamaForCausalLM.forward
+
+@functools.wraps(forward)
+def slow(*arguments, **options):
+    time.sleep(0.5 * int(os.environ["RANK"]))
+    return forward(*arguments, **options)
+
+LlamaForCausalLM.forward = slow
+runpy.run_path("smollm_multi_gpu.py", run_name="__main__")
+"""
+
+
+class TwoRanks(Staged):
+    """Two ranks, started as a job starts them."""
+
+    def train(self, script: str | Path, *arguments: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Return the metrics, and of them each rank's."""
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        output = Path(scratch.name, "out put")
+        said = {
+            "MODEL_DIR": str(self.folder / "smollm_135m"),
+            "DATA_DIR": str(self.folder / "no_robots"),
+            "OUTPUT_DIR": str(output),
+            "HF_HOME": scratch.name,
+            "HPC_VALIDATION_ACCELERATOR": "cpu",
+            "DO_NOT_TRACK": "true",
+            "SLURM_JOB_ID": "12",
+        }
+        legs = [sys.executable, "-m", "kit", "legs", "--ranks", "2", sys.executable, "-m", "kit", "launch", str(script)]
+        done = subprocess.run(
+            [*legs, *arguments],
+            cwd=CONFIG.parent,
+            env={**os.environ, **said},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+        metrics = json.loads((output / "metrics.json").read_text())
+        return metrics, list(metrics["ranks"].values())
+
+    def test_the_model_is_whole_on_each_rank_or_shared_out_and_learns_the_same(self) -> None:
+        metrics, ranks = self.train("smollm_multi_gpu.py", "--steady-seconds", "0.1")
+        self.assertEqual([figures["parameters_share"] for figures in ranks], [1, 1])
+        self.assertEqual([figures["same_parameters"] for figures in ranks], [True, True])
+        self.assertEqual(max(figures["pace"] for figures in ranks), 1)
+        self.assertGreater(metrics["checkpointing"]["memory_saved_percent"], 0)
+        # So long a window needs a second training in the same process.
+        seconds = str(1.5 * metrics["training_time_seconds"])
+        shared, ranks = self.train("smollm_multi_gpu.py", "--strategy", "fsdp", "--steady-seconds", seconds)
+        self.assertEqual([figures["parameters_share"] for figures in ranks], [0.5, 0.5])
+        self.assertEqual([figures["pace"] for figures in ranks], [None, None])
+        self.assertGreater(shared["steady"]["steps"], shared["steps"])
+        for one, other in zip(shared["loss"], metrics["loss"]):
+            self.assertAlmostEqual(one, other, delta=0.01)
+        self.assertAlmostEqual(shared["held_out_loss"], metrics["held_out_loss"], delta=0.01)
+
+    def test_a_slow_rank_is_named_although_all_wait_for_it_within_each_pass(self) -> None:
+        script = self.folder / "slow.py"
+        script.write_text(SLOW)
+        _metrics, (sound, slow) = self.train(script, "--steady-seconds", "0.1")
+        self.assertEqual(sound["pace"], 1)
+        self.assertLess(slow["pace"], 0.7)
+        self.assertGreater(slow["compute_seconds"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
