@@ -28,6 +28,7 @@ from kit.interface import interface_to
 from kit.job import current_job, node_name
 
 JOINING = 120  # seconds for the launchers, and then for all ranks, to meet
+CALLED = 10  # seconds more for the node that is called: those that call in vain know more, and the first ends all
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,13 @@ class Nodes:
     def rendezvous(self) -> dict[str, Any]:
         """Return the launcher's settings. The first node's ranks come first, so that rank 0 is where the job began."""
         if self.meeting is None:
-            return {"rdzv_backend": "c10d", "rdzv_endpoint": "localhost:0"}
-        return {"rdzv_backend": "static", "rdzv_endpoint": self.meeting, "rdzv_configs": {"rank": self.own}}
+            return {"rdzv_backend": "c10d", "rdzv_endpoint": "localhost:0", "rdzv_timeout": JOINING}
+        return {
+            "rdzv_backend": "static",
+            "rdzv_endpoint": self.meeting,
+            "rdzv_configs": {"rank": self.own},
+            "rdzv_timeout": JOINING + (CALLED if self.own == 0 else 0),
+        }
 
     def apart(self, error: BaseException) -> str:
         """Say that this node did not meet the others, by name and interface."""
@@ -76,7 +82,6 @@ def launch(script: Sequence[str], count: int, output: Path, nodes: Nodes) -> int
         nproc_per_node=count,
         run_id=current_job().job_id,
         **nodes.rendezvous(),
-        rdzv_timeout=JOINING,
         max_restarts=0,
         logs_specs=DefaultLogsSpecs(log_dir=str(logs), tee=Std.ALL),
         log_line_prefix_template="[rank ${rank}] ",

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
 import yaml
 
-from tests.integration.conftest import ANSI, ROOT
+from tests.integration.conftest import ANSI, ANY_SPEED, CACHE, CLUSTER, ROOT, cluster
 
 SPEED_UPS = {"MLOPS-2.1": "S2-20", "MLOPS-2.2": "S2-32"}
 ONLY_ON_CUDA = {"MLOPS-2.1": {"S2-15.cuda"}, "MLOPS-2.2": {"S2-31.cuda", "S2-39"}}
@@ -93,3 +94,36 @@ def test_category_2_passes_and_a_stricter_bound_fails_the_same_evidence(play):
     assert re.search(r"^fail +S2-18 .*\[> 0\.99\] +\(override\)$", screen, re.MULTILINE), screen
     assert "MLOPS-2.1: fail. S2-18 fail (" in screen
     assert len(re.findall(r"^(?:fail|undetermined) ", screen, re.MULTILINE)) == 1, screen
+
+
+@pytest.fixture
+def spoiled(tmp_path_factory):
+    """A folder on the share with the stand-in of CIFAR-10, its training labels shuffled."""
+    name = f"spoiled-{tmp_path_factory.mktemp('name').parent.name}"
+    local, there = CACHE / "clusters" / CLUSTER / "share" / name, f"/mnt/beegfs/{name}"
+    shutil.copytree(ROOT / "files", local / "files", ignore=shutil.ignore_patterns("__pycache__"))
+    local.chmod(0o777)
+    files = f"{there}/files"
+    path = f"PYTHONPATH={files}"
+    install = ["--name", "standin", "--lock", f"{files}/requirements/standin.txt", "--root", "/mnt/beegfs/venvs"]
+    installed = cluster("login", "env", path, "python3", "-B", "-m", "kit", "runtime", *install, user="admin")
+    stage = ["--target", f"{there}/cifar10", "--source", "stand-in", "--shuffle-labels"]
+    python = json.loads(installed)["python"]
+    cluster("login", "env", path, python, "-B", f"{files}/datasets/cifar10/stage.py", *stage, user="admin")
+    yield f"{there}/cifar10"
+    shutil.rmtree(local)
+
+
+@pytest.mark.slow
+def test_what_cannot_be_learned_is_not_learned(play, spoiled):
+    variables = {
+        "hpc_validation_only": ["MLOPS-2.1"],
+        "hpc_validation_datasets": {"cifar10": {"source": "path", "path": spoiled}},
+        **ANY_SPEED,
+    }
+    played = play(ROOT / "playbooks/validate_category2.yml", variables=variables, timeout=1200)
+    assert played.code != 0, played.screen
+    accuracy = played.criterion("S2-18")
+    assert accuracy["verdict"] == "fail", played.screen
+    assert 0 < accuracy["value"] < 0.3
+    assert played.criterion("S2-18.completed")["verdict"] == "pass"
