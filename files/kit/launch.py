@@ -11,7 +11,9 @@ runtime's Python.
 from __future__ import annotations
 
 import os
+import socket
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +30,12 @@ from kit.interface import interface_to
 from kit.job import current_job, node_name
 
 JOINING = 120  # seconds for the launchers, and then for all ranks, to meet
-CALLED = 10  # seconds more for the node that is called: those that call in vain know more, and the first ends all
+CALLED = 30  # seconds more for the node that is called: those that call in vain know more, and the first ends all
+CALL, PAUSE = 5.0, 0.5  # seconds for one call, and between two
+
+
+class ApartError(Exception):
+    """The node where all meet cannot be reached; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +57,27 @@ class Nodes:
             "rdzv_timeout": JOINING + (CALLED if self.own == 0 else 0),
         }
 
+    def reach(self) -> None:
+        """Wait until the node where all meet can be reached from this one. ApartError where it never can.
+
+        PyTorch's own way there tries for longer than it is told to.
+        """
+        if self.own == 0 or self.meeting is None:
+            return
+        host, _colon, port = self.meeting.rpartition(":")
+        until = time.monotonic() + JOINING
+        while True:
+            try:
+                socket.create_connection((host, int(port)), timeout=CALL).close()
+                return
+            except OSError as error:
+                if time.monotonic() >= until:
+                    raise ApartError(f"{type(error).__name__}: {error}") from error
+                time.sleep(PAUSE)
+
     def apart(self, error: BaseException) -> str:
         """Say that this node did not meet the others, by name and interface."""
-        text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        text = " ".join(str(error).split())[:300]
         if self.own == 0:
             return f"{node_name()} waited at {self.meeting} for {self.count} nodes in vain: {text}"
         host = str(self.meeting).rpartition(":")[0]
@@ -87,12 +112,13 @@ def launch(script: Sequence[str], count: int, output: Path, nodes: Nodes) -> int
         log_line_prefix_template="[rank ${rank}] ",
     )
     try:
+        nodes.reach()
         elastic_launch(config, sys.executable)("-u", *script)
     except ChildFailedError as failed:
         ranks.write_exit_codes(output, {rank: failure.exitcode for rank, failure in failed.failures.items()})
         print(failed, file=sys.stderr, flush=True)
         return 1
-    except DistError as error:
+    except (DistError, ApartError) as error:
         ranks.write_apart(output, nodes.apart(error))
         print(nodes.apart(error), file=sys.stderr, flush=True)
         return 1

@@ -30,7 +30,7 @@ def test_two_ranks_between_two_runs_of_one_pass(play, ranks):
     assert len({state["gpu"] for state in legs[1]["states"].values()}) == 2
     assert evidence["baseline"]["source"] == "legs"
     assert played.criterion("T-5")["verdict"] == "pass"
-    assert re.search(r" = [\d.]+ \([\d.]+ to [\d.]+\) is >= 0.1", played.criterion("T-5")["why"])
+    assert re.search(r" = [\d.]+ \([\d.]+ to [\d.]+\) is >= 0.01", played.criterion("T-5")["why"])
     assert " GPU-hours" in played.screen
 
 

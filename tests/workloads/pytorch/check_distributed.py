@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ from unittest import mock
 
 import kit
 import torch
-from kit import all_reduce
+from kit import all_reduce, launch
 from kit.compute_clock import ComputeClock
 from kit.distributed import Group, checksum, group
 from kit.errors import KitError
@@ -221,7 +222,7 @@ class AllReduce(Case):
 
 NCCL_TESTS = """
 import dataclasses, json, os, pathlib, sys, torch
-from kit import all_reduce
+from kit import all_reduce, launch
 from kit.distributed import group
 output = pathlib.Path(os.environ["OUTPUT_DIR"])
 with group("cpu", output) as joined:
@@ -325,6 +326,48 @@ class Clock(Case):
         with torch.no_grad():
             model[0].weight[0, 0] += 1e-7
         self.assertNotEqual(checksum(model), before)
+
+
+class Nodes(unittest.TestCase):
+    """Launchers of several nodes, which meet where the first one is."""
+
+    def setUp(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.meeting = f"127.0.0.1:{free.getsockname()[1]}"
+
+    def test_a_node_that_cannot_reach_the_others_names_itself_and_the_interface(self) -> None:
+        said = mock.patch.dict(os.environ, {"SLURMD_NODENAME": "compute02"})
+        caller = launch.Nodes(2, 1, self.meeting)
+        with said, mock.patch.multiple(launch, JOINING=0.2, PAUSE=0.01), self.assertRaises(launch.ApartError) as apart:
+            caller.reach()
+        with said:
+            self.assertRegex(
+                caller.apart(apart.exception),
+                rf"^compute02 \(lo 127\.0\.0\.1\) did not reach {self.meeting}: ConnectionRefusedError",
+            )
+
+    def test_a_node_that_is_late_is_waited_for(self) -> None:
+        host, _colon, port = self.meeting.rpartition(":")
+
+        def begin() -> None:
+            late.append(socket.create_server((host, int(port))))
+
+        late: list[socket.socket] = []
+        timer = threading.Timer(0.3, begin)
+        timer.start()
+        with mock.patch.object(launch, "PAUSE", 0.01):
+            launch.Nodes(2, 1, self.meeting).reach()
+        timer.join()
+        late[0].close()
+
+    def test_the_node_that_is_called_waits_the_longest_and_one_alone_for_nobody(self) -> None:
+        called, caller, alone = launch.Nodes(2, 0, self.meeting), launch.Nodes(2, 1, self.meeting), launch.Nodes()
+        self.assertGreater(called.rendezvous()["rdzv_timeout"], caller.rendezvous()["rdzv_timeout"])
+        self.assertEqual([nodes.rendezvous()["rdzv_configs"]["rank"] for nodes in (called, caller)], [0, 1])
+        self.assertEqual(alone.rendezvous()["rdzv_endpoint"], "localhost:0")
+        alone.reach()
+        called.reach()
 
 
 if __name__ == "__main__":
