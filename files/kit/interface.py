@@ -45,8 +45,8 @@ def interface_to(host: str, wanted: str = "") -> Interface:
     try:
         local = _address_towards(host)
         found = addresses()
-    except OSError as error:
-        return Interface(problem=f"{host}: {error.strerror or error}")
+    except (OSError, ValueError, IndexError) as error:  # names that are none, a table that is not as expected
+        return Interface(problem=f"{host}: {getattr(error, 'strerror', None) or error}")
     usable = [(name, address) for name, address in found if allows(wanted, name)]
     if not usable:
         return Interface(problem=f"none of {', '.join(sorted({name for name, _address in found}))} is {wanted}")
@@ -97,7 +97,10 @@ def _ipv4() -> list[tuple[str, str]]:
         said = fcntl.ioctl(asking.fileno(), SIOCGIFCONF, struct.pack("iL", length, place))
     filled = answer.tobytes()[: struct.unpack("iL", said)[0]]
     entries = [filled[begin : begin + IFREQ] for begin in range(0, len(filled), IFREQ)]
-    return [(_name(entry[:16].rstrip(b"\0").decode()), socket.inet_ntoa(entry[20:24])) for entry in entries]
+    return [
+        (_name(entry[:16].rstrip(b"\0").decode(errors="backslashreplace")), socket.inet_ntoa(entry[20:24]))
+        for entry in entries
+    ]
 
 
 def _name(label: str) -> str:

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kit import nodes, ranks, window
-from kit.bounded import end
+from kit.bounded import die_with_parent, end
 from kit.errors import KitError
 from kit.files import write_json
 from kit.job import current_job, node_name
@@ -117,7 +119,11 @@ class Runner:
     def _run(self, leg: Leg, environment: Mapping[str, str]) -> int:
         leg.output.mkdir(parents=True, exist_ok=True)
         began = time.time()
-        self._running = subprocess.Popen(nodes.command_on(leg.nodes, self._command), env=dict(environment))
+        self._running = subprocess.Popen(
+            nodes.command_on(leg.nodes, self._command),
+            env=nodes.environment_of_step(environment) if leg.nodes > 1 else dict(environment),
+            preexec_fn=partial(die_with_parent, signal.SIGTERM),  # noqa: PLW1509 - there is no other thread
+        )
         try:
             code = self._running.wait()
         except BaseException:
@@ -130,6 +136,7 @@ class Runner:
     def _end(self) -> None:
         """Ask the launcher to end its ranks; one that does not is killed, and the kernel its ranks with it."""
         if self._running is not None:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Slurm and the job script may both ask
             end(self._running, PATIENCE)
 
     def _facts(self, leg: Leg, code: int) -> dict[str, Any]:
@@ -142,17 +149,31 @@ class Runner:
             or ("none" if code == 0 else f"no rank's: the launcher ended with exit code {code}"),
             "nodes": sorted({str(state["node"]) for state in states.values() if state.get("node")}),
             "steady_windows": windows,
-            "gpus": self._gpus(windows),
+            "gpus": _gpus(self._output, windows),
         }
 
-    def _gpus(self, windows: Sequence[window.Window]) -> dict[str, Any]:
-        """Return what the GPUs did in the windows; nothing where the sampler left no file (GPU.sampled says so)."""
-        try:
-            files = [self._output / nodes.SAMPLES, *sorted(self._output.glob(f"{nodes.FOLDER}/*/{nodes.SAMPLES}"))]
-            rows = (row for path in files if path.exists() for row in window.read_rows(path))
-            return window.reduce(rows, windows)
-        except OSError:
-            return {}
+
+def _gpus(output: Path, windows: Sequence[window.Window]) -> dict[str, Any]:
+    """Return what the GPUs did in the windows; nothing where the samplers left no file (GPU.sampled says so)."""
+    try:
+        return window.reduce(window.read_rows(output / nodes.SAMPLES), windows)
+    except OSError:
+        return {}
+
+
+def look_at_gpus(output: Path) -> None:
+    """Fill in what the GPUs did in each leg, once the samples of all nodes are there. No legs, no change.
+
+    A node sees late what another still writes.
+    """
+    path = output / LEGS_FILE
+    if not path.is_file():
+        return
+    document = json.loads(path.read_text())
+    for name in (BEFORE, MEASURED, AFTER):
+        if name in document:
+            document[name]["gpus"] = _gpus(output, document[name]["steady_windows"])
+    write_json(path, document)
 
 
 def _windows(path: Path) -> list[list[float]]:

@@ -23,6 +23,10 @@ from kit.job import node_name
 FOLDER = "nodes"  # below a job's output: a folder for each node
 PROVENANCE, SAMPLES = "provenance.json", "gpu.jsonl"
 OF_A_NODE = ("kernel", "machine", "os", "driver_version", "cuda_driver_version", "cpus_allowed", "system_python")
+# Seconds for the other nodes' programs to end once one has: whoever lost a peer is still to say which.
+WAIT = 60
+# By the job's directives a step's program would get one task's CPUs, whatever it starts itself.
+OF_A_TASK = ("SLURM_CPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_EXACT")
 TO_CONTAINER = "APPTAINERENV_"  # Apptainer hands what is so called to the container without it
 
 
@@ -34,8 +38,13 @@ def command_on(count: int, command: Sequence[str]) -> list[str]:
     if count == 1:
         return list(command)
     step = ["srun", f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", "--relative=0"]
-    step += ["--overlap", "--cpu-bind=none", "--kill-on-bad-exit=1"]
+    step += ["--overlap", "--cpu-bind=none", "--kill-on-bad-exit=0", f"--wait={WAIT}"]
     return [*step, sys.executable, "-m", "kit", "nodes", "--count", "1", *command]
+
+
+def environment_of_step(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment for `srun`, whose program has all that the job has on a node."""
+    return {name: value for name, value in inherited.items() if name not in OF_A_TASK}
 
 
 def environment_here(inherited: Mapping[str, str]) -> dict[str, str]:
@@ -114,4 +123,5 @@ def become(count: int, command: Sequence[str]) -> None:
     if not command:
         raise KitError("no command is given")
     argv = command_on(count, command)
-    os.execvpe(argv[0], argv, environment_here(os.environ) if count == 1 else dict(os.environ))  # noqa: S606 - an argv list
+    environment = environment_here(os.environ) if count == 1 else environment_of_step(os.environ)
+    os.execvpe(argv[0], argv, environment)  # noqa: S606 - an argv list

@@ -125,7 +125,12 @@ def _require_same(what: str, then: str | None, now: str | None) -> None:
 
 
 def _nodes(cluster: Json) -> str:
-    return ", ".join(sorted(node["name"] for node in cluster["nodes"]))
+    """The nodes and the GRES that each has."""
+    return ", ".join(sorted(f"{node['name']} {_gres(node['gres'])}".rstrip() for node in cluster["nodes"]))
+
+
+def _gres(gres: Json) -> str:
+    return ",".join(f"{name}:{count}" for name, count in sorted(gres.items()))
 
 
 def _drivers(probed: Json) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kit import nodes
+from kit import legs, nodes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,3 +20,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Gather. KitError where a node did not tell what it is."""
     nodes.gather(arguments.output, arguments.count)
+    legs.look_at_gpus(arguments.output)

@@ -101,7 +101,9 @@ def collect(
     accelerator: str,
 ) -> dict[str, Any]:
     """Return the metrics document. Rates are of all ranks together; times in seconds."""
-    ranks = joined.gather({**training.figures(), "gpu": joined.gpu, "node": joined.node})
+    device = training_device.describe(joined.device, accelerator)
+    own = {"gpu": joined.gpu, "node": joined.node, "device_count": device["device_count"]}
+    ranks = joined.gather({**training.figures(), **own})
     sums = joined.gather(checksum(training.model.module))
     fastest = min(figures["compute_seconds"] for figures in ranks.values())
     for name, figures in ranks.items():
@@ -138,7 +140,7 @@ def collect(
         "distinct_gpus": len({(figures["node"], figures["gpu"]) for figures in ranks.values() if figures["gpu"]}),
         "all_reduce": communication,
         "data": data,
-        **training_device.describe(joined.device, accelerator),
+        **device,
         "gpu_uuids": [figures["gpu"] for figures in ranks.values() if figures["gpu"]],
     }
 

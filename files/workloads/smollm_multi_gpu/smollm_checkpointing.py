@@ -20,6 +20,9 @@ MEASURED = {
     "cuda": "peak of the GPU's allocated memory, with weights, gradients and the optimizer's state",
     "cpu": "tensors that autograd keeps for the backward pass",
 }
+LONGEST = 60.0  # seconds: the other ranks wait, and not for long
+LEAST = 5  # steps that it takes at least
+TOO_SLOW = "nothing: {seconds:.0f} s for one step are too long to compare some"
 DOES_NOT_FIT = "a step without checkpointing does not fit into the GPU's memory"
 
 
@@ -88,20 +91,28 @@ class Steps:
 def compare(folder: Path, device: torch.device, rows: int, length: int) -> dict[str, Any]:
     """Return what a step of the model in ``folder`` takes with checkpointing and without, and the difference.
 
-    In bytes and seconds; memory saved and speed lost in per cent of what there is without.
+    In bytes and seconds; memory saved and speed lost in per cent of what there is without. Where it cannot be measured
+    it says why: what is only recorded fails no training.
     """
+    began = time.monotonic()
     gc.collect()  # what the training left
     already = torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
-    steps = Steps(inference.load(folder, device), rows, length)
     seconds: dict[bool, list[float]] = {True: [], False: []}
     try:
-        steps.seconds(checkpointed=True)  # the first makes the optimizer's state
+        steps = Steps(inference.load(folder, device), rows, length)
+        first = steps.seconds(checkpointed=True)  # it makes the optimizer's state
+        if LEAST * first > LONGEST:
+            return {"measured": TOO_SLOW.format(seconds=first)}
         taken = {checkpointed: steps.memory(checkpointed) - already for checkpointed in (True, False)}
-        for _round in range(ROUNDS[device.type]):
+        for number in range(ROUNDS[device.type]):
+            if number and time.monotonic() - began > LONGEST:
+                break
             for checkpointed, found in seconds.items():
                 found.append(steps.seconds(checkpointed))
     except torch.OutOfMemoryError:
         return {"measured": DOES_NOT_FIT}
+    except RuntimeError as error:
+        return {"measured": f"nothing: {type(error).__name__}: {error}"[:300]}
     with_it, without = statistics.median(seconds[True]), statistics.median(seconds[False])
     return {
         "measured": MEASURED[device.type],

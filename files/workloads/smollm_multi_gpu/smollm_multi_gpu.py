@@ -153,12 +153,12 @@ def main() -> int:
             metrics = collect(joined, clock, reached, communication, accelerator)
             if joined.rank == 0:
                 loss, rows = held_out_loss(output / "model", data, joined.device)
-                own = {"completed": True, "held_out_loss": loss, "held_out_rows": rows, **facts}
+                metrics.update({"completed": True, "held_out_loss": loss, "held_out_rows": rows, **facts})
+                metrics["wall_time_seconds"] = time.monotonic() - STARTED
+                write_metrics(output / METRICS_FILE, metrics)
                 if joined.size > 1:
-                    own["checkpointing"] = compare(output / "model", joined.device, ROWS_A_PASS, ROW_TOKENS)
-                write_metrics(
-                    output / METRICS_FILE, {**metrics, **own, "wall_time_seconds": time.monotonic() - STARTED}
-                )
+                    metrics["checkpointing"] = compare(output / "model", joined.device, ROWS_A_PASS, ROW_TOKENS)
+                    write_metrics(output / METRICS_FILE, metrics)
                 print(f"{joined.size} ranks: {metrics['tokens_per_second']:.0f} tokens/s", flush=True)
     except (KitError, NotFiniteError, OSError, ValueError, RuntimeError) as error:
         print(f"smollm_multi_gpu: {type(error).__name__}: {error}", file=sys.stderr, flush=True)

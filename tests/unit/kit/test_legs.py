@@ -103,15 +103,25 @@ def test_states_windows_and_gpus_of_a_leg_are_kept(run: Run) -> None:
     assert {gpu: found["util"]["mean"] for gpu, found in measured["gpus"].items()} == {"GPU-0": 90, "GPU-1": 89}
 
 
-def test_what_each_node_sampled_is_looked_at_while_it_is_apart(run: Run) -> None:
-    for gpu, node in enumerate(("compute01", "compute02")):
-        path = run.output / "nodes" / node / "gpu.jsonl"
-        path.parent.mkdir(parents=True)
-        rows = [{"time": moment, "uuid": f"GPU-{gpu}", "util": 90 - gpu} for moment in range(101)]
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+def test_gpus_of_several_nodes_are_looked_at_once_their_samples_are_together(run: Run) -> None:
     run.run(2, None)
-    found = run.written["measured"]["gpus"]
+    assert run.written["measured"]["gpus"] == {}
+    before = run.written
+    rows = [{"time": moment, "uuid": f"GPU-{gpu}", "util": 90 - gpu} for gpu in (0, 1) for moment in range(101)]
+    (run.output / "gpu.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    legs.look_at_gpus(run.output)
+    found = run.written["measured"].pop("gpus")
     assert {gpu: quantities["util"]["mean"] for gpu, quantities in found.items()} == {"GPU-0": 90, "GPU-1": 89}
+    before["measured"].pop("gpus")
+    assert {**run.written, "measured": {**run.written["measured"], "gpus": None}} == {
+        **before,
+        "measured": {**before["measured"], "gpus": None},
+    }
+
+
+def test_before_the_first_leg_there_is_nothing_to_look_at(run: Run) -> None:
+    legs.look_at_gpus(run.output)
+    assert list(run.output.iterdir()) == []
 
 
 def test_without_a_sampler_no_gpu_is_known(run: Run) -> None:

@@ -140,7 +140,7 @@ CHANGES = {
     "cluster_unknown": (change("cluster_then", cluster_name=None), "cluster unknown then, alps now"),
     "a_node_more": (
         replace("cluster", cluster("compute01", "compute02", "compute03")),
-        "nodes compute01, compute02 then, compute01, compute02, compute03 now",
+        "nodes compute01 gpu:2, compute02 gpu:2 then, compute01 gpu:2, compute02 gpu:2, compute03 gpu:2 now",
     ),
     "no_nodes": (replace("cluster_then", cluster()), "nodes unknown then"),
     "script": (replace("script", "0" * 64), r"job script 3845dfca\w+ then, 0{64} now"),
