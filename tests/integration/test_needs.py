@@ -64,7 +64,7 @@ def check_passed(played, *expected):
     assert ran(played) == list(expected), played.screen
 
 
-def test_what_is_needed_runs_first_and_again_only_where_it_is_stale(category, another_driver):
+def test_what_is_needed_runs_first_and_not_again_while_that_stands(category):
     first = category()
     check_passed(first, NEEDED, ASKED)
     assert f"{NEEDED}: runs first: there is no earlier run of it in " in first.screen
@@ -79,6 +79,11 @@ def test_what_is_needed_runs_first_and_again_only_where_it_is_stale(category, an
     assert needed["earlier"] == {"run": first.folder.name, "finished": finished, "sha256": sha256}
     assert second.verdict["coverage"]["gpus"]["exercised"]
     assert second.suites.find(f"testsuite[@name='{NEEDED} {needed['title']}']").get("skipped") == "1"
+
+
+@pytest.mark.slow
+def test_what_is_needed_runs_again_where_it_is_stale(category, another_driver):
+    check_passed(category(), NEEDED, ASKED)
 
     stricter = category(hpc_validation_overrides={NEEDED: {"T-2": {"gt": 0.995}}})
     assert stricter.code != 0
