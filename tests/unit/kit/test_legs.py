@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -187,10 +188,13 @@ def test_an_interruption_ends_the_launcher(
     run: Run, monkeypatch: pytest.MonkeyPatch, stubborn: bool, got: list[str]
 ) -> None:
     launcher = Launcher(stubborn=stubborn)
+    handlers: list[object] = []
+    monkeypatch.setattr(legs.signal, "signal", lambda *handler: handlers.append(handler))
     monkeypatch.setattr(legs.subprocess, "Popen", lambda *_arguments, **_options: launcher)
     with pytest.raises(SystemExit):
         run.run(2, None)
     assert launcher.got == got
+    assert handlers == [(signal.SIGTERM, signal.SIG_IGN)]  # who asks twice does not cut this short
     assert not (run.output / "legs.json").exists()
 
 
