@@ -266,6 +266,7 @@ def check_criteria(
             )
         if not isinstance(changes, dict):
             raise WorkloadError(f"hpc_validation_overrides.{name} must map criterion ids, not {changes!r}")
+    _check_reference_names(references, [*(workload["criteria"] for workload in workloads), overrides])
     patterns = _log_patterns.load()
     for workload in selected:
         try:
@@ -280,6 +281,27 @@ def check_criteria(
             raise WorkloadError(
                 f"the criteria of {workload['id']} or hpc_validation_overrides are malformed: {exc}"
             ) from exc
+
+
+def _check_reference_names(references: t.Any, criteria: t.Any) -> None:
+    """Refuses a reference that no criterion asks for: misspelt, it would leave one out that is to be judged."""
+    asked = sorted(set(_reference_names(criteria)))
+    for name in references if isinstance(references, dict) else ():
+        if name not in asked:
+            near = difflib.get_close_matches(str(name), asked, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"they ask for {', '.join(asked) or 'none'}"
+            raise WorkloadError(f"hpc_validation_references names {name}, which no criterion asks for ({hint})")
+
+
+def _reference_names(value: t.Any) -> t.Iterator[str]:
+    """The names of references in criteria and in changes to them."""
+    if isinstance(value, dict):
+        within = value.get("within")
+        if isinstance(within, dict) and isinstance(within.get("from"), str):
+            yield within["from"]
+    if isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _reference_names(item)
 
 
 def check_settings(names: list[str], known: list[str]) -> None:
