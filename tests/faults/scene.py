@@ -90,8 +90,7 @@ class Play:
     def signal(self, number: int) -> None:
         """Signal the play and its workers, as a terminal does; a person whose Ctrl-C does nothing presses it again.
 
-        ansible-core hangs now and then when it is interrupted while it starts a worker (upstream 85879, 86027), and
-        Python itself drops the interrupt where it comes while a hook of a fork runs.
+        Python drops the interrupt where it comes while a hook of a fork runs.
         """
         os.killpg(self.process.pid, number)
         until = time.monotonic() + SECOND_PRESS

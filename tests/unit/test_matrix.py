@@ -36,7 +36,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path, capsys) -> t.Callable[..., tu
         monkeypatch.setattr(scene, "RESULTS", tmp_path / "results")
         monkeypatch.setattr(scene, "up", brought_up)
         monkeypatch.setattr(scene, "down", downs.append)
-        monkeypatch.setattr(checks, "controller_versions", lambda _: {"ansible": "2.19.0", "python": "3.11.7"})
+        monkeypatch.setattr(checks, "controller_versions", lambda _: {"ansible": "2.19.4", "python": "3.11.7"})
         monkeypatch.setattr(checks, "cluster_versions", lambda *_: {"slurm": "24.11.5"})
         monkeypatch.setitem(checks.GROUPS, "node", tried)
         monkeypatch.setattr(support, "DOCUMENT", tmp_path / "support.json")
@@ -54,7 +54,7 @@ def test_a_pass_ends_0_and_is_recorded(run) -> None:
     code, line, screen = run(None)
     assert code == 0
     assert (line["verdict"], line["why"], line["checks"]) == ("pass", "", {"preflight passes": "yes"})
-    assert line["versions"] == {"ansible": "2.19.0", "python": "3.11.7", "slurm": "24.11.5"}
+    assert line["versions"] == {"ansible": "2.19.4", "python": "3.11.7", "slurm": "24.11.5"}
     assert "1 of 1 cells are well" in screen
     assert support.renewed(support.README.read_text(), cells.read(), {CELL: line}) == support.README.read_text()
 

@@ -102,7 +102,7 @@ def test_this_controller_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "verdict"), [("2.18.6", "fail"), ("2.19.0", "pass"), ("2.20.1", "pass"), ("x", "undetermined")]
+    ("version", "verdict"), [("2.18.6", "fail"), ("2.19.3", "fail"), ("2.19.4", "pass"), ("x", "undetermined")]
 )
 def test_ansibles_version(version: str, verdict: str) -> None:
     assert verdicts(_controller_findings.findings(version=version))["controller.ansible"] == verdict
