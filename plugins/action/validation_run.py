@@ -105,7 +105,8 @@ class ActionModule(ActionBase):
             "needs_days": args["needs_days"],
         }
         folder = _run.start(_run.results_folder(args["results"]), plan, versions)
-        return {"changed": True, "folder": str(folder), "run": folder.name, "workloads": workloads}
+        waves = _workloads.waves(workloads)
+        return {"changed": True, "folder": str(folder), "run": folder.name, "workloads": workloads, "waves": waves}
 
     def _recalled(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         folder, identity = Path(args["folder"]), args["workload"]

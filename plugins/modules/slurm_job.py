@@ -64,7 +64,9 @@ options:
     description: JSON file with the job's latest epoch, step, loss and time left; C(%j) is the job id.
     type: str
   queue_timeout:
-    description: Seconds that the job may wait in the queue, 600 by default. Then it is cancelled, as not started.
+    description:
+      - Seconds that the job may wait in the queue, 600 by default. Then it is cancelled, as not started.
+      - Time in which another of O(jobs) runs does not count, since it may be what this one waits for.
     type: float
   run_timeout:
     description: Seconds that the job may run; then it is cancelled. By default only Slurm's own time limit holds.

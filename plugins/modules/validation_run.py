@@ -172,6 +172,12 @@ workloads:
   returned: O(state=started)
   type: list
   elements: dict
+waves:
+  description: The ids of RV(workloads), those together whose jobs may be in the queue together, in their order.
+  returned: O(state=started)
+  type: list
+  elements: list
+  sample: [[MLOPS-1.1], [MLOPS-1.2], [MLOPS-2.1]]
 amiss:
   description: How many findings that were recorded so far are V(fail) or V(undetermined).
   returned: O(state=recorded)

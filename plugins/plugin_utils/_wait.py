@@ -53,6 +53,7 @@ class Waiting:
     why: str = ""
     remedy: str = ""
     queued_at: float = 0.0
+    behind: float = 0.0
     running_at: float | None = None
     pending_since: float = 0.0
     completing_at: float | None = None
@@ -105,7 +106,7 @@ class Wait:
         self.failed_at: float | None = None
         self.failures = 0
         self.accounting = True
-        self.start = now
+        self.start = self.looked_at = now
         for one in jobs:
             one.queued_at = one.pending_since = one.shown_at = now
             if not one.job:
@@ -188,7 +189,7 @@ class Wait:
     def _deadline(self, one: Waiting) -> float:
         if one.running_at is not None:
             return one.running_at + one.run_timeout if one.run_timeout else float("inf")
-        return one.queued_at + one.queue_timeout if one.queue_timeout else float("inf")
+        return one.queued_at + one.behind + one.queue_timeout if one.queue_timeout else float("inf")
 
     def _wants_nodes(self, one: Waiting, now: float) -> bool:
         reason = str(one.job.get("reason", ""))
@@ -202,6 +203,7 @@ class Wait:
 
     def observe(self, answer: Mapping[str, Any], request: Mapping[str, Any], now: float) -> None:
         """Take one answer of slurm_job_info to that request."""
+        self._count_behind(now)
         for one in self.open:
             markers = answer.get("markers", {}).get(one.job_id) or {}
             one.markers.update(markers)
@@ -212,6 +214,14 @@ class Wait:
         for one in self.open:
             self._check_clocks(one, now, asked=bool(answer.get("asked")) and answer.get("controller") == "up")
         self._report(now)
+
+    def _count_behind(self, now: float) -> None:
+        """Add what the last look is ago to the jobs that queue while another of the same task runs."""
+        running = any(one.running_at is not None for one in self.open)
+        for one in self.open:
+            if running and one.running_at is None:
+                one.behind += now - self.looked_at
+        self.looked_at = now
 
     def unreachable(self, why: str, now: float) -> None:
         """Take it that there was no answer at all: login node or controller."""
@@ -286,6 +296,7 @@ class Wait:
         """The job runs again from its beginning: its clocks and markers do too."""
         one.queued_at = one.pending_since = now
         one.running_at = one.completing_at = None
+        one.behind = 0.0
         one.confirms = 0
         one.markers = {}
 
@@ -351,7 +362,8 @@ class Wait:
             )
             self._finish(one, "undetermined", str(one.job["reason_text"]))
         elif one.running_at is None and one.state == "PENDING" and now >= self._deadline(one):
-            why = f"it did not start within {seconds(one.queue_timeout)}: {one.job['reason_text']}"
+            besides = f", and {seconds(one.behind)} while others of this task ran" if one.behind else ""
+            why = f"it did not start within {seconds(one.queue_timeout)}{besides}: {one.job['reason_text']}"
             self._finish(one, "queue_timeout", why, "raise queue_timeout, or see: squeue --start --jobs=" + one.job_id)
         elif one.running_at is not None and one.completing_at is None and now >= self._deadline(one):
             why = f"it ran for more than {seconds(one.run_timeout)}"

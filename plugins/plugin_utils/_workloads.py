@@ -20,6 +20,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_p
 MANIFEST = "workload.yml"
 COMMON = Path(__file__).resolve().parents[2] / "files" / "criteria"
 MAX_BYTES = 256 * 1024
+NO_OPTION = "none"  # what the context of criteria says where none is chosen
 LOOKS_LIKE_ID = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*-[0-9]+(\.[0-9]+)*")
 
 
@@ -47,14 +48,14 @@ class WorkloadError(Exception):
 
 
 def load_manifest(path: Path, option: str | None = None) -> dict[str, t.Any]:
-    """The validated manifest at `path`, with `folder` added (its absolute folder) and optional lists filled in.
+    """The validated manifest at `path`, with `folder` (absolute) and `option` added and what is optional filled in.
 
     `option`: which of its alternatives is meant; none of them if not given. All of them are validated. Raises
     WorkloadError naming the file, the key and what was expected.
     """
     manifest = _read(path)
     options = manifest.pop("options", {})
-    whole = {name: _whole(with_option(manifest, change), path, f"options.{name}") for name, change in options.items()}
+    whole = {name: _whole(with_option(manifest, change), path, name) for name, change in options.items()}
     if option is None:
         return _whole(manifest, path)
     if not isinstance(option, str) or option not in whole:
@@ -69,7 +70,7 @@ def with_option(manifest: dict[str, t.Any], option: dict[str, t.Any]) -> dict[st
     """The manifest as the option has it: mappings merged deeply, criteria by id, anything else replaced."""
     changes = option.get("criteria", {})
     known = {criterion["id"]: criterion for criterion in manifest["criteria"]}
-    added = {name: {"id": name} for name, change in changes.items() if change is not None and name not in known}
+    added = {name: {"id": name} for name in changes if name not in known}
     criteria = _criteria_spec.merge({**known, **added}, changes)
     return {**_criteria_spec.merge(manifest, option), "criteria": list(criteria.values())}
 
@@ -97,11 +98,11 @@ def _require_schema(manifest: t.Any, where: str) -> None:
         raise WorkloadError(str(exc)) from exc
 
 
-def _whole(manifest: dict[str, t.Any], path: Path, option: str = "") -> dict[str, t.Any]:
+def _whole(manifest: dict[str, t.Any], path: Path, option: str = NO_OPTION) -> dict[str, t.Any]:
     """The manifest with everything that a run needs to know of it, after it was found to be sound."""
     manifest = copy.deepcopy(manifest)
-    where = f"{path}: {option}" if option else str(path)
-    if option:
+    where = f"{path}: options.{option}" if option != NO_OPTION else str(path)
+    if option != NO_OPTION:
         _require_schema(manifest, where)
     for key, value in manifest.items():
         if key != "criteria" and any(ord(letter) < 32 for text in _texts(value) for letter in text):
@@ -116,10 +117,11 @@ def _whole(manifest: dict[str, t.Any], path: Path, option: str = "") -> dict[str
         raise WorkloadError(f"{where}: config: {manifest['config']!r} is not in {path.parent}")
     for key in ("needs", "data", "models"):
         manifest.setdefault(key, [])
+    manifest.setdefault("alone", "baseline" in manifest)
     manifest["output"].setdefault("artifacts", [])
     manifest["output"].setdefault("logs", "jobs")
     manifest["criteria"] += common_criteria(manifest)
-    return {**manifest, "folder": str(path.parent.resolve())}
+    return {**manifest, "folder": str(path.parent.resolve()), "option": option}
 
 
 def _check_ranks(manifest: dict[str, t.Any], where: str) -> None:
@@ -241,6 +243,23 @@ def select(
             f"known are {', '.join(known) or 'none'}"
         )
     return chosen
+
+
+def waves(selected: list[dict[str, t.Any]]) -> list[list[str]]:
+    """The ids of `selected` in the order in which they are run, those together whose jobs may be in the queue together.
+
+    A workload comes after those that it needs, and is the only one of its wave where its manifest says `alone`.
+    """
+    found: list[list[dict[str, t.Any]]] = []
+    place: dict[str, int] = {}
+    for workload in selected:
+        first = 1 + max((place[need] for need in workload["needs"] if need in place), default=-1)
+        fits = (n for n in range(first, len(found)) if not workload["alone"] and not found[n][0]["alone"])
+        wave = next(fits, len(found))
+        found[wave:] = found[wave:] or [[]]
+        found[wave].append(workload)
+        place[workload["id"]] = wave
+    return [[workload["id"] for workload in wave] for wave in found]
 
 
 def check_criteria(

@@ -14,6 +14,16 @@ def label(name: str) -> str:
     return name.replace("_", "-")
 
 
+def add(folder: Path, identity: str, name: str, behaviour: str = "well", **changes: t.Any) -> None:
+    """Put a canary of one process into the folder of workloads, with this id and name and these changes."""
+    shutil.copytree(Path(__file__).with_name("canary"), folder / name)
+    path = folder / name / "workload.yml"
+    manifest = {**yaml.safe_load(path.read_text(encoding="utf-8")), "id": identity, "name": name, **changes}
+    manifest["output"]["directory"] = f"models/{label(name)}/job-%j"
+    manifest["command"] = ["python", "canary.py", "--behaviour", behaviour]
+    path.write_text(yaml.safe_dump(manifest), encoding="utf-8")
+
+
 def select(folder: Path, name: str, behaviour: str = "well", **changes: t.Any) -> dict[str, t.Any]:
     """Variables that select such a canary, with these changes of its manifest; a copy of it is made in the folder."""
     shutil.rmtree(folder, ignore_errors=True)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import subprocess
 
 import pytest
@@ -22,12 +21,8 @@ NEEDED, ASKED, CATEGORY = "TEST-1", "TEST-3", 98
 def category(play, tmp_path):
     """(further variables) → a play of a category of one workload, which needs the canary of another category."""
     folder = tmp_path / "workloads"
-    canaries.select(folder, "canary")
-    shutil.copytree(folder / "canary", folder / "second_canary")
-    manifest = yaml.safe_load((folder / "canary/workload.yml").read_text())
-    manifest.update(id=ASKED, name="second_canary", category=CATEGORY, needs=[NEEDED])
-    manifest["output"]["directory"] = "models/second-canary/job-%j"
-    (folder / "second_canary/workload.yml").write_text(yaml.safe_dump(manifest))
+    canaries.add(folder, NEEDED, "canary")
+    canaries.add(folder, ASKED, "second_canary", category=CATEGORY, needs=[NEEDED])
     playbook = tmp_path / "category.yml"
     selected = {"__title": "A category of one workload", "__categories": [CATEGORY]}
     imported = {"ansible.builtin.import_playbook": str(ROOT / "playbooks/validate.yml"), "vars": selected}

@@ -28,8 +28,13 @@ class Workload:
 
     @property
     def criteria(self) -> dict[str, dict[str, Any]]:
-        """The manifest's criteria by id."""
-        return {criterion["id"]: criterion for criterion in self.manifest["criteria"]}
+        """The manifest's criteria by id, but those that its option leaves out."""
+        option = self.described.get("context", {}).get("option")
+        return {
+            criterion["id"]: criterion
+            for criterion in self.manifest["criteria"]
+            if option in criterion.get("applies_when", {}).get("option", [option])
+        }
 
     def cases(self, criterion: str, verdict: str) -> list[dict[str, Any]]:
         """Return the changes that are described for a criterion; the unchanged files are a pass."""
@@ -52,7 +57,7 @@ def _options(workload: Workload) -> list[Workload]:
         Workload(
             f"{workload.name} {name}",
             _workloads.with_option(manifest, option),
-            job_folder.merged(described, changes[name]) if name in changes else {},
+            job_folder.merged(described, {**changes[name], "context": {"option": name}}) if name in changes else {},
         )
         for name, option in options.items()
     ]

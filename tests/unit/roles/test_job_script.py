@@ -48,7 +48,7 @@ def test_the_documents_own_directives(render):
         '--error="/mnt/beegfs/jobs/mnist-single-gpu-%j.err"',
         "--export=NONE",
         "--no-requeue",
-        '--deadline="now+1800seconds"',
+        '--deadline="now+8400seconds"',
     }
 
 

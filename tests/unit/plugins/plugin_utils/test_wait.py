@@ -334,3 +334,28 @@ def test_markers_of_an_earlier_attempt_do_not_start_the_clock() -> None:
     wait.observe(answer(told("PENDING", attempt=1)), wait.request(0.0), 0.5)
     wait.observe(answer(markers={"1": {"begin": {"attempt": 0}}}), wait.request(0.5), 1.0)
     assert one.running_at is None
+
+
+def two_jobs(first: str, second: str, seconds: float) -> tuple[Wait, Waiting]:
+    """The wait for two jobs after that many seconds in which these were their states; the second may queue 60 s."""
+    other, one = Waiting("1", "other"), Waiting("2", "one", ours=True, queue_timeout=60)
+    wait = Wait([other, one], Limits(), 0.0)
+    for now in range(0, int(seconds) + 1, 10):
+        if not wait.open:
+            break
+        told_of = [told(state, job_id=job_id) for job_id, state in (("1", first), ("2", second))]
+        wait.observe(answer(*told_of), {"nodes": []}, float(now))
+    return wait, one
+
+
+def test_time_behind_another_job_of_the_task_does_not_count_as_waiting() -> None:
+    wait, one = two_jobs("RUNNING", "PENDING", 600)
+    assert one.outcome == ""
+    for now in range(610, 680, 10):
+        wait.observe(answer(told("COMPLETED", job_id="1"), told("PENDING", job_id="2")), {"nodes": []}, float(now))
+    assert one.outcome == "queue_timeout"
+    assert "it did not start within 60 s, and 10 min 10 s while others of this task ran" in one.why
+
+
+def test_time_beside_another_job_that_waits_too_counts() -> None:
+    assert two_jobs("PENDING", "PENDING", 60)[1].outcome == "queue_timeout"

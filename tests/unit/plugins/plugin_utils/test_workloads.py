@@ -254,7 +254,7 @@ LONG = {
     "command": ["python", "mnist_single_gpu.py", "--epochs", "30"],
     "criteria": {
         "S0-12": {"lt": 1800},
-        "S0-14": None,
+        "S0-14": {"applies_when": {"option": ["none"]}},
         "S0-30": {"title": "Thirty epochs ran", "query": "metrics.epochs", "eq": 30},
     },
 }
@@ -271,12 +271,20 @@ def test_an_option_changes_what_it_names_and_nothing_else(folder):
     before, after = ({c["id"]: c for c in workload["criteria"]} for workload in (plain, chosen))
     assert before["S0-12"]["lt"] == 180
     assert after["S0-12"] == {**before["S0-12"], "lt": 1800}
-    assert "S0-14" in before
-    assert "S0-14" not in after
+    assert after["S0-14"] == {
+        **before["S0-14"],
+        "applies_when": {**before["S0-14"].get("applies_when", {}), "option": ["none"]},
+    }
     assert after["S0-30"] == {"id": "S0-30", **LONG["criteria"]["S0-30"]}
     assert after["S0-13"] == before["S0-13"]
     assert "options" not in plain
     assert "options" not in chosen
+    assert (plain["option"], chosen["option"]) == ("none", "long")
+
+
+def test_what_does_not_apply_with_an_option_may_be_overridden_all_the_same(folder):
+    workloads = _workloads.find_workloads([folder(options={"long": LONG})], {"MLOPS-1.1": "long"})
+    _workloads.check_criteria(workloads, workloads, {"MLOPS-1.1": {"S0-14": {"severity": "gate"}}}, {})
 
 
 @pytest.mark.parametrize(
@@ -287,6 +295,7 @@ def test_an_option_changes_what_it_names_and_nothing_else(folder):
         ({**LONG, "command": ["python", "other.py"]}, r"options\.long: command: the script 'other\.py'"),
         ({**LONG, "id": "MLOPS-9.9"}, "unknown key 'id'"),
         ({"resources": {}}, "title"),
+        ({**LONG, "criteria": {"S0-14": None}}, r"criteria\.S0-14: None is not of type"),
     ],
 )
 def test_a_bad_option_is_refused_whether_it_is_chosen_or_not(folder, option, expected):
@@ -347,3 +356,28 @@ def test_a_reference_that_no_criterion_asks_for_is_refused(folder, overrides):
     )
     with pytest.raises(WorkloadError, match=r"hpc_validation_references names sped, .*did you mean speed\?"):
         _workloads.check_criteria(known, known, overrides, {"sped": [{"when": {}, "value": 1}]})
+
+
+def wave_of(needs, alone=()):
+    workloads = [{"id": name, "needs": needed, "alone": name in alone} for name, needed in needs.items()]
+    return _workloads.waves(workloads)
+
+
+@pytest.mark.parametrize(
+    ("needs", "alone", "expected"),
+    [
+        ({"A-1": [], "A-2": [], "A-3": []}, [], [["A-1", "A-2", "A-3"]]),
+        ({"A-1": [], "A-2": ["A-1"], "A-3": []}, [], [["A-1", "A-3"], ["A-2"]]),
+        ({"A-1": [], "A-2": [], "A-3": []}, ["A-2"], [["A-1", "A-3"], ["A-2"]]),
+        ({"A-1": [], "A-2": ["A-1"], "A-3": ["A-1"], "A-4": ["A-2"]}, ["A-3"], [["A-1"], ["A-2"], ["A-3"], ["A-4"]]),
+        ({"A-1": ["B-9"], "A-2": ["B-9"]}, [], [["A-1", "A-2"]]),  # B-9 is not of this run
+        ({}, [], []),
+    ],
+)
+def test_waves(needs, alone, expected):
+    assert wave_of(needs, alone) == expected
+
+
+def test_the_collections_workloads_that_judge_their_own_speed_are_alone(root):
+    workloads = _workloads.find_workloads([str(root / "files/workloads")])
+    assert {each["id"] for each in workloads if each["alone"]} == {"BASELINE-1", "MLOPS-2.1", "MLOPS-2.2"}
