@@ -177,7 +177,12 @@ def command_lines(argv: Sequence[str], seconds: float) -> Iterator[bytes]:
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # so that what a wrapper has started ends with it
         )
     except OSError as error:
         raise GivenUpError(f"{argv[0]}: {error.strerror}") from error
@@ -196,8 +201,8 @@ def command_lines(argv: Sequence[str], seconds: float) -> Iterator[bytes]:
     except (TimeoutError, subprocess.TimeoutExpired):
         raise GivenUpError(f"{argv[0]} did not end in {seconds:.3g} s") from None
     finally:
-        with suppress(OSError):  # another user's, as under sudo
-            process.kill()
+        with suppress(OSError):  # it has ended, or is another user's, as under sudo
+            os.killpg(process.pid, signal.SIGKILL)
         output.close()
         errors.close()
         process.poll()

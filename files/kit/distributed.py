@@ -112,12 +112,13 @@ def group(accelerator: str, output: Path) -> Iterator[Group]:
             device_id=device if device.type == "cuda" else None,
         )
         distributed.barrier()
-        joined = Group(rank, local_rank, size, device, gpu, node_name(), time.monotonic() - began, state)
+        here = node_name()
+        joined = Group(rank, local_rank, size, device, gpu, here, time.monotonic() - began, state)
         state.phase("joined")
         joined.require_own_gpus()
         joined.require_same(
             {
-                "the GPUs' driver": nvml.driver_version() if accelerator != "cpu" else None,
+                "the GPUs' driver": None if accelerator == "cpu" else nvml.driver_version() or f"unknown to {here}",
                 "PyTorch": torch.__version__,
                 "CUDA": torch.version.cuda,
                 "NCCL": ".".join(map(str, torch.cuda.nccl.version())) if device.type == "cuda" else None,

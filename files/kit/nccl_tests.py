@@ -9,7 +9,7 @@ A second opinion on what PyTorch measures (kit.all_reduce), by a program that kn
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kit.bounded import GivenUpError, command_lines
@@ -37,7 +37,8 @@ def measure(program: str, gpus: int) -> dict[str, Any]:
     except GivenUpError as error:  # also where it found wrong elements, after its table
         problem = str(error)
     try:
-        rows = parse(lines)
+        for row in parse(lines):
+            rows.append(row)
         if [row["bytes"] for row in rows] != SIZES:
             problem = problem or f"{program} told of {len(rows)} sizes, not of the {len(SIZES)} that it was asked for"
     except ValueError as error:
@@ -52,10 +53,9 @@ def measure(program: str, gpus: int) -> dict[str, Any]:
     }
 
 
-def parse(lines: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the rows of the table that all_reduce_perf prints. ValueError where it is not one that is known."""
-    rows: list[dict[str, Any]] = []
-    headed = False
+def parse(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table that all_reduce_perf prints, up to one that is none; there ValueError."""
+    headed, rows = False, 0
     for line in lines:
         fields = line.split()
         if fields[:2] == ["#", "size"]:
@@ -65,10 +65,10 @@ def parse(lines: Iterable[str]) -> list[dict[str, Any]]:
         elif fields and fields[0].isdigit():
             if not headed or len(fields) != len(HEADER):
                 raise ValueError(f"a row that is none of its table: {line.strip()[:200]}")
-            rows.append(_row(fields))
+            yield _row(fields)
+            rows += 1
     if not rows:
         raise ValueError("there is no table")
-    return rows
 
 
 def _row(fields: list[str]) -> dict[str, Any]:

@@ -120,3 +120,14 @@ def test_a_command_that_never_stops_printing_ends_in_time() -> None:
     with pytest.raises(bounded.GivenUpError, match="yes did not end"):
         list(bounded.command_lines(["yes"], 0.2))
     assert time.monotonic() - begin < 5
+
+
+def test_what_a_command_has_started_ends_with_it(tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    with pytest.raises(bounded.GivenUpError, match="did not end in 1 s"):
+        list(bounded.command_lines(["sh", "-c", f"sleep 4711 & echo $! > {child}; wait"], 1))
+    stat = Path(f"/proc/{child.read_text().strip()}/stat")
+    until = time.monotonic() + 5
+    while (running := stat.exists() and stat.read_text().split()[2] != "Z") and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not running

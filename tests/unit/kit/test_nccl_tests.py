@@ -32,8 +32,9 @@ def test_a_name_is_looked_for_on_the_path(tmp_path: Path, monkeypatch: pytest.Mo
     assert nccl_tests.measure("all_reduce_perf", 2)["problem"] is None
 
 
-def test_wrong_elements_are_told_though_the_program_then_fails(tmp_path: Path) -> None:
-    found = nccl_tests.measure(install(tmp_path / "p", "sys.exit(1)", wrong="7"), 2)
+@pytest.mark.parametrize("last", ["sys.exit(1)", "print('33554432  83886', flush=True); sys.exit(1)"])
+def test_wrong_elements_are_told_though_the_program_then_fails(tmp_path: Path, last: str) -> None:
+    found = nccl_tests.measure(install(tmp_path / "p", last, wrong="7"), 2)
     assert (found["wrong"], found["bus_bandwidth"]) == (7, None)
     assert found["problem"] == f"{tmp_path}/p answered 1: without a word"
 
@@ -95,4 +96,4 @@ def test_both_directions_count() -> None:
 )
 def test_what_is_no_known_table_is_refused(lines: list[str], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        nccl_tests.parse(lines)
+        list(nccl_tests.parse(lines))
