@@ -256,7 +256,8 @@ def waves(selected: list[dict[str, t.Any]]) -> list[list[str]]:
         first = 1 + max((place[need] for need in workload["needs"] if need in place), default=-1)
         fits = (n for n in range(first, len(found)) if not workload["alone"] and not found[n][0]["alone"])
         wave = next(fits, len(found))
-        found[wave:] = found[wave:] or [[]]
+        if wave == len(found):
+            found.append([])
         found[wave].append(workload)
         place[workload["id"]] = wave
     return [[workload["id"] for workload in wave] for wave in found]
