@@ -57,7 +57,7 @@ def _on_two_clusters(session: nox.Session, *arguments: str) -> None:
     name = os.environ.get("HPC_VALIDATION_CLUSTER", "local")
     for cluster in (name, f"{name}-1"):
         session.run("tests/cluster/cluster", "up", "--name", cluster, external=True)
-    session.run("pytest", "--numprocesses", "2", *arguments)
+    session.run("pytest", "--numprocesses", "2", "--durations=25", "--durations-min=20", *arguments)
 
 
 @nox.session

@@ -51,7 +51,7 @@ def test_side_by_side_each_is_judged_by_itself(play_all):
     assert (low["id"], low["value"]) == ("T-2", 0.5)
     (refused,) = [finding for finding in played.verdict["findings"] if finding["verdict"] == "undetermined"]
     assert (refused["id"], refused["where"]["workload"]) == ("step.failed", THIRD)
-    assert "sbatch refused canary-2" in refused["why"]
+    assert "refused the job 'canary-2'" in refused["why"]
     assert ran_side_by_side(played)
 
 
@@ -61,6 +61,7 @@ def test_what_judges_its_own_speed_is_alone(play_all):
     assert not ran_side_by_side(played)
 
 
+@pytest.mark.slow
 def test_what_waits_for_another_of_its_wave_has_not_waited_too_long(play_all):
     whole = {"resources": {**RESOURCES, "gres": "gpu:1", "cpus_per_task": CPUS}, "limits": {"queue": 10, "run": 120}}
     played = play_all({FIRST: ("sleep-25", whole), SECOND: ("sleep-25", whole)}, {"nodelist": "compute01"})
