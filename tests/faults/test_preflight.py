@@ -65,11 +65,11 @@ def test_the_fault_is_named_and_the_repair_passes(play: t.Callable[..., Played],
         played = play(ROOT / "playbooks/preflight.yml", variables=settings, timeout=SECONDS)
     finally:
         on_cluster(fault.get("undo", []))
-    assert played.code != 0, played.screen
-    assert played.verdict["verdict"] == fault.get("overall", fault["finds"]["verdict"]), played.screen
+    assert played.code != 0, played.end
+    assert played.verdict["verdict"] == fault.get("overall", fault["finds"]["verdict"]), played.end
     assert _schema.problems("verdict", played.verdict) == []
     found = matching(played, fault["finds"])
-    assert found, played.screen
+    assert found, played.end
     for finding in found:
         assert finding["remedy"], finding
         assert finding["bound"], finding

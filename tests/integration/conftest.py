@@ -40,6 +40,12 @@ class Played:
     folder: Path | None
 
     @property
+    def end(self) -> str:
+        """What the screen shows from the verdict on, or its last lines."""
+        _before, found, after = self.screen.rpartition("VERDICT: ")
+        return found + after if found else "\n".join(self.screen.splitlines()[-50:])
+
+    @property
     def verdict(self) -> dict[str, t.Any]:
         assert self.folder, f"the play left no run\n{self.screen}"
         return json.loads((self.folder / "verdict.json").read_text())

@@ -66,7 +66,7 @@ def test_plain_sbatch_leaves_the_same_files(play, tmp_path, workload, name, mode
         **ANY_SPEED,
     }
     played = play(ROOT / "playbooks/validate_category2.yml", variables=variables, timeout=1200)
-    assert played.criterion("JOB")["verdict"] == "pass", played.screen
+    assert played.criterion("JOB")["verdict"] == "pass", played.end
     in_the_play = played.verdict["workloads"][0]["job"]["job_id"]
     began, by_hand = time.time(), submitted(name)
     try:

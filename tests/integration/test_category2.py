@@ -75,7 +75,7 @@ def check_cuda_is_not_applicable(played, workload):
 @pytest.mark.slow
 def test_category_2_passes_and_a_stricter_bound_fails_the_same_evidence(play):
     played = play(ROOT / "playbooks/validate_category2.yml", timeout=2400)
-    assert played.code == 0, played.screen
+    assert played.code == 0, played.end
     assert played.verdict["verdict"] == "pass"
     for workload, identity in SPEED_UPS.items():
         check_speed_up(played, workload, identity)
@@ -122,8 +122,8 @@ def test_what_cannot_be_learned_is_not_learned(play, spoiled):
         **ANY_SPEED,
     }
     played = play(ROOT / "playbooks/validate_category2.yml", variables=variables, timeout=1200)
-    assert played.code != 0, played.screen
+    assert played.code != 0, played.end
     accuracy = played.criterion("S2-18")
-    assert accuracy["verdict"] == "fail", played.screen
+    assert accuracy["verdict"] == "fail", played.end
     assert 0 < accuracy["value"] < 0.3
     assert played.criterion("S2-18.completed")["verdict"] == "pass"

@@ -68,7 +68,7 @@ def test_a_loss_that_is_not_a_number_is_seen_though_oumi_would_hide_it(play, alt
     variables = altered("oumi_train.py", "STAND_IN_LEARNING_RATE = 3e-3", "STAND_IN_LEARNING_RATE = 1e38")
     played = play(variables=variables)
     assert played.code != 0
-    assert played.criterion("S0-31.finite")["verdict"] == "fail", played.screen
+    assert played.criterion("S0-31.finite")["verdict"] == "fail", played.end
     assert played.criterion("S0-31")["verdict"] == "fail"
     assert played.criterion("JOB")["verdict"] == "fail"
     evidence = json.loads((played.folder / "evidence/TEST-12.json").read_text())
@@ -81,7 +81,7 @@ def test_a_job_over_its_memory_is_told_as_that(play, altered):
     assert played.code != 0
     assert played.criterion("JOB")["verdict"] == "fail"
     assert "OUT_OF_MEMORY" in played.criterion("JOB")["why"]
-    assert played.criterion("S0-35")["verdict"] == "fail", played.screen
+    assert played.criterion("S0-35")["verdict"] == "fail", played.end
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_a_model_that_cannot_be_used_fails_the_inference(play, altered):
     lose = '(trained / "config.json").unlink()'
     played = play(variables=altered("smollm_sft_single_gpu.py", BEFORE_INFERENCE, before_inference(lose)))
     assert played.code != 0
-    assert played.criterion("S0-36")["verdict"] == "fail", played.screen
+    assert played.criterion("S0-36")["verdict"] == "fail", played.end
     assert played.criterion("JOB")["verdict"] == "fail"
     assert {"S0-31", "S0-33", "S0-34"} & set(amiss(played)) == set()
 
@@ -115,7 +115,7 @@ def test_a_model_that_cannot_be_used_fails_the_inference(play, altered):
 def check_refused(played, words):
     """The verdict says why, and nothing was submitted for the workload."""
     assert played.code != 0
-    assert words in played.verdict["why"], played.screen
+    assert words in played.verdict["why"], played.end
     assert played.verdict["workloads"][0]["job"] is None
     assert jobs() == []
 

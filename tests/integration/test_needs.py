@@ -54,9 +54,9 @@ def ran(played):
 
 
 def check_passed(played, *expected):
-    assert played.code == 0, played.screen
+    assert played.code == 0, played.end
     assert played.verdict["verdict"] == "pass"
-    assert ran(played) == list(expected), played.screen
+    assert ran(played) == list(expected), played.end
 
 
 def test_what_is_needed_runs_first_and_not_again_while_that_stands(category):

@@ -29,10 +29,10 @@ RESOURCES = {"nodes": 1, "ntasks_per_node": 1, "cpus_per_task": 1, "gres": "gpu:
 def test_the_canary_passes_and_a_second_run_changes_nothing_but_the_job(play, canary):
     variables = canary()
     first = play(variables=variables)
-    assert first.code == 0, first.screen
+    assert first.code == 0, first.end
     assert first.verdict["verdict"] == "pass"
     second = play(variables=variables)
-    assert second.code == 0, second.screen
+    assert second.code == 0, second.end
     changed = [line for line in second.screen.splitlines() if line.startswith("changed: ")]
     assert len(changed) == 4, second.screen  # the run's own record, preflight's scripts and jobs, and the job
     assert first.verdict["workloads"][0]["job"]["job_id"] != second.verdict["workloads"][0]["job"]["job_id"]
@@ -80,7 +80,7 @@ def test_overrides_are_judged_and_shown(play, canary):
 )
 def test_bad_settings_are_refused_before_anything_is_submitted(play, canary, variables, word):
     played = play(variables={**canary(), **variables})
-    assert played.code != 0, played.screen
+    assert played.code != 0, played.end
     assert word in played.screen
     assert jobs() == []
     if played.folder:
@@ -97,7 +97,7 @@ def test_gres_that_no_node_has(play, canary):
 @pytest.mark.slow
 def test_time_over_the_partitions_limit(play, canary):
     played = play(variables=canary(resources={**RESOURCES, "time": "30-00:00:00"}))
-    assert played.code != 0, played.screen
+    assert played.code != 0, played.end
     assert played.verdict["verdict"] == "undetermined"
     assert jobs() == []
 
@@ -141,7 +141,7 @@ def test_a_changed_payload_is_another_job_though_the_first_still_runs(play, cana
         script.write_text("import sys\n\nsys.exit(9)\n")
         second = play(variables=variables)
         assert len(jobs()) == 1, "the first still runs"
-    assert second.code != 0, second.screen
+    assert second.code != 0, second.end
     assert second.criterion("JOB")["verdict"] == "fail"
     assert "9" in second.criterion("JOB")["why"]
     wait_for(lambda: jobs() == [], 60)
@@ -172,7 +172,7 @@ def test_cleanup_cancels_what_an_interrupted_play_was_told_to_leave(play, canary
     (left,) = jobs()
     assert left in (tmp_path / "screen").read_text()
     cleaned = play(ROOT / "playbooks/cleanup.yml")
-    assert cleaned.code == 0, cleaned.screen
+    assert cleaned.code == 0, cleaned.end
     wait_for(lambda: jobs() == [], 60)
 
 
@@ -194,7 +194,7 @@ def test_a_share_with_a_hostile_name_is_only_a_name(play, canary):
     cluster("login", "mkdir", "-p", share, user="admin")
     cluster("login", "ln", "-sfn", "/mnt/beegfs/venvs", f"{share}/venvs", user="admin")
     played = play(variables={**canary(), "hpc_validation_share": share})
-    assert played.code == 0, played.screen
+    assert played.code == 0, played.end
     assert played.verdict["workloads"][0]["job"]["stdout"].startswith(f"{share}/jobs/canary-")
     assert cluster("login", "find", "/mnt/beegfs", "/home/admin", "-maxdepth", "4", "-name", "pwned") == ""
 
@@ -207,7 +207,7 @@ def test_a_dataset_from_the_controller_is_copied_checked_and_named(play, canary,
     shutil.copytree(raw, tmp_path / "mnist")
     given = {"hpc_validation_datasets": {"mnist": {"source": "path", "path": str(tmp_path / "mnist")}}}
     played = play(variables={**variables, **given})
-    assert played.code == 0, played.screen
+    assert played.code == 0, played.end
     assert "given by the site" in played.verdict["workloads"][0]["data"]["mnist"]
     images = tmp_path / "mnist/train-images-idx3-ubyte"
     images.write_bytes(images.read_bytes()[:-1])
@@ -220,7 +220,7 @@ def test_a_dataset_from_the_controller_is_copied_checked_and_named(play, canary,
 def test_check_mode_submits_nothing_and_says_what_it_would_do(play, canary):
     before = cluster("login", "sacct", "-n", "-X", "-o", "JobID", "-S", "now-1days")
     played = play(ROOT / "playbooks/validate_category1.yml", "--check", "--diff", variables=canary())
-    assert played.code == 0, played.screen
+    assert played.code == 0, played.end
     assert "nothing was submitted" in played.screen
     assert played.verdict["verdict"] == "undetermined"
     assert cluster("login", "sacct", "-n", "-X", "-o", "JobID", "-S", "now-1days") == before
@@ -251,7 +251,7 @@ def test_an_inventory_without_a_login_node_is_refused(tmp_path):
 @pytest.mark.parametrize("playbook", ["validate_category1", "cleanup"])
 def test_a_limit_without_the_login_node_is_no_success(play, playbook, limit):
     played = play(ROOT / f"playbooks/{playbook}.yml", "--limit", limit)
-    assert played.code != 0, played.screen
+    assert played.code != 0, played.end
     assert "hpc_login" in played.screen
 
 
@@ -259,7 +259,7 @@ def test_tags_select_a_workload(play, canary):
     variables = canary()
     del variables["hpc_validation_only"]
     played = play(ROOT / "playbooks/validate_category1.yml", "--tags", "TEST-1", variables=variables)
-    assert played.code == 0, played.screen
+    assert played.code == 0, played.end
     assert [workload["id"] for workload in played.verdict["workloads"]] == ["TEST-1"]
 
 
@@ -286,7 +286,7 @@ def test_mnist_is_judged_on_the_real_cluster_and_an_override_fails_it(play):
 def test_the_baseline_passes_and_leaves_its_record_and_a_second_run_stages_nothing(play):
     for attempt in range(2):
         played = play(ROOT / "playbooks/validate_baseline.yml", variables=ANY_SPEED)
-        assert played.code == 0, played.screen
+        assert played.code == 0, played.end
         (workload,) = played.verdict["workloads"]
         assert workload["id"] == "BASELINE-1"
         assert workload["job"]["stdout"].startswith("/mnt/beegfs/slurm-logs/sft-single-gpu-")

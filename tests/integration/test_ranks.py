@@ -22,7 +22,7 @@ def ranks(tmp_path):
 
 def test_two_ranks_between_two_runs_of_one_pass(play, ranks):
     played = play(variables=ranks)
-    assert played.code == 0, played.screen
+    assert played.code == 0, played.end
     evidence = json.loads((played.folder / "evidence/TEST-2.json").read_text())
     legs = [evidence["legs"][name] for name in ("before", "measured", "after")]
     assert [leg["ranks"] for leg in legs] == [1, 2, 1]
@@ -37,10 +37,10 @@ def test_two_ranks_between_two_runs_of_one_pass(play, ranks):
 @pytest.mark.slow
 def test_a_stored_baseline_is_shown_as_such_and_nothing_is_run_for_it(play, ranks):
     first = play(variables=ranks)
-    assert first.code == 0, first.screen
+    assert first.code == 0, first.end
     stored = {"hpc_validation_baselines": {"TEST-2": str(first.folder / "evidence/TEST-2.json")}}
     second = play(variables={**ranks, **stored})
-    assert second.code == 0, second.screen
+    assert second.code == 0, second.end
     evidence = json.loads((second.folder / "evidence/TEST-2.json").read_text())
     assert {"before", "measured", "after"} & set(evidence["legs"]) == {"measured"}
     job = first.verdict["workloads"][0]["job"]["job_id"]

@@ -46,7 +46,7 @@ def port_29500_is_taken():
 @pytest.mark.usefixtures("port_29500_is_taken")
 def test_a_rank_on_each_of_two_nodes_passes_whatever_port_is_taken(play, two_nodes):
     played = play(variables=two_nodes())
-    assert played.code == 0, played.screen
+    assert played.code == 0, played.end
     evidence = json.loads((played.folder / "evidence/TEST-2.json").read_text())
     legs = {name: evidence["legs"][name] for name in ("before", "measured", "after")}
     assert {name: leg["nodes"] for name, leg in legs.items()} == {

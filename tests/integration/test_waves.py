@@ -57,7 +57,7 @@ def test_side_by_side_each_is_judged_by_itself(play_all):
 
 def test_what_judges_its_own_speed_is_alone(play_all):
     played = play_all({FIRST: ("sleep-5", {"alone": True}), SECOND: ("well", {})})
-    assert played.code == 0, played.screen
+    assert played.code == 0, played.end
     assert not ran_side_by_side(played)
 
 
@@ -65,6 +65,6 @@ def test_what_judges_its_own_speed_is_alone(play_all):
 def test_what_waits_for_another_of_its_wave_has_not_waited_too_long(play_all):
     whole = {"resources": {**RESOURCES, "gres": "gpu:1", "cpus_per_task": CPUS}, "limits": {"queue": 10, "run": 120}}
     played = play_all({FIRST: ("sleep-25", whole), SECOND: ("sleep-25", whole)}, {"nodelist": "compute01"})
-    assert played.code == 0, played.screen
+    assert played.code == 0, played.end
     assert not ran_side_by_side(played)
     assert max(workload["job"]["queued_seconds"] for workload in by_id(played).values()) > 20
