@@ -20,6 +20,7 @@ def ranks(tmp_path):
     return {**canaries.select(tmp_path / "workloads", "ranks_canary"), **ANY_SPEED}
 
 
+@pytest.mark.slow
 def test_two_ranks_between_two_runs_of_one_pass(play, ranks):
     played = play(variables=ranks)
     assert played.code == 0, played.end

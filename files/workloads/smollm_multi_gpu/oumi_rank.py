@@ -22,7 +22,7 @@ from kit.compute_clock import ComputeClock
 from kit.distributed import Group, checksum
 from kit.metrics import Progress
 from kit.step_clock import StepClock
-from oumi_sharding import fully_sharded, is_sharded, own_share
+from oumi_sharding import SWITCHES, is_sharded, own_share, sharing
 from smollm_steady import WARM_UP
 from torch import distributed
 from torch.nn.modules.module import register_module_forward_pre_hook
@@ -127,7 +127,7 @@ class Job:
     data: Path
     device: str  # cpu, or cuda:N
     accumulation: int
-    sharded: bool = False  # each rank holds a part of the model; otherwise all of it
+    strategy: str = "ddp"  # of oumi_sharding.STRATEGIES
 
     @property
     def overrides(self) -> list[str]:
@@ -136,7 +136,7 @@ class Job:
             f"model.model_name={self.model}",
             f"data.train.datasets[0].dataset_path={self.data / 'train.jsonl'}",
             f"training.gradient_accumulation_steps={self.accumulation}",
-            f"fsdp.enable_fsdp={str(self.sharded).lower()}",
+            *(f"{switch}={str(name == self.strategy).lower()}" for name, switch in SWITCHES.items()),
         ]
         # By itself Oumi would spread the model over all GPUs that one rank sees.
         chosen.append(f"model.device_map={self.device}")
@@ -171,7 +171,7 @@ def train(job: Job, group: Group, progress: Progress | None, *changes: str) -> R
     # The only way in that Oumi leaves: the list of callbacks that every Trainer starts from.
     transformers.trainer.DEFAULT_CALLBACKS.append(clock)
     try:
-        with clock.waits_counted(), fully_sharded() if job.sharded else nullcontext():
+        with clock.waits_counted(), sharing(job.strategy):
             module.train(config)
     finally:
         transformers.trainer.DEFAULT_CALLBACKS.remove(clock)

@@ -1,29 +1,66 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Oumi's training with the model spread over the ranks by PyTorch's fully_shard (FSDP), on GPUs and on CPUs."""
+"""Oumi's training with the model spread over the ranks, on GPUs and on CPUs.
+
+fsdp: by PyTorch's fully_shard. deepspeed: by DeepSpeed's ZeRO, stage 3.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from accelerate import PartialState
 from accelerate.utils import DistributedType
 from torch.distributed.tensor import DTensor
+from transformers.integrations.deepspeed import unset_hf_deepspeed_config
+
+STRATEGIES = ("ddp", "fsdp", "deepspeed")  # each rank has the whole model, or a part of it
+# What says so in Oumi's words.
+SWITCHES = {"fsdp": "fsdp.enable_fsdp", "deepspeed": "deepspeed.enable_deepspeed"}
+
+
+def sharing(strategy: str) -> AbstractContextManager[None]:
+    """Make Oumi and Accelerate share the model out as the strategy has it; leave everything as it was."""
+    return {"fsdp": _fully_sharded, "deepspeed": _zero_sharded}.get(strategy, nullcontext)()
 
 
 @contextmanager
-def fully_sharded() -> Iterator[None]:
-    """Make Oumi and Accelerate shard by fully_shard, on CPU ranks as well; leave the environment as it was.
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
 
-    Of its own accord Accelerate takes PyTorch's older FSDP, which is deprecated and does not run on CPUs, and on CPUs
-    it takes no FSDP at all: a training would be plain data parallel. And Oumi tells Accelerate by variables, which it
-    would find again in a second training, and take for somebody else's.
+
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """Leave the environment as it was.
+
+    Oumi and Transformers tell Accelerate by variables, which it would find again in a second training, and take for
+    somebody else's.
     """
     before = dict(os.environ)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
+def _fully_sharded() -> Iterator[None]:
+    """Shard by fully_shard, on CPU ranks as well.
+
+    Of its own accord Accelerate takes PyTorch's older FSDP, which is deprecated and does not run on CPUs, and on CPUs
+    it takes no FSDP at all: a training would be plain data parallel.
+    """
     begin = PartialState.__init__
 
     def begin_as_accelerators(state: PartialState, *arguments: Any, **options: Any) -> None:
@@ -31,23 +68,53 @@ def fully_sharded() -> Iterator[None]:
         if state.distributed_type == DistributedType.MULTI_CPU:
             state.distributed_type = DistributedType.MULTI_GPU
 
-    PartialState.__init__ = begin_as_accelerators
-    os.environ["FSDP_VERSION"] = "2"
-    try:
+    with _environment_kept(), _replaced(PartialState, "__init__", begin_as_accelerators):
+        os.environ["FSDP_VERSION"] = "2"
         yield
-    finally:
-        PartialState.__init__ = begin
-        os.environ.clear()
-        os.environ.update(before)
+
+
+@contextmanager
+def _zero_sharded() -> Iterator[None]:
+    """Shard by DeepSpeed's ZeRO, on CPU ranks as well.
+
+    Accelerate knows DeepSpeed on GPUs alone: told to use CPUs it takes no DeepSpeed, and not told so it finds no
+    backend and takes each rank for the only one. DeepSpeed itself would compile a helper for CPUs, which a node has no
+    compiler for; gloo does without. And Oumi has rank 0 alone save the model, which waits for the others for ever.
+    """
+    prepare = PartialState._prepare_backend
+
+    def prepare_cpus_too(state: PartialState, *arguments: Any, **options: Any) -> tuple[str, DistributedType]:
+        backend, distributed_type = prepare(state, *arguments, **options)
+        return (backend, distributed_type) if backend else ("gloo", DistributedType.MULTI_CPU)
+
+    backend = importlib.import_module("deepspeed.comm.torch")
+    trainer = importlib.import_module("oumi.core.trainers.hf_trainer").HuggingFaceTrainer
+    with (
+        _environment_kept(),
+        _replaced(PartialState, "_prepare_backend", prepare_cpus_too),
+        _replaced(backend, "build_shm_op", lambda: None),
+        _replaced(trainer, "_save_model", trainer._save_fsdp_model),  # in which every rank takes part
+    ):
+        os.environ.pop("ACCELERATE_USE_CPU", None)
+        try:
+            yield
+        finally:
+            unset_hf_deepspeed_config()  # a model that is loaded afterwards is to be whole
 
 
 def is_sharded(model: Any) -> bool:
     """Whether some parameter is spread over the ranks."""
-    return any(isinstance(parameter, DTensor) for parameter in model.parameters())
+    return any(isinstance(parameter, DTensor) or hasattr(parameter, "ds_tensor") for parameter in model.parameters())
 
 
 def own_share(model: Any) -> float:
     """Return the share of the model's parameters that this rank holds."""
-    whole = sum(parameter.numel() for parameter in model.parameters())
-    own = sum((p.to_local() if isinstance(p, DTensor) else p).numel() for p in model.parameters())
+    own = whole = 0
+    for parameter in model.parameters():
+        if hasattr(parameter, "ds_tensor"):  # of DeepSpeed: its own tensor is empty while no layer computes with it
+            own += parameter.ds_tensor.numel()
+            whole += parameter.ds_numel
+        else:
+            own += (parameter.to_local() if isinstance(parameter, DTensor) else parameter).numel()
+            whole += parameter.numel()
     return own / whole

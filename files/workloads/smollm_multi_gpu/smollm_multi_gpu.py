@@ -32,6 +32,7 @@ from kit.metrics import Progress, write_metrics
 from kit.staged import read_staged
 from kit.step_clock import NotFiniteError
 from oumi_rank import Job, RankClock, train
+from oumi_sharding import STRATEGIES
 from smollm_checkpointing import compare
 from smollm_steady import Steady, accumulation, steady, steps_for
 from transformers import AutoTokenizer
@@ -39,7 +40,6 @@ from transformers import AutoTokenizer
 METRICS_FILE = "metrics.json"
 ROWS_A_STEP, ROWS_A_PASS = 32, 8  # of all ranks together, which stays equal; of one rank
 ROW_TOKENS = 512  # at most
-STRATEGIES = ("ddp", "fsdp")  # each rank has the whole model, or a part of it
 ENDS = 5  # steps at each end whose mean loss is compared
 
 
@@ -146,8 +146,8 @@ def main() -> int:
                 parameters = json.loads((model / "provenance.json").read_text())["parameters"]
                 communication = all_reduce.check(joined, 4 * parameters)
             passes = accumulation(ROWS_A_STEP, ROWS_A_PASS, joined.size)
-            sharded = chosen.strategy == "fsdp" and joined.size > 1
-            job = Job(config, model, data, str(joined.device), passes, sharded)
+            strategy = chosen.strategy if joined.size > 1 else "ddp"
+            job = Job(config, model, data, str(joined.device), passes, strategy)
             clock, reached = run(joined, job, output, chosen.steady_seconds)
             joined.state.phase("reporting")
             metrics = collect(joined, clock, reached, communication, accelerator)

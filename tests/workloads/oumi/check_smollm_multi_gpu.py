@@ -27,9 +27,11 @@ import oumi_rank
 import smollm_checkpointing
 import torch
 from accelerate import Accelerator, PartialState
+from deepspeed.comm import torch as torch_backend
 from oumi.core.configs import TrainingConfig
+from oumi.core.trainers.hf_trainer import HuggingFaceTrainer
 from oumi_rank import Job, RankClock
-from oumi_sharding import fully_sharded
+from oumi_sharding import sharing
 from smollm_multi_gpu import ROWS_A_STEP
 
 FILES = Path(kit.__file__).resolve().parents[1]
@@ -68,14 +70,23 @@ class Settings(unittest.TestCase):
         self.assertEqual((training.num_train_epochs, training.per_device_train_batch_size), (2, 8))
 
     def test_the_model_is_shared_out_only_where_that_is_asked_for(self) -> None:
-        self.assertIs(self.read("cuda:0", "download").fsdp.enable_fsdp, False)
+        config = self.read("cuda:0", "download")
+        self.assertEqual((config.fsdp.enable_fsdp, config.deepspeed.enable_deepspeed), (False, False))
 
     def test_shared_out_is_every_layer(self) -> None:
-        fsdp = self.read("cuda:0", "download", sharded=True).fsdp
-        self.assertIs(fsdp.enable_fsdp, True)
+        config = self.read("cuda:0", "download", strategy="fsdp")
+        fsdp = config.fsdp
+        self.assertEqual((fsdp.enable_fsdp, config.deepspeed.enable_deepspeed), (True, False))
         self.assertEqual(
             (fsdp.sharding_strategy.value, fsdp.auto_wrap_policy.value), ("FULL_SHARD", "TRANSFORMER_BASED_WRAP")
         )
+
+    def test_deepspeed_shares_out_all_there_is(self) -> None:
+        config = self.read("cuda:0", "download", strategy="deepspeed")
+        self.assertEqual((config.fsdp.enable_fsdp, config.deepspeed.enable_deepspeed), (False, True))
+        told = config.deepspeed.to_deepspeed()
+        self.assertEqual(told["zero_optimization"]["stage"], 3)
+        self.assertEqual(told["bf16"], {"enabled": "auto"})
 
     def test_a_cpu_computes_in_float32_on_as_many_rows_as_the_stand_in_has(self) -> None:
         config = self.read("cpu", "stand-in")
@@ -110,15 +121,19 @@ class Clock(unittest.TestCase):
         self.assertEqual((clock.parameters_share, clock.compute_seconds), (1, None))
 
     def test_what_is_replaced_while_it_trains_is_back_afterwards(self) -> None:
-        gather, begin, environment = Accelerator.gather, PartialState.__init__, dict(os.environ)
-        with RankClock(mock.Mock(), None).waits_counted(), fully_sharded():
-            os.environ["ACCELERATE_DYNAMO_MODE"] = "default"
-            self.assertIsNot(Accelerator.gather, gather)
-            self.assertIsNot(PartialState.__init__, begin)
-            self.assertEqual(os.environ["FSDP_VERSION"], "2")
-        self.assertIs(Accelerator.gather, gather)
-        self.assertIs(PartialState.__init__, begin)
-        self.assertEqual(dict(os.environ), environment)
+        def replaced() -> list[Any]:
+            accelerate = [Accelerator.gather, PartialState.__init__, PartialState._prepare_backend]
+            return [*accelerate, torch_backend.build_shm_op, HuggingFaceTrainer._save_model, dict(os.environ)]
+
+        before = replaced()
+        for strategy, others in (("ddp", {0}), ("fsdp", {0, 1, 5}), ("deepspeed", {0, 2, 3, 4, 5})):
+            with self.subTest(strategy), RankClock(mock.Mock(), None).waits_counted():
+                with sharing(strategy):
+                    if strategy != "ddp":
+                        os.environ["ACCELERATE_DYNAMO_MODE"] = "default"
+                    now = replaced()
+                self.assertEqual({index for index, was in enumerate(before) if now[index] != was}, others)
+            self.assertEqual(replaced(), before)
 
 
 class Staged(unittest.TestCase):
