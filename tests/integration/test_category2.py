@@ -96,6 +96,26 @@ def test_category_2_passes_and_a_stricter_bound_fails_the_same_evidence(play):
     assert len(re.findall(r"^(?:fail|undetermined) ", screen, re.MULTILINE)) == 1, screen
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("workload", "option", "criterion", "ranks", "nodes"),
+    [
+        ("MLOPS-2.1", "two_nodes", "S1-30", 2, 2),
+        ("MLOPS-2.1", "two_nodes_of_two", "S1-30", 4, 2),
+        ("MLOPS-2.2", "fsdp", "S2-37", 2, 1),
+        ("MLOPS-2.2", "deepspeed", "S2-37", 2, 1),
+    ],
+)
+def test_an_option_passes(play, workload, option, criterion, ranks, nodes):
+    chosen = {"hpc_validation_only": [workload], "hpc_validation_workload_options": {workload: option}}
+    played = play(ROOT / "playbooks/validate_category2.yml", variables=chosen, timeout=2400)
+    assert played.code == 0, played.end
+    assert played.criterion(criterion)["verdict"] == "pass"
+    evidence = json.loads((played.folder / f"evidence/{workload}.json").read_text())
+    assert evidence["metrics"]["world_size"] == ranks
+    assert len(evidence["legs"]["measured"]["nodes"]) == nodes
+
+
 @pytest.fixture
 def spoiled(tmp_path_factory):
     """A folder on the share with the stand-in of CIFAR-10, its training labels shuffled."""
