@@ -22,7 +22,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Union
@@ -317,7 +317,8 @@ def run(asset: Asset, parser: argparse.ArgumentParser, given: argparse.Namespace
     os.umask(0o022)  # jobs read what it makes, and nobody else may write there
     options = {"folder": given.folder, "revision": given.revision, "check": given.check, "verify": given.verify}
     try:
-        result = stage(asset, given.target, given.source, **options)
+        with redirect_stdout(sys.stderr):  # on stdout is the answer alone, whatever a library has to say
+            result = stage(asset, given.target, given.source, **options)
     except (KitError, OSError, ImportError) as error:
         print(f"stage {asset.name}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import sys
 import typing as t
 import uuid
 from pathlib import Path
@@ -32,12 +34,19 @@ FOLDERS = [
 
 
 def on_login(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command on the login node as the user who submits."""
-    cluster = [str(ROOT / "tests/cluster/cluster"), "exec", "--name", CLUSTER, "--user", "admin", "login", "--"]
+    """Run a command on the login node as the user who submits, by ssh as a play does: in the environment of a login."""
+    ssh = ["ssh", "-F", str(CACHE / "clusters" / CLUSTER / "ssh_config"), "login"]
     variables = [f"{name}={value}" for name, value in environment.items()]
-    return subprocess.run(
-        [*cluster, "env", *variables, *command], capture_output=True, text=True, check=False, timeout=900
-    )
+    line = shlex.join(["env", *variables, *command])
+    return subprocess.run([*ssh, line], capture_output=True, text=True, check=False, timeout=900)
+
+
+def index() -> dict[str, str]:
+    """What a play would tell an installer: the package index of this machine's pip."""
+    said = subprocess.check_output([sys.executable, "-m", "pip", "install", "--help"], text=True)
+    found = re.search(r"index-url <url>[^(]*\(default\s+([^\s)]+)\)", said)
+    assert found, "pip names no index"
+    return {"UV_DEFAULT_INDEX": found[1], "PIP_INDEX_URL": found[1]}
 
 
 @pytest.fixture
@@ -60,15 +69,17 @@ def payload() -> t.Iterator[str]:
         ("oumi", "check"),
         ("sft", "check"),
         pytest.param("oumi", "slow", marks=pytest.mark.slow),
+        pytest.param("oumi_deepspeed", "slow", marks=pytest.mark.slow),
     ],
 )
 def test_what_runs_there_passes_its_tests(payload: str, runtime: str, kind: str) -> None:
     files = f"{payload}/files"
     install = ["--name", runtime, "--lock", f"{files}/requirements/{runtime}.txt", "--root", "/mnt/beegfs/venvs"]
-    installed = on_login("python3", "-m", "kit", "runtime", *install, PYTHONPATH=files, PYTHONDONTWRITEBYTECODE="1")
+    command = ["python3", "-m", "kit", "runtime", *install]
+    installed = on_login(*command, PYTHONPATH=files, PYTHONDONTWRITEBYTECODE="1", **index())
     assert installed.returncode == 0, installed.stderr
     python = json.loads(installed.stdout)["python"]
-    path = ":".join([files, *(f"{files}/{folder}" for folder in FOLDERS)])
+    path = ":".join([files, *(f"{files}/{folder}" for folder in FOLDERS), f"{payload}/tests/oumi"])
     tests = ["-m", "unittest", "discover", "-s", f"{payload}/tests/{runtime}", "-p", f"{kind}_*.py"]
     done = on_login(python, *tests, PYTHONPATH=path, PYTHONDONTWRITEBYTECODE="1")
     assert done.returncode == 0, done.stderr

@@ -27,9 +27,7 @@ import oumi_rank
 import smollm_checkpointing
 import torch
 from accelerate import Accelerator, PartialState
-from deepspeed.comm import torch as torch_backend
 from oumi.core.configs import TrainingConfig
-from oumi.core.trainers.hf_trainer import HuggingFaceTrainer
 from oumi_rank import Job, RankClock
 from oumi_sharding import sharing
 from smollm_multi_gpu import ROWS_A_STEP
@@ -122,15 +120,12 @@ class Clock(unittest.TestCase):
 
     def test_what_is_replaced_while_it_trains_is_back_afterwards(self) -> None:
         def replaced() -> list[Any]:
-            accelerate = [Accelerator.gather, PartialState.__init__, PartialState._prepare_backend]
-            return [*accelerate, torch_backend.build_shm_op, HuggingFaceTrainer._save_model, dict(os.environ)]
+            return [Accelerator.gather, PartialState.__init__, dict(os.environ)]
 
         before = replaced()
-        for strategy, others in (("ddp", {0}), ("fsdp", {0, 1, 5}), ("deepspeed", {0, 2, 3, 4, 5})):
+        for strategy, others in (("ddp", {0}), ("fsdp", {0, 1, 2})):
             with self.subTest(strategy), RankClock(mock.Mock(), None).waits_counted():
                 with sharing(strategy):
-                    if strategy != "ddp":
-                        os.environ["ACCELERATE_DYNAMO_MODE"] = "default"
                     now = replaced()
                 self.assertEqual({index for index, was in enumerate(before) if now[index] != was}, others)
             self.assertEqual(replaced(), before)

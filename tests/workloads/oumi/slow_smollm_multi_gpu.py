@@ -10,16 +10,9 @@ PYTHONPATH=files:files/workloads/smollm_multi_gpu \
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 import unittest
-from pathlib import Path
-from typing import Any
 
-from check_smollm_multi_gpu import CONFIG, Staged
+from two_ranks import TwoRanks
 
 # A GPU whose clocks are held down: rank 1 needs a second more for the two passes of a step.
 SLOW = """
@@ -38,54 +31,11 @@ runpy.run_path("smollm_multi_gpu.py", run_name="__main__")
 """
 
 
-class TwoRanks(Staged):
-    """Two ranks, started as a job starts them."""
-
-    def train(self, script: str | Path, *arguments: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """Return the metrics, and of them each rank's."""
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        output = Path(scratch.name, "out put")
-        said = {
-            "MODEL_DIR": str(self.folder / "smollm_135m"),
-            "DATA_DIR": str(self.folder / "no_robots"),
-            "OUTPUT_DIR": str(output),
-            "HF_HOME": scratch.name,
-            "HPC_VALIDATION_ACCELERATOR": "cpu",
-            "DO_NOT_TRACK": "true",
-            "SLURM_JOB_ID": "12",
-        }
-        legs = [sys.executable, "-m", "kit", "legs", "--ranks", "2", sys.executable, "-m", "kit", "launch", str(script)]
-        done = subprocess.run(
-            [*legs, *arguments],
-            cwd=CONFIG.parent,
-            env={**os.environ, **said},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
-        self.assertEqual(done.returncode, 0, done.stderr[-3000:])
-        metrics = json.loads((output / "metrics.json").read_text())
-        return metrics, list(metrics["ranks"].values())
+class Ranks(TwoRanks):
+    """What two ranks come to."""
 
     def test_the_model_is_whole_on_each_rank_or_shared_out_and_learns_the_same(self) -> None:
-        metrics, ranks = self.train("smollm_multi_gpu.py", "--steady-seconds", "0.1")
-        self.assertEqual([figures["parameters_share"] for figures in ranks], [1, 1])
-        self.assertEqual([figures["same_parameters"] for figures in ranks], [True, True])
-        self.assertEqual(max(figures["pace"] for figures in ranks), 1)
-        self.assertGreater(metrics["checkpointing"]["memory_saved_percent"], 0)
-        # So long a window needs a second training in the same process.
-        seconds = str(1.5 * metrics["training_time_seconds"])
-        for strategy in ("fsdp", "deepspeed"):
-            shared, ranks = self.train("smollm_multi_gpu.py", "--strategy", strategy, "--steady-seconds", seconds)
-            for figures in ranks:
-                self.assertAlmostEqual(figures["parameters_share"], 0.5, delta=0.01)
-                self.assertIsNone(figures["pace"])
-            self.assertGreater(len(shared["steady"]["windows"]), 1)
-            for one, other in zip(shared["loss"], metrics["loss"]):
-                self.assertAlmostEqual(one, other, delta=0.01)
-            self.assertAlmostEqual(shared["held_out_loss"], metrics["held_out_loss"], delta=0.01)
+        self.compare_whole_with("fsdp")
 
     def test_a_slow_rank_is_named_although_all_wait_for_it_within_each_pass(self) -> None:
         script = self.folder / "slow.py"
