@@ -53,11 +53,11 @@ def index() -> dict[str, str]:
 def payload() -> t.Iterator[str]:
     """A copy of the payload on the share, where no play looks; the path as the cluster sees it."""
     name = f"tests-{uuid.uuid4().hex}"
-    local = CACHE / "clusters" / CLUSTER / "share" / "scripts" / name
+    local = CACHE / "clusters" / CLUSTER / "share" / name
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "files", local / "files", ignore=ignore)
     shutil.copytree(ROOT / "tests/workloads", local / "tests", ignore=ignore)
-    yield f"/mnt/beegfs/scripts/{name}"
+    yield f"/mnt/beegfs/{name}"
     shutil.rmtree(local)
 
 
