@@ -89,7 +89,10 @@ def test_a_file_that_is_not_there_or_not_named_by_its_hash_is_refused(images, ex
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"images": {"ouml": {}}}, r"images\.ouml: there is no environment of that name; known are oumi, oumi_deepspeed, pytorch"),
+        (
+            {"images": {"ouml": {}}},
+            r"images\.ouml: there is no environment of that name; known are oumi, oumi_deepspeed",
+        ),
         ({"images": {"oumi": "build"}}, r"images\.oumi takes base, path, python, sha256, source; it is 'build'"),
         ({"images": {"oumi": {"file": "x"}}}, "takes base, path"),
         ({"images": {"oumi": {"source": "pull"}}}, "oumi.source must be one of path, build; it is 'pull'"),
