@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-# ruff: noqa: E402 - the clock and OpenMP's setting come before PyTorch's import
+# ruff: noqa: E402 - the clock and what libraries read come before their import
 """MLOPS-2.2: fine-tune SmolLM-135M with Oumi on all of a job's GPUs, one rank each, and report what was reached.
 
 Started by `kit legs` and `kit launch`, which set the ranks' environment. Each leg trains the same rows in the same
@@ -16,6 +16,8 @@ import time
 STARTED = time.monotonic()
 # Read when OpenMP is loaded. Threads that spin while they wait halve the speed of a CPU that other work shares.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# DeepSpeed would have PyTorch take the word of NVML for it that there is CUDA; a node may have only the former.
+os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "0")
 
 import argparse
 import json
