@@ -14,7 +14,8 @@ import subprocess
 import pytest
 import yaml
 
-from tests.integration.conftest import ANSI, ANY_SPEED, CACHE, CLUSTER, ROOT, cluster
+from tests.integration.conftest import ANSI, ANY_SPEED, CACHE, CLUSTER, ROOT
+from tests.integration.environments import installed, on_login
 
 SPEED_UPS = {"MLOPS-2.1": "S2-20", "MLOPS-2.2": "S2-32"}
 ONLY_ON_CUDA = {"MLOPS-2.1": {"S2-15.cuda"}, "MLOPS-2.2": {"S2-31.cuda", "S2-39"}}
@@ -138,12 +139,10 @@ def spoiled(tmp_path_factory):
     shutil.copytree(ROOT / "files", local / "files", ignore=shutil.ignore_patterns("__pycache__"))
     local.chmod(0o777)
     files = f"{there}/files"
-    path = f"PYTHONPATH={files}"
-    install = ["--name", "standin", "--lock", f"{files}/requirements/standin.txt", "--root", "/mnt/beegfs/venvs"]
-    installed = cluster("login", "env", path, "python3", "-B", "-m", "kit", "runtime", *install, user="admin")
     stage = ["--target", f"{there}/cifar10", "--source", "stand-in", "--shuffle-labels"]
-    python = json.loads(installed)["python"]
-    cluster("login", "env", path, python, "-B", f"{files}/datasets/cifar10/stage.py", *stage, user="admin")
+    python = installed("standin", files)
+    staged = on_login(python, f"{files}/datasets/cifar10/stage.py", *stage, PYTHONPATH=files)
+    assert staged.returncode == 0, staged.stderr
     yield f"{there}/cifar10"
     shutil.rmtree(local)
 

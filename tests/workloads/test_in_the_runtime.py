@@ -5,25 +5,16 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shlex
 import shutil
-import subprocess
-import sys
 import typing as t
 import uuid
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-CLUSTER = os.environ.get("HPC_VALIDATION_CLUSTER", "local")
-CACHE = Path(
-    os.environ.get("HPC_VALIDATION_CACHE")
-    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "hpc_validation")
-)
+from tests.integration.conftest import CACHE, CLUSTER, ROOT
+from tests.integration.environments import installed, on_login
+
 FOLDERS = [
     "workloads/mnist_single_gpu",
     "workloads/sft_single_gpu",
@@ -31,22 +22,6 @@ FOLDERS = [
     "datasets/mnist",
     "datasets/cifar10",
 ]
-
-
-def on_login(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command on the login node as the user who submits, by ssh as a play does: in the environment of a login."""
-    ssh = ["ssh", "-F", str(CACHE / "clusters" / CLUSTER / "ssh_config"), "login"]
-    variables = [f"{name}={value}" for name, value in environment.items()]
-    line = shlex.join(["env", *variables, *command])
-    return subprocess.run([*ssh, line], capture_output=True, text=True, check=False, timeout=900)
-
-
-def index() -> dict[str, str]:
-    """What a play would tell an installer: the package index of this machine's pip."""
-    said = subprocess.check_output([sys.executable, "-m", "pip", "install", "--help"], text=True)
-    found = re.search(r"index-url <url>[^(]*\(default\s+([^\s)]+)\)", said)
-    assert found, "pip names no index"
-    return {"UV_DEFAULT_INDEX": found[1], "PIP_INDEX_URL": found[1]}
 
 
 @pytest.fixture
@@ -74,14 +49,10 @@ def payload() -> t.Iterator[str]:
 )
 def test_what_runs_there_passes_its_tests(payload: str, runtime: str, kind: str) -> None:
     files = f"{payload}/files"
-    install = ["--name", runtime, "--lock", f"{files}/requirements/{runtime}.txt", "--root", "/mnt/beegfs/venvs"]
-    command = ["python3", "-m", "kit", "runtime", *install]
-    installed = on_login(*command, PYTHONPATH=files, PYTHONDONTWRITEBYTECODE="1", **index())
-    assert installed.returncode == 0, installed.stderr
-    python = json.loads(installed.stdout)["python"]
+    python = installed(runtime, files)
     path = ":".join([files, *(f"{files}/{folder}" for folder in FOLDERS), f"{payload}/tests/oumi"])
     tests = ["-m", "unittest", "discover", "-s", f"{payload}/tests/{runtime}", "-p", f"{kind}_*.py"]
-    done = on_login(python, *tests, PYTHONPATH=path, PYTHONDONTWRITEBYTECODE="1")
+    done = on_login(python, *tests, PYTHONPATH=path)
     assert done.returncode == 0, done.stderr
     written = (ROOT / "tests/workloads" / runtime).glob(f"{kind}_*.py")
     expected = sum(len(re.findall(r"^    def test_", file.read_text(), re.MULTILINE)) for file in written)

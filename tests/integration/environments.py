@@ -1,0 +1,38 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A workload's Python environment on the login node, installed and called as a play does it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+
+from tests.integration.conftest import CACHE, CLUSTER
+
+
+def on_login(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command on the login node as the user who submits, by ssh as a play does: in the environment of a login."""
+    ssh = ["ssh", "-F", str(CACHE / "clusters" / CLUSTER / "ssh_config"), "login"]
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    line = shlex.join(["env", *variables, "PYTHONDONTWRITEBYTECODE=1", *command])
+    return subprocess.run([*ssh, line], capture_output=True, text=True, check=False, timeout=900)
+
+
+def installed(name: str, files: str) -> str:
+    """The interpreter of this environment, installed by the kit in `files`, a copy of the payload on the share."""
+    install = ["--name", name, "--lock", f"{files}/requirements/{name}.txt", "--root", "/mnt/beegfs/venvs"]
+    done = on_login("python3", "-m", "kit", "runtime", *install, PYTHONPATH=files, **_index())
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["python"]
+
+
+def _index() -> dict[str, str]:
+    """What a play would tell an installer: the package index of this machine's pip."""
+    said = subprocess.check_output([sys.executable, "-m", "pip", "install", "--help"], text=True)
+    found = re.search(r"index-url <url>[^(]*\(default\s+([^\s)]+)\)", said)
+    assert found, "pip names no index"
+    return {"UV_DEFAULT_INDEX": found[1], "PIP_INDEX_URL": found[1]}
