@@ -4,8 +4,11 @@
 """Each rank's own computing time in a step of distributed data parallel training, before it waits for the others.
 
 All ranks' steps take equally long, since each waits for the slowest. What a rank needs until its last gradients are
-ready for the all-reduce, without what it waits for others until then, is its own, and names the slow one. Imports
-PyTorch.
+ready for the all-reduce, without what it waits for others until then, is its own, and names the slow one.
+
+On GPUs it is the GPUs that wait for each other, while the ranks' hosts run on: soon the GPU of the rank whose host is a
+little faster finds a step's work all queued, and the other's still waits for its host. One would be timed without its
+host and one with it, so only steps count that begin with nothing queued. Imports PyTorch.
 """
 
 # Without the annotations' future: PyTorch compares those of a communication hook, which must be no strings.
@@ -31,10 +34,11 @@ class ComputeClock:
         if model.broadcast_buffers and any(True for _buffer in model.buffers()):
             raise ValueError("a model with buffers is to be timed with broadcast_buffers=False")
         self._device = device
-        self._steps: list[tuple[Any, Any, Any, list[tuple[Any, Any]]]] = []
+        self._steps: list[tuple[Any, Any, Any, list[tuple[Any, Any]], bool]] = []
         self._begun: Any = None
         self._ready: Any = None
         self._waits: list[tuple[Any, Any]] = []
+        self._alike = True
         model.register_comm_hook(None, self._reduce)
 
     def _now(self) -> Any:
@@ -49,8 +53,10 @@ class ComputeClock:
         return default_hooks.allreduce_hook(distributed.group.WORLD, bucket)
 
     def begin(self) -> None:
-        """The first of some steps begins."""
-        self._begun, self._ready, self._waits = self._now(), None, []
+        """A step begins on a GPU that has nothing left to do, as the other ranks' has not."""
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        self._begun, self._ready, self._waits, self._alike = self._now(), None, [], True
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -63,18 +69,22 @@ class ComputeClock:
     def end(self) -> None:
         """A step ended, and the next begins: what a rank does between two steps holds up the others as well."""
         now = self._now()
-        self._steps.append((self._begun, self._ready, now, self._waits))
-        self._begun, self._ready, self._waits = now, None, []
+        self._steps.append((self._begun, self._ready, now, self._waits, self._alike))
+        self._begun, self._ready, self._waits, self._alike = now, None, [], self._device.type != "cuda"
 
     def take(self) -> tuple[list[float], list[float]]:
-        """Return the seconds of computing alone and of the whole of the steps since the last call."""
+        """Return the seconds of computing alone and of the whole of the steps since the last call.
+
+        On a GPU the former are of the steps right after ``begin`` alone.
+        """
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         steps, self._steps = self._steps, []
         return [
             self._between(begun, ready) - sum(self._between(*wait) for wait in waits)
-            for begun, ready, _end, waits in steps
-        ], [self._between(begun, end) for begun, _ready, end, _waits in steps]
+            for begun, ready, _end, waits, alike in steps
+            if alike
+        ], [self._between(begun, end) for begun, _ready, end, _waits, _alike in steps]
 
     def _between(self, first: Any, second: Any) -> float:
         if self._device.type == "cuda":

@@ -137,15 +137,9 @@ def group(accelerator: str, output: Path) -> Iterator[Group]:
 
 def _own_device(accelerator: str, local_rank: int) -> tuple[torch.device, str | None]:
     """Return the device of a node's rank and its GPU's UUID."""
-    device = training_device.choose(accelerator)
+    device = training_device.choose(accelerator, local_rank)
     if device.type == "cuda":
-        if local_rank >= torch.cuda.device_count():
-            raise KitError(
-                f"local rank {local_rank} has no GPU of its own: this node gave the job {torch.cuda.device_count()}"
-            )
-        device = torch.device("cuda", local_rank)
-        torch.cuda.set_device(device)
-        return device, f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+        return device, training_device.uuid_of(device)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or torch.get_num_threads()))
     if accelerator != "simulated":
         return device, None

@@ -92,6 +92,16 @@ def flight_recorder(output: Path) -> dict[str, str]:
     return {size: "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1", file: str(output / ranks.FOLDER / "flight-")}
 
 
+def home(output: Path) -> dict[str, str]:
+    """Return a home for the ranks where they have none that can be written, as in an image; else nothing.
+
+    Before it looks where its dump is to go, the flight recorder makes ~/.cache/torch, and dumps nothing if it cannot.
+    """
+    cache = Path(os.environ.get("HOME", "/"), ".cache/torch")
+    there = next(path for path in (cache, *cache.parents) if path.exists())
+    return {} if os.access(there, os.W_OK | os.X_OK) else {"HOME": str(output / ranks.FOLDER)}
+
+
 def launch(script: Sequence[str], count: int, output: Path, nodes: Nodes) -> int:
     """Run ``script`` as ``count`` ranks on this node; return 0, or 1 where one failed.
 
@@ -101,6 +111,7 @@ def launch(script: Sequence[str], count: int, output: Path, nodes: Nodes) -> int
     logs.mkdir(parents=True, exist_ok=True)
     for name, value in flight_recorder(output).items():
         os.environ.setdefault(name, value)
+    os.environ.update(home(output))
     config = LaunchConfig(
         min_nodes=nodes.count,
         max_nodes=nodes.count,

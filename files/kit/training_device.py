@@ -18,8 +18,11 @@ from kit.errors import KitError
 from kit.gpu import nvml
 
 
-def choose(accelerator: str) -> torch.device:
-    """Return the device to train on. With ``cuda`` a missing or surplus GPU is a KitError, no reason for the CPU."""
+def choose(accelerator: str, local_rank: int = 0) -> torch.device:
+    """Return the device that a node's rank trains on.
+
+    With ``cuda`` a missing, surplus or other job's GPU is a KitError, no reason for the CPU.
+    """
     if accelerator != "cuda":
         allowed = len(os.sched_getaffinity(0))
         torch.set_num_threads(max(1, min(allowed, int(os.environ.get("SLURM_CPUS_PER_TASK") or allowed))))
@@ -35,7 +38,33 @@ def choose(accelerator: str) -> torch.device:
             f"Slurm allocated {allocated} GPU(s) on this node and PyTorch sees {torch.cuda.device_count()}: "
             "check gres.conf and ConstrainDevices in cgroup.conf"
         )
-    return torch.device("cuda", 0)
+    if local_rank >= torch.cuda.device_count():
+        raise KitError(
+            f"local rank {local_rank} has no GPU of its own: this node gave the job {torch.cuda.device_count()}"
+        )
+    device = torch.device("cuda", local_rank)
+    torch.cuda.set_device(device)
+    _require_allocated(uuid_of(device))
+    return device
+
+
+def uuid_of(device: torch.device) -> str:
+    """Return a GPU's UUID as NVML writes it."""
+    return f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+
+
+def _require_allocated(uuid: str) -> None:
+    """Raise KitError where this job's GPUs are known and this is none of them.
+
+    Slurm numbers device files, CUDA counts in an order of its own: where nothing confines the job, the two may differ.
+    """
+    allocated = [gpu.uuid for gpu in nvml.usable_gpus().gpus if gpu.uuid]
+    instance = "MIG-" in os.environ.get("CUDA_VISIBLE_DEVICES", "")  # CUDA then tells its UUID, NVML the whole GPU's
+    if allocated and uuid not in allocated and not instance:
+        raise KitError(
+            f"CUDA's device is {uuid} and the job was allocated {', '.join(allocated)}: set ConstrainDevices=yes in "
+            "cgroup.conf, and compare gres.conf with `nvidia-smi -L` and CUDA_VISIBLE_DEVICES in provenance.json"
+        )
 
 
 def describe(device: torch.device, accelerator: str) -> dict[str, Any]:
@@ -56,7 +85,7 @@ def describe(device: torch.device, accelerator: str) -> dict[str, Any]:
         properties = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
         facts["device_count"] = len(properties)
         facts["gpu_name"] = properties[device.index].name
-        facts["gpu_uuids"] = [f"GPU-{item.uuid}" for item in properties]
+        facts["gpu_uuids"] = [uuid_of(torch.device("cuda", index)) for index in range(len(properties))]
         facts["gpu_memory_total_bytes"] = properties[device.index].total_memory
         facts["gpu_memory_peak_bytes"] = torch.cuda.max_memory_allocated(device)
     elif accelerator == "simulated":

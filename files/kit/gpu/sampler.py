@@ -41,7 +41,7 @@ def read_gpu(pynvml: Any, gpu: nvml.Gpu, gpm: Gpm | None = None) -> dict[str, An
     """Return one GPU's readings; what NVML does not give is None, with the reason under ``unsupported``.
 
     SM occupancy and tensor activity, from ``gpm``, are of the time since the row before: the first row has none.
-    ``lost``, ``answers`` (all that it supports could be read) and ``slowdown`` are 0 or 1, so that they can be counted.
+    ``lost``, ``answers`` (all the rest that it supports could be read) and ``slowdown`` are 0 or 1, to be counted.
     """
     if gpu.handle is None:
         return {"uuid": gpu.uuid, "pci": gpu.pci, "error": gpu.error, "lost": 1, "answers": 0}
@@ -72,7 +72,8 @@ def read_gpu(pynvml: Any, gpu: nvml.Gpu, gpm: Gpm | None = None) -> dict[str, An
         "slowdown": None if bits is None else int(not SLOWDOWNS.isdisjoint(nvml.throttle_names(bits))),
         "ecc_uncorrected": read("ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", arguments=(UNCORRECTED, VOLATILE)),
     }
-    metrics, reason = (gpm or Gpm(pynvml, gpu.handle)).read()
+    answers = set(unsupported.values()) <= set(nvml.UNSUPPORTED)
+    metrics, reason = (gpm or Gpm(pynvml, gpu.handle)).read()  # which nothing is judged by
     row.update(metrics)
     if reason:
         unsupported.update({name: reason for name, value in metrics.items() if value is None})
@@ -81,7 +82,7 @@ def read_gpu(pynvml: Any, gpu: nvml.Gpu, gpm: Gpm | None = None) -> dict[str, An
     lost = sorted(LOST.intersection(unsupported.values()))
     if lost:
         row["error"] = lost[0]
-    row.update(lost=int(bool(lost)), answers=int(set(unsupported.values()) <= set(nvml.UNSUPPORTED)))
+    row.update(lost=int(bool(lost)), answers=int(answers and not lost))
     return row
 
 

@@ -31,6 +31,7 @@ from transformers import TrainerControl, TrainerState, TrainingArguments
 
 # A model of random weights learns nothing in some hundred steps at a fine-tuning rate.
 STAND_IN_LEARNING_RATE = 3e-3
+IDLE = ("init_distributed", "cleanup_distributed", "log_devices_info")  # functions of Oumi that have nothing to do here
 
 
 class RankClock(StepClock):
@@ -155,7 +156,9 @@ def train(job: Job, group: Group, progress: Progress | None, *changes: str) -> R
     """Run Oumi's training to its end; return the clock. What Oumi raises, and NotFiniteError, goes through.
 
     Oumi forms a process group itself, by NCCL alone, and takes it down at its end. There is one already, on whichever
-    device, in which the ranks have agreed on what they run; so those two functions have nothing to do.
+    device, in which the ranks have agreed on what they run; so those two functions have nothing to do. Nor has the one
+    with which the first rank would print every GPU's memory: that takes some of it, and fails where a GPU is for one
+    process alone (compute mode EXCLUSIVE_PROCESS).
     """
     if job.device == "cpu":
         os.environ["ACCELERATE_USE_CPU"] = "true"
@@ -163,8 +166,8 @@ def train(job: Job, group: Group, progress: Progress | None, *changes: str) -> R
 
     # `oumi.train` is a function once it was imported from; the module of that name is what holds its names.
     module = importlib.import_module("oumi.train")
-    module.init_distributed = lambda **_options: None  # type: ignore[attr-defined]
-    module.cleanup_distributed = lambda: None  # type: ignore[attr-defined]
+    for name in IDLE:
+        setattr(module, name, lambda *_, **__: None)
     config = TrainingConfig.from_yaml_and_arg_list(str(job.config), [*job.overrides, *changes])
     config.finalize_and_validate()
     clock = RankClock(group, progress)

@@ -88,6 +88,9 @@ def test_a_gpu_lost_while_sampling_says_so_and_hides_no_other(tmp_path: Path, mo
         ),
         ({"power": NVMLError_GpuIsLost()}, {"lost": 1, "answers": 0}),
         ({"power": NVMLError_Unknown()}, {"lost": 0, "answers": 0}),
+        # Nothing is judged by performance monitoring.
+        ({"calls": {"nvmlGpmSampleGet": NVMLError_Unknown()}}, {"lost": 0, "answers": 1, "sm_occupancy": None}),
+        ({"calls": {"nvmlGpmSampleGet": NVMLError_GpuIsLost()}}, {"lost": 1, "answers": 0}),
     ],
 )
 def test_what_criteria_count_is_a_number(

@@ -10,6 +10,7 @@ PYTHONPATH=files:files/workloads/smollm_multi_gpu \
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -85,6 +86,10 @@ class Settings(unittest.TestCase):
         told = config.deepspeed.to_deepspeed()
         self.assertEqual(told["zero_optimization"]["stage"], 3)
         self.assertEqual(told["bf16"], {"enabled": "auto"})
+
+    def test_what_is_to_do_nothing_is_there(self) -> None:
+        module = importlib.import_module("oumi.train")
+        self.assertEqual([name for name in oumi_rank.IDLE if not callable(getattr(module, name, None))], [])
 
     def test_a_cpu_computes_in_float32_on_as_many_rows_as_the_stand_in_has(self) -> None:
         config = self.read("cpu", "stand-in")

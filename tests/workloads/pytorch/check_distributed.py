@@ -318,6 +318,38 @@ class Clock(Case):
             compute, _steps = clock.take()
             self.assertTrue(all(seconds >= 0.05 for seconds in compute))
 
+    def test_of_a_gpu_only_steps_count_that_begin_with_nothing_queued(self) -> None:
+        waited: list[torch.device] = []
+
+        class Event:  # as CUDA's: the stand-in's work is done when it is asked for
+            moment = 0.0
+
+            def __init__(self, *, enable_timing: bool) -> None:
+                assert enable_timing
+
+            def record(self) -> None:
+                self.moment = time.perf_counter()
+
+            def elapsed_time(self, other: Any) -> float:
+                return (other.moment - self.moment) * 1000
+
+        cuda = mock.patch.multiple(torch.cuda, Event=Event, synchronize=waited.append)
+        with self.alone(), cuda:
+            model = DistributedDataParallel(torch.nn.Linear(8, 8))
+            clock = ComputeClock(model, torch.device("cuda", 0))
+            for step in range(6):
+                if step % 3 == 0:
+                    clock.begin()
+                else:
+                    time.sleep(0.2)  # what an unaligned step would be charged with
+                model(torch.ones(4, 8)).sum().backward()
+                clock.end()
+            self.assertEqual(len(waited), 2)
+            compute, steps = clock.take()
+        self.assertEqual((len(compute), len(steps)), (2, 6))
+        self.assertTrue(all(seconds < 0.2 for seconds in compute), compute)
+        self.assertEqual(sum(seconds >= 0.2 for seconds in steps), 4)
+
     def test_a_checksum_is_of_every_bit(self) -> None:
         model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
         before = checksum(model)
