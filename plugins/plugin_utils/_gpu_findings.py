@@ -48,6 +48,7 @@ _UNREADABLE = {
     "nvidia-ml-py": "gpu.readable.no_binding",
     "LibraryNotFound": "gpu.readable.no_library",
     "DriverNotLoaded": "gpu.readable.no_driver",
+    "GpuNotFound": "gpu.readable.no_gpu",  # of drivers since 545
     "LibRmVersionMismatch": "gpu.readable.mismatch",
     "did not answer": "gpu.readable.hung",
     "NoPermission": "gpu.readable.no_permission",

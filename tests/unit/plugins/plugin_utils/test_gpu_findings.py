@@ -329,6 +329,7 @@ def test_a_fault_fails_and_names_the_gpu_the_value_the_bound_and_what_to_do(name
 NODE_FAILS = {
     "no library": (broken(error="LibraryNotFound", source="none", gpus=[]), {}, "gpu.readable", "libnvidia-ml"),
     "no driver": (broken(error="DriverNotLoaded", source="none", gpus=[]), {}, "gpu.readable", "modprobe"),
+    "no gpu": (broken(error="GpuNotFound", source="none", gpus=[]), {}, "gpu.readable", "lspci"),
     "mismatch": (
         broken(error="LibRmVersionMismatch: RM has detected", source="none", gpus=[]),
         {},
