@@ -8,6 +8,7 @@ A group returns its facts; what could not be read is None, with NVML's reason ke
 
 from __future__ import annotations
 
+import time
 from ctypes import byref
 from pathlib import Path
 from typing import Any, Callable
@@ -26,6 +27,8 @@ CORRECTED, UNCORRECTED = 0, 1
 VOLATILE, AGGREGATE = 0, 1
 SINGLE_BIT, DOUBLE_BIT = 0, 1
 SM_CLOCK, MEMORY_CLOCK = 1, 2
+HW_SLOWDOWN, HW_CAUSES = 0x8, 0x40 | 0x80  # nvmlClocksEventReason… bits; the causes are heat and the power brake
+AGAIN, PAUSE = 3, 0.1  # times, seconds between them
 
 
 def board(gpu: Reader) -> dict[str, Any]:
@@ -156,12 +159,27 @@ def clocks(gpu: Reader) -> dict[str, Any]:
         "memory_mhz": gpu.read("clocks.memory_mhz", "nvmlDeviceGetClockInfo", MEMORY_CLOCK),
         "memory_max_mhz": gpu.read("clocks.memory_max_mhz", "nvmlDeviceGetMaxClockInfo", MEMORY_CLOCK),
     }
-    bits = gpu.read_first("throttle_reasons", *((name, ()) for name in nvml.THROTTLE_CALLS))
+    bits = _lasting_reasons(gpu)
     return {
         "performance_state": gpu.read("performance_state", "nvmlDeviceGetPerformanceState"),
         "clocks": gpu.collapsed("clocks", facts),
         "throttle_reasons": None if bits is None else nvml.throttle_names(bits),
     }
+
+
+def _lasting_reasons(gpu: Reader) -> int | None:
+    """Return what holds the clocks back, as bits; of a slowdown by hardware without a cause only one that lasts.
+
+    While clocks change the driver may report that as well (nvml.h), and the probe itself may have woken the GPU.
+    """
+    calls = [(name, ()) for name in nvml.THROTTLE_CALLS]
+    bits: int | None = gpu.read_first("throttle_reasons", *calls)
+    for _again in range(AGAIN):
+        if not bits or not bits & HW_SLOWDOWN or bits & HW_CAUSES:
+            break
+        time.sleep(PAUSE)
+        bits = gpu.read_first("throttle_reasons", *calls)
+    return bits
 
 
 def temperature(gpu: Reader) -> dict[str, Any]:

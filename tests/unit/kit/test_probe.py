@@ -19,7 +19,8 @@ import pytest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
 from kit import bounded
 from kit.gpu import asking as gpu_asking
-from kit.gpu import nvml, probe
+from kit.gpu import facts, nvml, probe
+from kit.gpu.reader import Reader
 
 from .conftest import FakeNode
 from .fake_nvml import (
@@ -120,6 +121,31 @@ def test_eight_healthy_gpus_take_a_fraction_of_the_two_seconds(collect: t.Callab
     document = collect(fake_pynvml(*(gpu(number) for number in range(8))))
     assert len(document["gpus"]) == 8
     assert time.monotonic() - begin < 1
+
+
+@pytest.mark.parametrize(
+    ("readings", "said"),
+    [
+        ([0x8, 0x8, 0x1], ["gpu_idle"]),  # while clocks change
+        ([0x8, 0x8, 0x8, 0x8], ["hw_slowdown"]),
+        ([0x8 | 0x80], ["hw_slowdown", "hw_power_brake_slowdown"]),
+        ([0x8, NVMLError_Unknown()], None),
+    ],
+)
+def test_a_slowdown_counts_that_lasts_or_has_a_cause(readings: list[t.Any], said: list[str] | None) -> None:
+    answers = iter(readings)
+
+    def answer(_handle: t.Any) -> int:
+        given = next(answers)
+        if isinstance(given, Exception):
+            raise given
+        return int(given)
+
+    device = gpu(0)
+    module: t.Any = fake_pynvml(device)
+    module.nvmlDeviceGetCurrentClocksEventReasons = answer
+    assert facts.clocks(Reader(module, nvml.Gpu(0, device)))["throttle_reasons"] == said
+    assert next(answers, None) is None
 
 
 def test_an_inventory_asks_no_health(collect: t.Callable[..., Document]) -> None:
