@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_cluster import NAME, ROOT, gives_back, job, manage, recorded, wheel
+from tests.integration.test_cluster import NAME, PROGRAM, ROOT, gives_back, job, manage, recorded, wheel
 
 NODE, GPU = "compute02", 1
 # Names that programs older than this nvidia-ml-py look for.
@@ -191,7 +191,7 @@ def symbols(pynvml: types.ModuleType, name: str, seen: frozenset[str] = frozense
 
 def test_structures_have_the_sizes_and_offsets_of_nvidia_ml_py(pynvml):
     layout = json.loads(on_node("nvml-layout").stdout)
-    assert len(layout) == 16
+    assert len(layout) == 17
     for name, ours in layout.items():
         theirs = getattr(pynvml, name)
         members = [getattr(theirs, field) for field, *_rest in theirs._fields_]
@@ -206,7 +206,7 @@ def test_the_library_exports_nvmls_calls_and_nothing_else(package):
 
 def test_every_call_that_the_project_makes_is_there(pynvml):
     text = "".join(path.read_text() for path in sorted((ROOT / "files/kit").rglob("*.py")))
-    names = set(re.findall(r"\b(nvml(?:Device|System|Gpm|Init|Shutdown)\w*)", text))
+    names = set(re.findall(r"\b(nvml(?:Device|System|Event|Gpm|Init|Shutdown)\w*)", text))
     called = {name for name in names if callable(getattr(pynvml, name, None))}
     assert len(called) > 20
     there = exported()
@@ -244,7 +244,7 @@ def gpu(h):
     return {
         "uuid": ask(n.nvmlDeviceGetUUID, h), "temperature": ask(n.nvmlDeviceGetTemperatureV, h, 0), "links": links,
         "processes": [p.pid for p in n.nvmlDeviceGetComputeRunningProcesses(h)] if links[0] == 1 else [],
-        "peer": ask(lambda: n.nvmlDeviceGetNvLinkRemotePciInfo(h, 3).busId), "event": ask(n.nvmlEventSetCreate),
+        "peer": ask(lambda: n.nvmlDeviceGetNvLinkRemotePciInfo(h, 3).busId),
         "pages": ask(n.nvmlDeviceGetRetiredPages, h, 0), "unknown": ask(n.nvmlDeviceGetRepairStatus, h),
     }
 
@@ -264,7 +264,7 @@ def test_a_healthy_gpu_is_linked_to_the_other(probe):
     first, second = probe()
     assert (first["peer"], second["peer"]) == ("00000000:20:00.0", "00000000:10:00.0")
     assert first["links"] == [1] * 18 + ["NotSupported"]
-    assert (first["event"], first["pages"], first["unknown"]) == ("NotSupported", "NotSupported", "FunctionNotFound")
+    assert (first["pages"], first["unknown"]) == ("NotSupported", "FunctionNotFound")
     assert first["processes"] == []
 
 
@@ -333,6 +333,40 @@ def test_xids_stand_in_the_kernel_log_which_may_be_unreadable(probe):
         gpu("healthy")
     assert len(on_node("dmesg").stdout.splitlines()) == 1
     assert len(probe()) == 2
+
+
+EVENTS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import pynvml as n
+n.nvmlInit()
+sets = []
+for index in range(2):
+    handle, events = n.nvmlDeviceGetHandleByIndex(index), n.nvmlEventSetCreate()
+    assert n.nvmlDeviceGetSupportedEventTypes(handle) == n.nvmlEventTypeXidCriticalError
+    n.nvmlDeviceRegisterEvents(handle, n.nvmlEventTypeXidCriticalError, events)
+    sets.append(events)
+print("registered", flush=True)
+print([n.nvmlEventSetWait_v2(sets[1], 60_000).eventData for _each in range(3)])
+for events in sets:
+    try:
+        n.nvmlEventSetWait_v2(events, 50)
+    except n.NVMLError_Timeout:
+        print("no more")
+    n.nvmlEventSetFree(events)
+"""
+
+
+@pytest.mark.usefixtures("restored")
+def test_xids_come_as_events_of_their_gpu_from_the_registration_on(package):
+    gpu("xid=48")
+    command = [str(PROGRAM), "exec", "--name", NAME, "--user", "admin", NODE, "--", "python3", "-B", "-c", EVENTS]
+    with subprocess.Popen([*command, "/mnt/beegfs/" + package.name], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "registered\n"
+        gpu("xid=79,31")
+        gpu("xid=13")
+        found, _none = process.communicate(timeout=100)
+    assert found.splitlines() == ["[79, 31, 13]", "no more", "no more"]
 
 
 def test_gpm_follows_the_load(package):

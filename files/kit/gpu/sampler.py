@@ -21,14 +21,17 @@ from typing import Any, Callable
 
 from kit.bounded import die_with_parent
 from kit.files import json_line
-from kit.gpu import jetson, nvml
-from kit.gpu.facts import UNCORRECTED, VOLATILE
+from kit.gpu import facts, jetson, nvml
 from kit.gpu.gpm import Gpm
+from kit.gpu.reader import Reader
+from kit.gpu.xid_events import XidEvents
 from kit.job import Job
 
 # With any of these the driver holds the clocks down because something is wrong: heat, power, hardware.
 SLOWDOWNS = {"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}
 LOST = {"GpuIsLost", "ResetRequired"}
+# A GPU in MIG mode refuses some questions to ordinary users; that it does so is an answer.
+ANSWERS = {*nvml.UNSUPPORTED, "NoPermission"}
 
 
 def follow_parent(parent: int) -> Callable[[], bool]:
@@ -37,11 +40,21 @@ def follow_parent(parent: int) -> Callable[[], bool]:
     return lambda: os.getppid() == parent
 
 
-def read_gpu(pynvml: Any, gpu: nvml.Gpu, gpm: Gpm | None = None) -> dict[str, Any]:
+class Watch:
+    """What of one GPU is followed from row to row: its performance monitoring, and the Xids since the first row."""
+
+    def __init__(self, pynvml: Any, gpu: nvml.Gpu) -> None:
+        """Begin to watch; a GPU without a handle has no watch."""
+        self.gpm = Gpm(pynvml, gpu.handle)
+        self.xids = XidEvents(pynvml, gpu.handle)
+
+
+def read_gpu(pynvml: Any, gpu: nvml.Gpu, watch: Watch | None = None) -> dict[str, Any]:
     """Return one GPU's readings; what NVML does not give is None, with the reason under ``unsupported``.
 
-    SM occupancy and tensor activity, from ``gpm``, are of the time since the row before: the first row has none.
-    ``lost``, ``answers`` (all the rest that it supports could be read) and ``slowdown`` are 0 or 1, to be counted.
+    SM occupancy and tensor activity are of the time since the row before: the first row has none. ``xid`` is the code
+    of the first Xid since the watch began, 0 while there is none. ``lost``, ``answers`` (all the rest that it supports
+    could be read) and ``slowdown`` are 0 or 1, to be counted.
     """
     if gpu.handle is None:
         return {"uuid": gpu.uuid, "pci": gpu.pci, "error": gpu.error, "lost": 1, "answers": 0}
@@ -70,13 +83,19 @@ def read_gpu(pynvml: Any, gpu: nvml.Gpu, gpm: Gpm | None = None) -> dict[str, An
         "mem_clock_mhz": read("mem_clock_mhz", "nvmlDeviceGetClockInfo", arguments=(pynvml.NVML_CLOCK_MEM,)),
         "throttle_reasons": None if bits is None else nvml.throttle_names(bits),
         "slowdown": None if bits is None else int(not SLOWDOWNS.isdisjoint(nvml.throttle_names(bits))),
-        "ecc_uncorrected": read("ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", arguments=(UNCORRECTED, VOLATILE)),
+        "ecc_uncorrected": read(
+            "ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", arguments=(facts.UNCORRECTED, facts.VOLATILE)
+        ),
     }
-    answers = set(unsupported.values()) <= set(nvml.UNSUPPORTED)
-    metrics, reason = (gpm or Gpm(pynvml, gpu.handle)).read()  # which nothing is judged by
+    answers = set(unsupported.values()) <= ANSWERS
+    watch = watch or Watch(pynvml, gpu)
+    metrics, reason = watch.gpm.read()  # which nothing is judged by
     row.update(metrics)
     if reason:
         unsupported.update({name: reason for name, value in metrics.items() if value is None})
+    row["xid"], reason = watch.xids.read()
+    if reason:
+        unsupported["xid"] = reason
     if unsupported:
         row["unsupported"] = unsupported
     lost = sorted(LOST.intersection(unsupported.values()))
@@ -84,6 +103,20 @@ def read_gpu(pynvml: Any, gpu: nvml.Gpu, gpm: Gpm | None = None) -> dict[str, An
         row["error"] = lost[0]
     row.update(lost=int(bool(lost)), answers=int(answers and not lost))
     return row
+
+
+def needs_repair(reader: Reader) -> dict[str, Any]:
+    """Return what the driver says that the GPU needs: a recovery, or a reset so that faulty memory is mapped out.
+
+    ``needs_repair`` is 0 or 1; None where something could not be read, or the card knows none of it.
+    """
+    found = {**facts.recovery_action(reader), **facts.remapped_rows(reader), **facts.retired_pages(reader)}
+    rows, pages = found["remapped_rows"] or {}, found["retired_pages"] or {}
+    action = found["recovery_action"]
+    said = [None if action is None else action != "none", rows.get("pending"), rows.get("failed"), pages.get("pending")]
+    readable = set(reader.unsupported.values()) <= ANSWERS and any(each is not None for each in said)
+    found["needs_repair"] = 1 if any(said) else 0 if readable else None
+    return found
 
 
 class NewErrors:
@@ -98,8 +131,13 @@ class NewErrors:
         return None if count is None else count - self._before.setdefault(row["uuid"], count)
 
 
-def samples(pynvml: Any, usable: nvml.Usable, gpms: dict[int, Gpm] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield one row for each of the job's GPUs, or one that says why there is none."""
+def samples(
+    pynvml: Any, usable: nvml.Usable, watches: dict[int, Watch] | None = None, last: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Yield one row for each of the job's GPUs, or one that says why there is none.
+
+    The ``last`` rows say too whether the GPU needs to be repaired: that lasts, and is not asked every second.
+    """
     board = jetson.row()
     if not usable.gpus:
         yield board or {
@@ -108,8 +146,9 @@ def samples(pynvml: Any, usable: nvml.Usable, gpms: dict[int, Gpm] | None = None
             "error": usable.reason or f"none of {usable.listed} listed GPUs is this job's",
         }
     for gpu in usable.gpus:
-        gpm = gpms.get(gpu.index) if gpms else None
-        row = {**read_gpu(pynvml, gpu, gpm), "selected_by": usable.selected_by}
+        row = {**read_gpu(pynvml, gpu, (watches or {}).get(gpu.index)), "selected_by": usable.selected_by}
+        if last and gpu.handle is not None:
+            row.update(needs_repair(Reader(pynvml, gpu)))
         yield jetson.filled(row, board) if board else row
 
 
@@ -117,7 +156,7 @@ def ticks(
     pynvml: Any, usable: nvml.Usable, interval: float, alive: Callable[[], bool], stop: threading.Event
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield the rows of one moment every ``interval`` seconds, for the last time after ``stop`` or ``not alive()``."""
-    gpms = {gpu.index: Gpm(pynvml, gpu.handle) for gpu in usable.gpus if gpu.handle is not None}
+    watches = {gpu.index: Watch(pynvml, gpu) for gpu in usable.gpus if gpu.handle is not None}
     watchable = bool(usable.gpus) or jetson.row() is not None  # with no GPU there is one row to say so
     errors = NewErrors()
     tick = time.monotonic()
@@ -125,7 +164,7 @@ def ticks(
         now = time.time()
         # The last row of a job that ended in order says so: without it the sampler was killed, or hung.
         ended = {"ended": 1} if stop.is_set() else {}
-        rows = list(samples(pynvml, usable, gpms))
+        rows = list(samples(pynvml, usable, watches, last=bool(ended)))
         yield [{"time": now, **row, "ecc_uncorrected_new": errors.of(row), **ended} for row in rows]
         if ended or not alive() or not watchable:
             return

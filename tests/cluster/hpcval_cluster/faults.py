@@ -33,8 +33,11 @@ def change_gpu(cluster: Cluster, machine: str, index: int, change: Change) -> st
     """Change a simulated GPU's state and its lines in the kernel log; returns the state."""
     name = f"gpu{index}.state"
     before = _read(cluster, machine, name)
-    text = gpus.initial_states(cluster.name, machine)[name] if change.reset else before
-    text = gpus.as_text({**gpus.as_values(text), **change.values})
+    values = gpus.as_values(gpus.initial_states(cluster.name, machine)[name] if change.reset else before)
+    values |= change.values
+    if change.xids is not None:
+        values |= gpu_faults.reported(values["xids"], change.xids)
+    text = gpus.as_text(values)
     if text != before:
         _write(cluster, machine, name, text)
     if change.xids is not None:

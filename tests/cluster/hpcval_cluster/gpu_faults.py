@@ -21,7 +21,7 @@ class Change:
 
     reset: bool = False  # first back to the initial state
     values: Values = field(default_factory=dict)
-    xids: list[int] | None = None  # lines for the kernel log; an empty list removes this GPU's
+    xids: list[int] | None = None  # that the driver reports; an empty list takes this GPU's back
     library: bool | None = None  # whether the node has NVML's library
 
 
@@ -214,6 +214,13 @@ XID_TEXTS = {
     95: "Uncontained: FBHUB. RST: Yes, D-RST: No",
     119: "Timeout after 6s of waiting for RPC response from GPU GSP! Expected function 76",
 }
+
+
+def reported(before: str, xids: list[int]) -> Values:
+    """The state's key with these Xids added, or with none."""
+    value = ",".join([before, *map(str, xids)]) if xids else HEALTHY["xids"]
+    check_key("xids", value, HEALTHY, OF_ONE_GPU)
+    return {"xids": value}
 
 
 def kernel_log(text: str, bus: str, xids: list[int], uptime: float) -> str:

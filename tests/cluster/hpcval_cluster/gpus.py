@@ -111,6 +111,7 @@ HEALTHY = {
     "gpm.5": "0/40",
     "field.82": "38/64",
     "field.230": "0",
+    "xids": "none",
     "present": "1",
     "fail": "",
     "hang": "",

@@ -9,7 +9,7 @@ libraries=/usr/local/lib
 flags="-std=gnu11 -O2 -Wall -Wextra"
 # shellcheck disable=SC2086
 gcc $flags -shared -fPIC -Wl,-soname,libnvidia-ml.so.1 -Wl,--version-script=nvml.map -o "$libraries/libnvidia-ml.so.1" \
-    library.c state.c device.c health.c links.c gpm.c processes.c -lpthread
+    library.c state.c device.c health.c links.c events.c gpm.c processes.c -lpthread
 # shellcheck disable=SC2086
 gcc $flags -shared -fPIC -o "$libraries/libhpcval-hold.so" hold.c -ldl
 # shellcheck disable=SC2086

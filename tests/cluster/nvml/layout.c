@@ -60,6 +60,8 @@ int main(void) {
     F6(fabric_v2, version, cluster, status, clique, state, health_mask);
     STRUCTURE(fabric_v3, "c_nvmlGpuFabricInfo_v3_t");
     F7(fabric_v3, version, cluster, status, clique, state, health_mask, health_summary);
+    STRUCTURE(event_data, "c_nvmlEventData_t");
+    F5(event_data, device, type, data, gpu_instance, compute_instance);
     STRUCTURE(gpm_support, "c_nvmlGpmSupport_t");
     F2(gpm_support, version, supported);
     STRUCTURE(gpm_metric, "c_nvmlGpmMetric_t");

@@ -175,35 +175,3 @@ result nvmlDeviceGetMinorNumber(gpu *device, uint *out) {
         *out = (uint)device->minor;
     return code;
 }
-
-/* ---- events: there are none ---- */
-
-result nvmlEventSetCreate(void **out) {
-    (void)out;
-    return users == 0 ? UNINITIALIZED : NOT_SUPPORTED;
-}
-
-result nvmlDeviceGetSupportedEventTypes(gpu *device, ullong *types) {
-    char text[STATE_SIZE];
-    result code = begin_gpu(device, "nvmlDeviceGetSupportedEventTypes", text);
-    if (code == SUCCESS)
-        *types = 0;
-    return code;
-}
-
-result nvmlDeviceRegisterEvents(gpu *device, ullong types, void *set) {
-    char text[STATE_SIZE];
-    (void)types, (void)set;
-    result code = begin_gpu(device, "nvmlDeviceRegisterEvents", text);
-    return code != SUCCESS ? code : NOT_SUPPORTED;
-}
-
-result nvmlEventSetWait_v2(void *set, void *data, uint milliseconds) {
-    (void)set, (void)data, (void)milliseconds;
-    return NOT_SUPPORTED;
-}
-
-result nvmlEventSetFree(void *set) {
-    (void)set;
-    return NOT_SUPPORTED;
-}

@@ -97,6 +97,14 @@ typedef struct {
 } fabric_v3;
 
 typedef struct {
+    void *device;
+    ullong type, data;
+    uint gpu_instance, compute_instance;
+} event_data;
+
+typedef struct event_set event_set;
+
+typedef struct {
     uint version, supported;
 } gpm_support;
 

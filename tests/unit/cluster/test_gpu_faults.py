@@ -106,6 +106,14 @@ def test_xids_are_the_kernels_lines_of_one_gpu():
     assert gpu_faults.kernel_log(without, "00000000:10:00.0", [], 1400.0) == LOG
 
 
+def test_xids_are_reported_in_their_order():
+    assert gpu_faults.reported("none", [79, 31]) == {"xids": "none,79,31"}
+    assert gpu_faults.reported("none,79,31", [13]) == {"xids": "none,79,31,13"}
+    assert gpu_faults.reported("none,79,31", []) == {"xids": "none"}
+    with pytest.raises(ClusterError, match="one line of at most 255 characters"):
+        gpu_faults.reported("none" + ",79" * 80, [123, 123, 123])
+
+
 def test_the_two_gpus_of_a_node_are_linked_to_each_other():
     files = gpus.initial_states("x", "compute02")
     states = [gpus.as_values(files[f"gpu{index}.state"]) for index in range(2)]

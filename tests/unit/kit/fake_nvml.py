@@ -33,6 +33,14 @@ class NVMLError_GpuIsLost(NVMLError):
     pass
 
 
+class NVMLError_NoPermission(NVMLError):
+    pass
+
+
+class NVMLError_Timeout(NVMLError):
+    pass
+
+
 class NVMLError_DriverNotLoaded(NVMLError):
     pass
 
@@ -82,6 +90,16 @@ def fill(**values: int) -> t.Callable[..., None]:
             setattr(reference._obj, name, value)
 
     return call
+
+
+class Xids:
+    """The Xids that a GPU reports from now on: codes, or an exception that the wait raises."""
+
+    def __init__(self, *events: t.Any) -> None:
+        self.events = list(events)
+
+    def next(self) -> t.Any:
+        return types.SimpleNamespace(eventData=raised(self.events.pop(0) if self.events else NVMLError_Timeout()))
 
 
 def fields(known: dict[int, int]) -> t.Callable[..., list[t.Any]]:
@@ -155,6 +173,7 @@ HEALTHY: dict[str, t.Any] = {
     "nvmlDeviceGetGraphicsRunningProcesses": [],
     "nvmlDeviceGetMPSComputeRunningProcesses": [],
     "nvmlDeviceGetGpuFabricInfoV": fill(status=0, state=3, healthMask=0, healthSummary=1),
+    "nvmlDeviceRegisterEvents": lambda handle, _types, events: events.append(handle["xids"]),
     "nvmlGpmQueryDeviceSupport": types.SimpleNamespace(isSupportedDevice=1),
     "nvmlGpmSampleGet": lambda _handle, buffer: buffer,
     **links(18),
@@ -182,7 +201,7 @@ def gpu(number: int, **changes: t.Any) -> Handle:
     """Describe one GPU; a value that is an exception is raised by the call that reads it; ``calls`` change HEALTHY."""
     calls = {**HEALTHY, **changes.pop("calls", {})}
     identity = {"uuid": f"GPU-{number:04d}", "minor": number, "pci": f"00000000:{number:02x}:00.0"}
-    return Handle({**GPU, "calls": calls, **identity, **changes})
+    return Handle({**GPU, "xids": Xids(), "calls": calls, **identity, **changes})
 
 
 def fake_pynvml(*gpus: t.Any, init: t.Any = None, without: t.Collection[str] = ()) -> types.ModuleType:
@@ -232,6 +251,8 @@ def fake_pynvml(*gpus: t.Any, init: t.Any = None, without: t.Collection[str] = (
     names: dict[str, t.Any] = {
         **{name: call(name) for name in HEALTHY},
         **{structure.__name__: structure for structure in STRUCTURES},
+        "nvmlEventSetCreate": list,
+        "nvmlEventSetWait_v2": lambda events, _milliseconds: events[0].next(),
         "nvmlGpmSampleAlloc": object,
         "nvmlGpmMetricsGet": metrics_between,
         "nvmlSystemGetNVMLVersion": lambda: "12.570.1",

@@ -19,7 +19,16 @@ import pytest
 from kit.gpu import nvml, sampler
 from kit.job import Job
 
-from .fake_nvml import NVMLError_GpuIsLost, NVMLError_NotSupported, NVMLError_Unknown, fake_pynvml, gpu
+from .fake_nvml import (
+    NVMLError_GpuIsLost,
+    NVMLError_NoPermission,
+    NVMLError_NotSupported,
+    NVMLError_Unknown,
+    Xids,
+    fake_pynvml,
+    fields,
+    gpu,
+)
 
 JOB = Job("12", 1)
 
@@ -77,7 +86,7 @@ def test_a_gpu_lost_while_sampling_says_so_and_hides_no_other(tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("changes", "counted"),
     [
-        ({}, {"lost": 0, "answers": 1, "slowdown": 1, "ecc_uncorrected_new": 0, "ended": 1}),
+        ({}, {"lost": 0, "answers": 1, "slowdown": 1, "ecc_uncorrected_new": 0, "ended": 1, "xid": 0}),
         ({"reasons": 0x1 | 0x4}, {"slowdown": 0}),
         ({"reasons": 0x20}, {"slowdown": 1}),
         ({"reasons": 0x80}, {"slowdown": 1}),
@@ -88,9 +97,16 @@ def test_a_gpu_lost_while_sampling_says_so_and_hides_no_other(tmp_path: Path, mo
         ),
         ({"power": NVMLError_GpuIsLost()}, {"lost": 1, "answers": 0}),
         ({"power": NVMLError_Unknown()}, {"lost": 0, "answers": 0}),
+        # As MIG mode refuses to ordinary users.
+        ({"memory_used": NVMLError_NoPermission()}, {"lost": 0, "answers": 1, "memory_used": None}),
         # Nothing is judged by performance monitoring.
         ({"calls": {"nvmlGpmSampleGet": NVMLError_Unknown()}}, {"lost": 0, "answers": 1, "sm_occupancy": None}),
         ({"calls": {"nvmlGpmSampleGet": NVMLError_GpuIsLost()}}, {"lost": 1, "answers": 0}),
+        ({"xids": Xids(79, 154)}, {"xid": 79}),
+        ({"xids": Xids(79, NVMLError_Unknown())}, {"xid": 79}),
+        ({"xids": Xids(NVMLError_Unknown())}, {"xid": None, "answers": 1, "unsupported": {"xid": "Unknown"}}),
+        ({"xids": Xids(NVMLError_GpuIsLost())}, {"xid": None, "lost": 1, "answers": 0}),
+        ({"calls": {"nvmlDeviceRegisterEvents": NVMLError_NotSupported()}}, {"xid": None, "answers": 1}),
     ],
 )
 def test_what_criteria_count_is_a_number(
@@ -99,6 +115,62 @@ def test_what_criteria_count_is_a_number(
     monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml(gpu(0, **changes)))
     (row,) = sample_once(tmp_path / "gpu.jsonl")
     assert {key: row.get(key) for key in counted} == counted
+
+
+def remapped(pending: int = 0, failed: int = 0) -> dict[str, t.Any]:
+    return {"nvmlDeviceGetRemappedRows": (0, 1, pending, failed)}
+
+
+def asks_for(action: int) -> dict[str, t.Any]:
+    return {"nvmlDeviceGetFieldValues": fields({230: action})}
+
+
+NOT_ONE = {
+    "nvmlDeviceGetFieldValues": fields({}),
+    "nvmlDeviceGetRemappedRows": NVMLError_NotSupported(),
+}
+OF_PAGES = {**NOT_ONE, "nvmlDeviceGetRetiredPages": []}
+
+
+@pytest.mark.parametrize(
+    ("calls", "needed"),
+    [
+        ({}, 0),
+        (remapped(pending=1), 1),
+        (remapped(failed=1), 1),
+        (asks_for(1), 1),
+        (asks_for(99), 1),
+        (OF_PAGES | {"nvmlDeviceGetRetiredPagesPendingStatus": 0}, 0),
+        (OF_PAGES | {"nvmlDeviceGetRetiredPagesPendingStatus": 1}, 1),
+        # An old driver knows no recovery action; a card that knows nothing of all this says nothing.
+        ({"nvmlDeviceGetFieldValues": fields({})}, 0),
+        (NOT_ONE, None),
+        ({"nvmlDeviceGetFieldValues": NVMLError_Unknown()}, None),
+        ({"nvmlDeviceGetRemappedRows": NVMLError_Unknown()}, None),
+        ({"nvmlDeviceGetRetiredPagesPendingStatus": NVMLError_Unknown()}, None),
+        # What is known to be wrong counts, whatever else cannot be read.
+        ({"nvmlDeviceGetRemappedRows": NVMLError_Unknown(), **asks_for(2)}, 1),
+    ],
+)
+def test_the_last_row_says_whether_the_gpu_needs_to_be_repaired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: dict[str, t.Any], needed: int | None
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml(gpu(0, calls=calls)))
+    (row,) = sample_once(tmp_path / "gpu.jsonl")
+    assert row["needs_repair"] == needed
+
+
+def test_only_the_last_row_says_it_and_an_xid_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    xids = Xids()
+    module = fake_pynvml(gpu(0, xids=xids))
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    stop = threading.Event()
+    ticks = sampler.ticks(module, nvml.usable_gpus(module), 0.01, lambda: True, stop)
+    ((first,), _others) = next(ticks), xids.events.extend([31, 79])
+    ((second,), _others) = next(ticks), stop.set()
+    (last,) = next(ticks)
+    assert [row["xid"] for row in (first, second, last)] == [0, 31, 31]
+    assert ["needs_repair" in row for row in (first, second, last)] == [False, False, True]
 
 
 def test_a_gpu_without_a_handle_is_lost_and_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
