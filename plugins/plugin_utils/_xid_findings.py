@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judges the Xids of a node's kernel log: whether the log tells all, and what each GPU did."""
+"""Judges the Xids of a node's kernel log: whether the log tells all, and what each GPU and NVSwitch did."""
 
 from __future__ import annotations
 
@@ -48,16 +48,24 @@ def findings(judge: Judge, facts: t.Any, gpus: list[Gpu], setting: str) -> list[
     start, told = _start(facts, judge.expect["xid_since"]), read(facts, "kernel_log.since", NUMBER).value
     entries = [entry for entry in entries if not _earlier(entry, start, told)]
     by_address: dict[tuple[int, ...] | None, list[t.Any]] = {}
+    switches: dict[tuple[int, ...] | None, list[t.Any]] = {}
     for entry in entries:
-        by_address.setdefault(address(read(entry, "pci", TEXT).value), []).append(entry)
+        parts = switches if read(entry, "switch", FLAG).value else by_address
+        parts.setdefault(address(read(entry, "pci", TEXT).value), []).append(entry)
+    for place, own in switches.items():
+        found.append(_of_switch(judge.of(f"NVSwitch at {_shown(place)}") if place else judge, own))
     for gpu in gpus:
         place = address(read(gpu.facts, "pci", TEXT).value)
         own = by_address.pop(place, []) if place else []
         found += _of_part(judge.of(gpu.name), own, doubt)
     for place, others in by_address.items():  # a GPU that is no longer listed, or that the line does not name
-        part = judge.of(f"GPU at {place[0]:04x}:{place[1]:02x}:{place[2]:02x}, not listed") if place else judge
+        part = judge.of(f"GPU at {_shown(place)}, not listed") if place else judge
         found += _of_part(part, others, doubt)
     return found if gpus or by_address else [*found, *_of_part(judge, [], doubt)]
+
+
+def _shown(place: tuple[int, ...]) -> str:
+    return f"{place[0]:04x}:{place[1]:02x}:{place[2]:02x}"
 
 
 def _kernel_log(judge: Judge, facts: t.Any, doubt: str | None) -> Json:
@@ -152,6 +160,15 @@ def _of_part(judge: Judge, entries: list[t.Any], doubt: str | None) -> list[Json
         why = "; ".join(f"{counts[str(xid.code)]} x {_named(xid)}" for xid in sorted(set(mild), key=lambda x: x.code))
         found.append(judge.record("gpu.xid_warnings", counts, why, CALL))
     return found
+
+
+def _of_switch(judge: Judge, entries: list[t.Any]) -> Json:
+    """The finding of one NVSwitch, of which the kit lists fatal errors and lines of a form that it does not know."""
+    codes = sorted({code.value for code in (read(entry, "code", COUNT) for entry in entries) if code.value is not None})
+    line = read(entries[-1], "text", TEXT).value or ""
+    why = f'{len(entries)} SXid in the log; the last line: "{line[:200]}"'
+    verdict, symptom = ("fail", "gpu.xid.switch") if codes else ("undetermined", "gpu.xid.unknown")
+    return judge.decided("gpu.xid", verdict, codes, "no fatal SXid", why, CALL, symptom)
 
 
 def _fatal(judge: Judge, fatal: list[tuple[_xids.Xid, Json]], unknown: list[str], doubt: str | None) -> Json:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Xid messages of the NVIDIA driver in the kernel log, and how far back that log reaches.
+"""Xid messages of the NVIDIA driver in the kernel log, fatal ones of NVSwitches, and how far back that log reaches.
 
 There is always a kernel line: an empty answer is a log that could not be read, as journalctl's to an unprivileged user.
 """
@@ -26,6 +26,9 @@ KEPT = 200
 LONGEST_TEXT = 400
 STAMPED = re.compile(r"\[ *(\d{1,12}\.\d{1,9})\] ?(.*)")
 XID = re.compile(r"NVRM: Xid \((?:PCI:)?(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2})[^)]*\): (\d{1,6})\b", re.I)
+# Links that are trained at boot leave many that are not fatal; one error takes lines of several forms.
+SXID = re.compile(r"SXid \((?:PCI:)?([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2})[^)]*\): (\d{1,6}), (\S+)", re.I)
+NOT_FATAL = ("non-fatal,", "severity", "data")
 AT_BOOT = 1.0  # seconds; the first kernel line comes at 0
 Commands = Callable[..., Iterator[bytes]]
 
@@ -56,11 +59,16 @@ class Kept:
 
 def xid_of(text: str, when: float) -> dict[str, Any] | None:
     """Return the Xid of a kernel message; code and pci are None where its form is not a known one."""
-    if "NVRM: Xid" not in text:
+    switch = "SXid (" in text
+    if not switch and "NVRM: Xid" not in text:
         return None
-    said = XID.search(text)
+    said = (SXID if switch else XID).search(text)
+    if switch and said and said.group(4).lower() in NOT_FATAL:
+        return None
     pci = f"{int(said.group(1) or '0', 16):04x}:{said.group(2).lower()}" if said else None
-    return {"time": when, "pci": pci, "code": int(said.group(3)) if said else None, "text": text[:LONGEST_TEXT]}
+    known = said and (not switch or said.group(4).lower() == "fatal,")
+    code = int(said.group(3)) if said and known else None
+    return {"time": when, "pci": pci, "code": code, "switch": switch, "text": text[:LONGEST_TEXT]}
 
 
 def boot_time(root: Path = Path("/")) -> float | None:

@@ -45,7 +45,33 @@ def xid(stamp: float, code: int, pci: str = "0000:10:00") -> bytes:
     ],
 )
 def test_every_form_of_an_xid_is_known_or_kept_as_unknown(text: str, pci: str | None, code: int | None) -> None:
-    assert kernel_log.xid_of(text, 5.0) == {"time": 5.0, "pci": pci, "code": code, "text": text}
+    assert kernel_log.xid_of(text, 5.0) == {"time": 5.0, "pci": pci, "code": code, "switch": False, "text": text}
+
+
+@pytest.mark.parametrize(
+    ("text", "pci", "code"),
+    [
+        ("nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up", "0000:c1:00", 20034),
+        ("nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, Grave, Link 30", "0000:c1:00", None),
+        ("nvidia-nvswitch0: SXid (something new)", None, None),
+    ],
+)
+def test_a_switchs_error_is_listed_if_it_is_fatal_or_of_an_unknown_form(
+    text: str, pci: str | None, code: int | None
+) -> None:
+    assert kernel_log.xid_of(text, 5.0) == {"time": 5.0, "pci": pci, "code": code, "switch": True, "text": text}
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "Non-fatal, Link 44 Minion Link DLREQ interrupt",
+        "Severity 0 Engine instance 44 Sub-engine instance 00",
+        "Data {0x0000002b, 0x0000002b, 0x00000000}",
+    ],
+)
+def test_other_lines_of_a_switch_are_none(rest: str) -> None:
+    assert kernel_log.xid_of(f"nvidia-nvswitch3: SXid (PCI:0000:04:00.0): 22013, {rest}", 5.0) is None
 
 
 @pytest.mark.parametrize(

@@ -160,4 +160,5 @@ def unsupported(**reasons: t.Any) -> Json:
 
 def xid(code: t.Any, pci: str | None = "0000:20:00", when: float = NOW - 100, text: str = "") -> Json:
     """An entry of the kernel log."""
-    return {"time": when, "pci": pci, "code": code, "text": text or f"NVRM: Xid (PCI:{pci}): {code}, pid=1"}
+    line = text or f"NVRM: Xid (PCI:{pci}): {code}, pid=1"
+    return {"time": when, "pci": pci, "code": code, "switch": False, "text": line}

@@ -371,6 +371,24 @@ def test_an_xid_of_a_gpu_that_is_gone_names_its_address():
     assert "fallen off the bus" in entry["why"]
 
 
+FATAL = "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up"
+
+
+def test_a_fatal_error_of_a_switch_names_the_switch_and_no_gpu():
+    entry = {**xid(20034, pci="0000:c1:00", text=FATAL), "switch": True}
+    (found,) = blamed(broken(kernel_log=log(entry, {**entry, "time": NOW - 50})))
+    assert (found["id"], found["verdict"], found["value"]) == ("gpu.xid", "fail", [20034])
+    assert found["where"]["gpu"] == "NVSwitch at 0000:c1:00"
+    assert found["why"] == f'2 SXid in the log; the last line: "{FATAL}"'
+    assert "nvidia-fabricmanager" in found["remedy"]
+
+
+@pytest.mark.parametrize(("pci", "part"), [("0000:c1:00", "NVSwitch at 0000:c1:00"), (None, None)])
+def test_an_error_of_a_switch_in_an_unknown_form_is_undetermined(pci, part):
+    (found,) = blamed(broken(kernel_log=log({**xid(None, pci=pci, text="SXid (new)"), "switch": True})))
+    assert (found["id"], found["verdict"], found["where"].get("gpu")) == ("gpu.xid", "undetermined", part)
+
+
 def test_a_gpu_too_lost_to_say_where_it_is_is_at_the_address_that_is_left():
     facts = second(error="Unknown", uuid=None, pci=None, name=None, minor=None)
     facts["kernel_log"] = log(xid(79))
