@@ -89,8 +89,8 @@ def state(judge: Judge, gpu: Gpu) -> list[Json]:
     """What the driver says of the GPU right now: recovery, throttling, temperatures, power."""
     action, call = gpu.get("recovery_action", TEXT), "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION"
     # DCGM only warns of drain_p2p; a GPU of which the driver asks anything is not ready to train on several.
-    by_action = {"reset": "gpu.xid.reset", "6": "gpu.xid.reset", "drain_and_reset": "gpu.xid.reset"}
-    by_action.update({"reboot": "gpu.xid.reboot", "7": "gpu.xid.reboot"})
+    by_action = dict.fromkeys(("reset", "bus_reset", "drain_and_reset"), "gpu.xid.reset")
+    by_action.update(dict.fromkeys(("reboot", "system_reboot"), "gpu.xid.reboot"))
     symptom = by_action.get(action.value or "")
     found = [judge.check("gpu.recovery_action", "eq", "none", action, call, needed=False, symptom=symptom)]
     return [*found, throttle(judge, gpu), *temperatures(judge, gpu), _power(judge, gpu), _persistence(judge, gpu)]

@@ -167,7 +167,7 @@ def _of_switch(judge: Judge, entries: list[t.Any]) -> Json:
     codes = sorted({code.value for code in (read(entry, "code", COUNT) for entry in entries) if code.value is not None})
     line = read(entries[-1], "text", TEXT).value or ""
     why = f'{len(entries)} SXid in the log; the last line: "{line[:200]}"'
-    verdict, symptom = ("fail", "gpu.xid.switch") if codes else ("undetermined", "gpu.xid.unknown")
+    verdict, symptom = ("fail", "gpu.xid.switch") if codes else ("undetermined", "gpu.xid.switch_unknown")
     return judge.decided("gpu.xid", verdict, codes, "no fatal SXid", why, CALL, symptom)
 
 

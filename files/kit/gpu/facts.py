@@ -16,12 +16,17 @@ from typing import Any, Callable
 from kit.gpu import nvlink, nvml, processes, topology
 from kit.gpu.reader import Reader
 
-RECOVERY_ACTIONS = {0: "none", 1: "reset", 2: "reboot", 3: "drain_p2p", 4: "drain_and_reset"}
+RECOVERY_ACTIONS = dict(
+    enumerate(
+        ("none", "reset", "reboot", "drain_p2p", "drain_and_reset", "recover_imex_domain", "bus_reset", "system_reboot")
+    )
+)
 FABRIC_STATES = {1: "not_started", 2: "in_progress", 3: "completed"}
 THRESHOLDS = {"shutdown_c": 0, "slowdown_c": 1, "memory_max_c": 2, "gpu_max_c": 3}
 # Fields of nvmlDeviceGetFieldValues
 MEMORY_TEMPERATURE = 82
 SHUTDOWN_MARGIN, SLOWDOWN_MARGIN = 193, 194
+RESET_NEEDED, DRAIN_AND_RESET_NEEDED = 226, 227  # of drivers before 565, which do not know the next
 RECOVERY_ACTION = 230
 CORRECTED, UNCORRECTED = 0, 1
 VOLATILE, AGGREGATE = 0, 1
@@ -148,7 +153,19 @@ def remapped_rows(gpu: Reader) -> dict[str, Any]:
 def recovery_action(gpu: Reader) -> dict[str, Any]:
     """Return what the driver says is needed to bring the GPU back."""
     number = gpu.field("recovery_action", RECOVERY_ACTION)
-    return {"recovery_action": None if number is None else RECOVERY_ACTIONS.get(number, str(number))}
+    if number is not None:
+        return {"recovery_action": RECOVERY_ACTIONS.get(number, str(number))}
+    why = gpu.unsupported["recovery_action"]
+    if why not in (*nvml.UNSUPPORTED, "InvalidArgument"):  # the latter of a field that the driver does not know
+        return {"recovery_action": None}
+    reset = gpu.field("recovery_action", RESET_NEEDED)
+    drain = gpu.field("recovery_action", DRAIN_AND_RESET_NEEDED)
+    if reset is None or drain is None:
+        if gpu.unsupported["recovery_action"] == "InvalidArgument":
+            gpu.unsupported["recovery_action"] = "NotSupported"
+        return {"recovery_action": None}
+    del gpu.unsupported["recovery_action"]
+    return {"recovery_action": "reset" if reset else "drain_and_reset" if drain else "none"}
 
 
 def clocks(gpu: Reader) -> dict[str, Any]:

@@ -26,9 +26,11 @@ KEPT = 200
 LONGEST_TEXT = 400
 STAMPED = re.compile(r"\[ *(\d{1,12}\.\d{1,9})\] ?(.*)")
 XID = re.compile(r"NVRM: Xid \((?:PCI:)?(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2})[^)]*\): (\d{1,6})\b", re.I)
-# Links that are trained at boot leave many that are not fatal; one error takes lines of several forms.
+# Links that are trained at boot leave many that are not fatal; one error takes lines of several forms, of which one has
+# the word Fatal. Two codes are the temperature's, which comes and goes; only that the switch shuts down is fatal.
 SXID = re.compile(r"SXid \((?:PCI:)?([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2})[^)]*\): (\d{1,6}), (\S+)", re.I)
-NOT_FATAL = ("non-fatal,", "severity", "data")
+NOT_FATAL = ("non-fatal,", "correctable,", "severity", "data")
+THERMAL, SHUTS_DOWN = (10004, 10005), "shutting down"
 AT_BOOT = 1.0  # seconds; the first kernel line comes at 0
 Commands = Callable[..., Iterator[bytes]]
 
@@ -63,11 +65,13 @@ def xid_of(text: str, when: float) -> dict[str, Any] | None:
     if not switch and "NVRM: Xid" not in text:
         return None
     said = (SXID if switch else XID).search(text)
-    if switch and said and said.group(4).lower() in NOT_FATAL:
-        return None
     pci = f"{int(said.group(1) or '0', 16):04x}:{said.group(2).lower()}" if said else None
-    known = said and (not switch or said.group(4).lower() == "fatal,")
-    code = int(said.group(3)) if said and known else None
+    code = int(said.group(3)) if said else None
+    if said and code is not None and switch:
+        word, fatal = said.group(4).lower(), SHUTS_DOWN in text.lower()
+        if word in NOT_FATAL or (code in THERMAL and not fatal):
+            return None
+        code = code if fatal or word == "fatal," else None
     return {"time": when, "pci": pci, "code": code, "switch": switch, "text": text[:LONGEST_TEXT]}
 
 

@@ -30,7 +30,7 @@ from kit.job import Job
 # With any of these the driver holds the clocks down because something is wrong: heat, power, hardware.
 SLOWDOWNS = {"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}
 LOST = {"GpuIsLost", "ResetRequired"}
-# A GPU in MIG mode refuses some questions to ordinary users; that it does so is an answer.
+# To refuse an ordinary user, as a GPU in MIG mode does, is an answer too.
 ANSWERS = {*nvml.UNSUPPORTED, "NoPermission"}
 
 
@@ -41,20 +41,20 @@ def follow_parent(parent: int) -> Callable[[], bool]:
 
 
 class Watch:
-    """What of one GPU is followed from row to row: its performance monitoring, and the Xids since the first row."""
+    """What of one GPU is followed from row to row: its performance monitoring, and its Xids."""
 
     def __init__(self, pynvml: Any, gpu: nvml.Gpu) -> None:
-        """Begin to watch; a GPU without a handle has no watch."""
+        """Begin to watch a GPU that has a handle."""
         self.gpm = Gpm(pynvml, gpu.handle)
         self.xids = XidEvents(pynvml, gpu.handle)
+        self.first_xid = 0
 
 
 def read_gpu(pynvml: Any, gpu: nvml.Gpu, watch: Watch | None = None) -> dict[str, Any]:
     """Return one GPU's readings; what NVML does not give is None, with the reason under ``unsupported``.
 
-    SM occupancy and tensor activity are of the time since the row before: the first row has none. ``xid`` is the code
-    of the first Xid since the watch began, 0 while there is none. ``lost``, ``answers`` (all the rest that it supports
-    could be read) and ``slowdown`` are 0 or 1, to be counted.
+    SM occupancy, tensor activity and ``xids``, where there are any, are of the time since the row before. ``lost``,
+    ``answers`` (all the rest that it supports could be read) and ``slowdown`` are 0 or 1, to be counted.
     """
     if gpu.handle is None:
         return {"uuid": gpu.uuid, "pci": gpu.pci, "error": gpu.error, "lost": 1, "answers": 0}
@@ -93,9 +93,12 @@ def read_gpu(pynvml: Any, gpu: nvml.Gpu, watch: Watch | None = None) -> dict[str
     row.update(metrics)
     if reason:
         unsupported.update({name: reason for name, value in metrics.items() if value is None})
-    row["xid"], reason = watch.xids.read()
-    if reason:
-        unsupported["xid"] = reason
+    xids = watch.xids.new()
+    if xids:
+        row["xids"] = xids
+        watch.first_xid = watch.first_xid or xids[0]
+    if watch.xids.reason:
+        unsupported["xid"] = watch.xids.reason
     if unsupported:
         row["unsupported"] = unsupported
     lost = sorted(LOST.intersection(unsupported.values()))
@@ -105,10 +108,12 @@ def read_gpu(pynvml: Any, gpu: nvml.Gpu, watch: Watch | None = None) -> dict[str
     return row
 
 
-def needs_repair(reader: Reader) -> dict[str, Any]:
-    """Return what the driver says that the GPU needs: a recovery, or a reset so that faulty memory is mapped out.
+def at_the_end(reader: Reader, watch: Watch) -> dict[str, Any]:
+    """Return what is said of a GPU once, in its last row.
 
-    ``needs_repair`` is 0 or 1; None where something could not be read, or the card knows none of it.
+    ``xid`` is the code of the first Xid, 0 where there was none, None where not all of the time was watched.
+    ``needs_repair`` is 1 where the driver says that the GPU needs a recovery, or a reset to map faulty memory out, else
+    0; None where something could not be read, or the card knows none of it.
     """
     found = {**facts.recovery_action(reader), **facts.remapped_rows(reader), **facts.retired_pages(reader)}
     rows, pages = found["remapped_rows"] or {}, found["retired_pages"] or {}
@@ -116,6 +121,7 @@ def needs_repair(reader: Reader) -> dict[str, Any]:
     said = [None if action is None else action != "none", rows.get("pending"), rows.get("failed"), pages.get("pending")]
     readable = set(reader.unsupported.values()) <= ANSWERS and any(each is not None for each in said)
     found["needs_repair"] = 1 if any(said) else 0 if readable else None
+    found["xid"] = watch.first_xid or (None if watch.xids.reason else 0)
     return found
 
 
@@ -134,10 +140,7 @@ class NewErrors:
 def samples(
     pynvml: Any, usable: nvml.Usable, watches: dict[int, Watch] | None = None, last: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row for each of the job's GPUs, or one that says why there is none.
-
-    The ``last`` rows say too whether the GPU needs to be repaired: that lasts, and is not asked every second.
-    """
+    """Yield one row for each of the job's GPUs, or one that says why there is none."""
     board = jetson.row()
     if not usable.gpus:
         yield board or {
@@ -146,9 +149,13 @@ def samples(
             "error": usable.reason or f"none of {usable.listed} listed GPUs is this job's",
         }
     for gpu in usable.gpus:
-        row = {**read_gpu(pynvml, gpu, (watches or {}).get(gpu.index)), "selected_by": usable.selected_by}
-        if last and gpu.handle is not None:
-            row.update(needs_repair(Reader(pynvml, gpu)))
+        watch = watches.get(gpu.index) if watches else None
+        row = {**read_gpu(pynvml, gpu, watch), "selected_by": usable.selected_by}
+        if last and watch:
+            reader = Reader(pynvml, gpu)
+            row.update(at_the_end(reader, watch))
+            if row["needs_repair"] is None:
+                row["unsupported"] = {**row.get("unsupported", {}), **reader.unsupported}
         yield jetson.filled(row, board) if board else row
 
 

@@ -53,6 +53,7 @@ def test_every_form_of_an_xid_is_known_or_kept_as_unknown(text: str, pci: str | 
     [
         ("nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up", "0000:c1:00", 20034),
         ("nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, Grave, Link 30", "0000:c1:00", None),
+        ("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 10004, TSENSE hot. Shutting Down", "0000:c1:00", 10004),
         ("nvidia-nvswitch0: SXid (something new)", None, None),
     ],
 )
@@ -68,10 +69,16 @@ def test_a_switchs_error_is_listed_if_it_is_fatal_or_of_an_unknown_form(
         "Non-fatal, Link 44 Minion Link DLREQ interrupt",
         "Severity 0 Engine instance 44 Sub-engine instance 00",
         "Data {0x0000002b, 0x0000002b, 0x00000000}",
+        "Correctable, Link 44 something",
     ],
 )
 def test_other_lines_of_a_switch_are_none(rest: str) -> None:
     assert kernel_log.xid_of(f"nvidia-nvswitch3: SXid (PCI:0000:04:00.0): 22013, {rest}", 5.0) is None
+
+
+@pytest.mark.parametrize("rest", ["10004, NVSWITCH Temperature 95C", "10005, Thermal slowdown Disengaged"])
+def test_a_switchs_temperature_is_no_error(rest: str) -> None:
+    assert kernel_log.xid_of(f"nvidia-nvswitch3: SXid (PCI:0000:04:00.0): {rest}", 5.0) is None
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from .fake_nvml import (
     HEALTHY,
     NVMLError_DriverNotLoaded,
     NVMLError_GpuIsLost,
+    NVMLError_InvalidArgument,
     NVMLError_LibRmVersionMismatch,
     NVMLError_NotSupported,
     NVMLError_Unknown,
@@ -444,10 +445,29 @@ def test_memory_that_is_the_nodes_is_read_from_the_node(collect: t.Callable[...,
     assert (one["memory"], one["unsupported"]["memory"]) == (None, "Unknown")
 
 
-@pytest.mark.parametrize(("number", "name"), [(1, "reset"), (4, "drain_and_reset"), (6, "6")])
+@pytest.mark.parametrize(("number", "name"), [(1, "reset"), (4, "drain_and_reset"), (6, "bus_reset"), (9, "9")])
 def test_the_recovery_action_is_named(collect: t.Callable[..., Document], number: int, name: str) -> None:
     (one,) = collect(fake_pynvml(gpu(0, calls={"nvmlDeviceGetFieldValues": fields({230: number})})))["gpus"]
     assert one["recovery_action"] == name
+
+
+@pytest.mark.parametrize(
+    ("answers", "name", "why"),
+    [
+        (fields({226: 0, 227: 0}), "none", None),
+        (fields({226: 1, 227: 1}), "reset", None),
+        (fields({226: 0, 227: 1}), "drain_and_reset", None),
+        (fields({226: 0}), None, "NotSupported"),
+        (fields({}), None, "NotSupported"),
+        (NVMLError_InvalidArgument(), None, "NotSupported"),
+        (NVMLError_Unknown(), None, "Unknown"),
+    ],
+)
+def test_a_driver_that_knows_no_recovery_action_is_asked_for_its_parts(
+    collect: t.Callable[..., Document], answers: t.Any, name: str | None, why: str | None
+) -> None:
+    (one,) = collect(fake_pynvml(gpu(0, calls={"nvmlDeviceGetFieldValues": answers})))["gpus"]
+    assert (one["recovery_action"], one["unsupported"].get("recovery_action")) == (name, why)
 
 
 @pytest.mark.parametrize("raw", [-2, 2**32 - 2, 2**64 - 2])

@@ -102,11 +102,13 @@ def test_a_gpu_lost_while_sampling_says_so_and_hides_no_other(tmp_path: Path, mo
         # Nothing is judged by performance monitoring.
         ({"calls": {"nvmlGpmSampleGet": NVMLError_Unknown()}}, {"lost": 0, "answers": 1, "sm_occupancy": None}),
         ({"calls": {"nvmlGpmSampleGet": NVMLError_GpuIsLost()}}, {"lost": 1, "answers": 0}),
-        ({"xids": Xids(79, 154)}, {"xid": 79}),
+        ({"xids": Xids(79, 154)}, {"xid": 79, "xids": [79, 154]}),
         ({"xids": Xids(79, NVMLError_Unknown())}, {"xid": 79}),
         ({"xids": Xids(NVMLError_Unknown())}, {"xid": None, "answers": 1, "unsupported": {"xid": "Unknown"}}),
         ({"xids": Xids(NVMLError_GpuIsLost())}, {"xid": None, "lost": 1, "answers": 0}),
         ({"calls": {"nvmlDeviceRegisterEvents": NVMLError_NotSupported()}}, {"xid": None, "answers": 1}),
+        ({"calls": {"nvmlDeviceGetMigMode": [1, 1]}}, {"xid": None, "unsupported": {"xid": "MIG mode"}}),
+        ({"calls": {"nvmlDeviceGetMigMode": NVMLError_NotSupported()}}, {"xid": 0}),
     ],
 )
 def test_what_criteria_count_is_a_number(
@@ -142,9 +144,11 @@ OF_PAGES = {**NOT_ONE, "nvmlDeviceGetRetiredPages": []}
         (asks_for(99), 1),
         (OF_PAGES | {"nvmlDeviceGetRetiredPagesPendingStatus": 0}, 0),
         (OF_PAGES | {"nvmlDeviceGetRetiredPagesPendingStatus": 1}, 1),
-        # An old driver knows no recovery action; a card that knows nothing of all this says nothing.
+        # A driver that knows no recovery action; a card that knows nothing of all this says nothing.
         ({"nvmlDeviceGetFieldValues": fields({})}, 0),
         (NOT_ONE, None),
+        (NOT_ONE | {"nvmlDeviceGetFieldValues": fields({226: 0, 227: 0})}, 0),
+        (NOT_ONE | {"nvmlDeviceGetFieldValues": fields({226: 1, 227: 0})}, 1),
         ({"nvmlDeviceGetFieldValues": NVMLError_Unknown()}, None),
         ({"nvmlDeviceGetRemappedRows": NVMLError_Unknown()}, None),
         ({"nvmlDeviceGetRetiredPagesPendingStatus": NVMLError_Unknown()}, None),
@@ -158,19 +162,35 @@ def test_the_last_row_says_whether_the_gpu_needs_to_be_repaired(
     monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml(gpu(0, calls=calls)))
     (row,) = sample_once(tmp_path / "gpu.jsonl")
     assert row["needs_repair"] == needed
+    assert (needed is None) == ("unsupported" in row)
 
 
-def test_only_the_last_row_says_it_and_an_xid_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("meanwhile", "listed", "first"),
+    [
+        ([], None, 0),
+        ([31, 79], [31, 79], 31),
+        ([31, NVMLError_Unknown()], [31], 31),
+        # Whether there was one later is not known: the event set cannot be asked any more.
+        ([NVMLError_Unknown(), 79], None, None),
+    ],
+)
+def test_xids_stand_in_their_row_and_the_first_in_the_last(
+    monkeypatch: pytest.MonkeyPatch, meanwhile: list[t.Any], listed: list[int] | None, first: int | None
+) -> None:
     xids = Xids()
     module = fake_pynvml(gpu(0, xids=xids))
     monkeypatch.setitem(sys.modules, "pynvml", module)
     stop = threading.Event()
     ticks = sampler.ticks(module, nvml.usable_gpus(module), 0.01, lambda: True, stop)
-    ((first,), _others) = next(ticks), xids.events.extend([31, 79])
-    ((second,), _others) = next(ticks), stop.set()
+    (before,) = next(ticks)
+    xids.events += meanwhile
+    (after,) = next(ticks)
+    stop.set()
     (last,) = next(ticks)
-    assert [row["xid"] for row in (first, second, last)] == [0, 31, 31]
-    assert ["needs_repair" in row for row in (first, second, last)] == [False, False, True]
+    assert [row.get("xids") for row in (before, after, last)] == [None, listed, None]
+    assert [key in row for row in (before, after, last) for key in ("xid", "needs_repair")] == [False] * 4 + [True] * 2
+    assert last["xid"] == first
 
 
 def test_a_gpu_without_a_handle_is_lost_and_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
