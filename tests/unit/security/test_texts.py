@@ -40,6 +40,11 @@ def acted_on(text: str) -> list[str]:
     return [char for char in text if not char.isprintable() and char != "\n"]
 
 
+def text_of(path: Path) -> str:
+    """What is in a file, to the character: reading it as text would make a line's end of a carriage return."""
+    return path.read_bytes().decode("utf-8")
+
+
 def verdict_with(tmp_path: Path, text: str) -> tuple[dict[str, t.Any], Path]:
     """A finished run in which everything that comes from outside is the text."""
     plan = {"title": "t", "accelerator": "cuda", "workloads": [], "probes_only": True}
@@ -57,7 +62,7 @@ def test_no_report_holds_what_a_terminal_acts_on(tmp_path, text):
     verdict, folder = verdict_with(tmp_path, text)
     written = [path for path in folder.rglob("*") if path.is_file()]
     assert {path.name for path in written} >= {"verdict.json", "junit.xml", "cluster.json", "probed.json", "000.json"}
-    assert {path.name: acted_on(path.read_text("utf-8")) for path in written} == {path.name: [] for path in written}
+    assert {path.name: acted_on(text_of(path)) for path in written} == {path.name: [] for path in written}
     shown = _summary.summary(verdict, folder)
     assert [line for line in shown if acted_on(line) or "\n" in line] == []
     assert [line for line in shown if line.startswith("VERDICT")] == ["VERDICT: UNDETERMINED  t"]
@@ -66,8 +71,8 @@ def test_no_report_holds_what_a_terminal_acts_on(tmp_path, text):
 @hostile
 def test_junit_is_valid_xml_and_the_text_adds_no_element(tmp_path, text):
     _verdict, folder = verdict_with(tmp_path, text)
-    content = (folder / "junit.xml").read_text("utf-8")
-    assert re.search("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", content) is None
+    content = text_of(folder / "junit.xml")
+    assert re.search("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", content) is None
     cases = list(ElementTree.fromstring(content).iter("testcase"))
     assert len(cases) == 1
     assert [child.tag for child in cases[0]] == ["error"]
@@ -77,7 +82,7 @@ def test_junit_is_valid_xml_and_the_text_adds_no_element(tmp_path, text):
 def test_records_are_read_back_as_they_were(tmp_path, text):
     write_json(tmp_path / "x.json", {"text": text})
     assert read_json(tmp_path / "x.json") == {"text": text}
-    assert acted_on((tmp_path / "x.json").read_text("utf-8")) == []
+    assert acted_on(text_of(tmp_path / "x.json")) == []
 
 
 @hostile
