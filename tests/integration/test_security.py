@@ -13,7 +13,9 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 import typing as t
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +29,8 @@ SHARE = CACHE / "clusters" / CLUSTER / "share"
 HOSTS = ("login", "compute01", "compute02")
 ANOTHER_USER = "4711:4711"  # nobody's uid; it needs no entry in passwd to write where it may
 LAYOUT = {"scripts", "configs", "containers", "datasets", "models", "jobs", "huggingface", "venvs", "evaluations"}
+ON_THE_CONTROLLER = f"/{secrets.token_hex(8)}/settings.json"
+ON_THE_LOGIN_NODE = "-m kit host --index"
 TEMPLATE = "{{ lookup('ansible.builtin.pipe', 'touch /tmp/hpcval-pwned') }}"
 SHELL = "$(touch /tmp/hpcval-pwned)`touch /tmp/hpcval-pwned`; touch /tmp/hpcval-pwned #"
 TERMINAL = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202essap\r"
@@ -49,6 +53,7 @@ class Hostile:
     played: Played
     before: dict[str, dict[str, str]]
     after: dict[str, dict[str, str]]
+    began: float
     command_lines: set[str] = field(default_factory=set)
 
 
@@ -102,6 +107,7 @@ def run(variables: dict[str, t.Any], *arguments: str) -> Played:
     results = Path(variables["hpc_validation_results"])
     settings = results.with_name("settings.json")
     settings.write_text(json.dumps(variables))
+    # Not as text, which would make a line's end of each carriage return.
     done = subprocess.run(
         [
             "ansible-playbook",
@@ -116,29 +122,33 @@ def run(variables: dict[str, t.Any], *arguments: str) -> Played:
         env={**os.environ, **ANSI, "HF_TOKEN": SECRET},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        text=True,
         check=False,
         timeout=300,
     )
     folders = sorted(results.glob("*"))
-    return Played(done.returncode, done.stdout + done.stderr, folders[-1] if folders else None)
+    return Played(done.returncode, (done.stdout + done.stderr).decode("utf-8"), folders[-1] if folders else None)
 
 
 def watch(done: threading.Event, seen: set[str]) -> None:
-    """Looks at the command lines of all processes of this machine, which are those of the nodes too."""
+    """Looks at the command lines of all processes of this machine, which are those of the nodes too.
+
+    Those with the secret are kept, and those that show that it looks at both.
+    """
     while not done.wait(0.05):
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
+        for process in Path("/proc").glob("[0-9]*"):
             try:
-                line = path.read_bytes()
+                line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                ours = ON_THE_LOGIN_NODE in line and (process / "root/mnt/beegfs").samefile(SHARE)
             except OSError:
                 continue
-            if SECRET.encode() in line:
-                seen.add(line.replace(b"\0", b" ").decode("utf-8", "replace"))
+            if ours or SECRET in line or ON_THE_CONTROLLER in line:
+                seen.add(line)
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Hostile:
-    folder = tmp_path_factory.mktemp("hostile")
+    folder = tmp_path_factory.mktemp("hostile") / ON_THE_CONTROLLER.split("/")[1]
+    folder.mkdir()
     variables = workload(folder)
     if not list(SHARE.glob("scripts/kit/wheels/*.whl")):
         run(variables)  # from the index as it is: that of the hostile run is only asked whether it answers
@@ -152,7 +162,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Hostile:
         "hpc_validation_install_environment": {"HTTP_PROXY_PASSWORD": SECRET, "UV_HTTP_TIMEOUT": 60},
         "hpc_validation_hub_token": SECRET,
     }
-    before = {host: paths(host) for host in HOSTS}
+    before, began = {host: paths(host) for host in HOSTS}, time.time()
     done, seen = threading.Event(), set()
     watcher = threading.Thread(target=watch, args=(done, seen))
     watcher.start()
@@ -164,7 +174,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Hostile:
         watcher.join()
         for host in HOSTS:
             cluster(host, "sed", "-i", "/# hpcval-test$/d", "/home/admin/.bashrc")
-    return Hostile(played, before, after, seen)
+    return Hostile(played, before, after, began, seen)
 
 
 def new(hostile: Hostile, host: str) -> set[str]:
@@ -180,22 +190,49 @@ def test_the_hostile_run_was_judged(hostile):
 
 
 def test_no_secret_is_in_a_command_line(hostile):
-    assert hostile.command_lines == set()
+    assert [line for line in hostile.command_lines if SECRET in line] == []
+    for known in (ON_THE_CONTROLLER, ON_THE_LOGIN_NODE):
+        assert any(known in line for line in hostile.command_lines), known
 
 
 def test_no_secret_is_on_the_screen_or_in_the_results(hostile):
     assert [line[:200] for line in hostile.played.screen.splitlines() if SECRET in line] == []
+    assert "censored" in hostile.played.screen  # -vvv shows what tasks were given, unless they say no_log
+    planted = hostile.played.folder / "evidence" / "planted"
+    planted.write_text(SECRET)
     written = [path for path in hostile.played.folder.rglob("*") if path.is_file()]
+    found = [path for path in written if SECRET.encode() in path.read_bytes()]
+    planted.unlink()
     assert len(written) > 5
-    assert [path.name for path in written if SECRET.encode() in path.read_bytes()] == []
+    assert found == [planted]
+
+
+@contextmanager
+def planted(host: str, *folders: str) -> t.Iterator[list[str]]:
+    """The secret in a file of each folder, which a search has to find."""
+    files = sorted(f"{folder}/hpcval-planted" for folder in folders)
+    try:
+        for file in files:
+            cluster(host, "sh", "-c", 'echo "$0" > "$1"', SECRET, file)
+        yield files
+    finally:
+        cluster(host, "rm", "-f", *files)
 
 
 def test_no_secret_is_on_the_share_or_in_what_slurm_keeps(hostile):
     assert hostile.played.folder
     for host in HOSTS:
-        kept = ["/var/log", "/var/spool", "/etc/slurm", "/tmp", *(["/mnt/beegfs"] if host == "login" else [])]
-        found = cluster(host, "grep", "-rlaF", "--exclude-dir=venvs", SECRET, *kept, check=False)
-        assert found.split() == [], host
+        kept = ["/var/log", "/var/spool", "/var/tmp", "/etc/slurm", "/tmp", "/dev/shm", "/home", "/root"]
+        plant = ["/home/admin", "/var/spool"]
+        if host == "login":
+            kept, plant = [*kept, "/mnt/beegfs"], [*plant, "/mnt/beegfs/jobs", "/mnt/beegfs/venvs"]
+        with planted(host, *plant) as files:
+            found = cluster(host, "grep", "-rlaF", "--exclude-dir=venvs", SECRET, *kept, check=False).split()
+            if host == "login":  # of the environments, which are large, what has been written since
+                since = ["-type", "f", "-newerct", f"@{int(hostile.began)}"]
+                search = ["grep", "-laF", SECRET, "{}", "+"]
+                found += cluster(host, "find", "/mnt/beegfs/venvs", *since, "-exec", *search, check=False).split()
+        assert sorted(found) == files, host
     job = hostile.played.verdict["workloads"][0]["job"]["job_id"]
     told = cluster("login", "scontrol", "show", "job", "--details", job, check=False)
     told += cluster(
@@ -268,7 +305,7 @@ def test_what_a_job_says_does_nothing_to_a_terminal(hostile):
     acted_on = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
     assert acted_on.findall(hostile.played.screen) == []
     for name in ("verdict.json", "junit.xml", "evidence/TEST-1.json"):
-        assert acted_on.findall((hostile.played.folder / name).read_text("utf-8")) == [], name
+        assert acted_on.findall((hostile.played.folder / name).read_bytes().decode("utf-8")) == [], name
     assert hostile.played.suites.findall(".//failure")
 
 
@@ -328,6 +365,10 @@ def test_a_node_name_is_only_a_name(tmp_path, name):
     variables = {**workload(tmp_path), "hpc_validation_nodes": [name]}
     played = run(variables)
     assert played.code != 0
+    shown = "".join(name.split())  # a list of nodes may have spaces
+    findings = [f for f in played.verdict["findings"] if f["id"] == "scheduler.node_known"]
+    assert [(f["verdict"], f["where"]) for f in findings] == [("fail", {"node": shown})]
+    assert f"add {shown} to slurm.conf" in " ".join(played.screen.split())
     assert jobs() == []
     assert cluster("login", "find", "/tmp", "/home/admin", "-name", "hpcval-pwned") == ""
     assert not Path("/tmp/hpcval-pwned").exists()

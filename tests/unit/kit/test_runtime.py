@@ -254,6 +254,15 @@ def test_a_lock_without_hashes_is_refused(site: Site) -> None:
         site.install()
 
 
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_a_lock_that_lacks_one_hash_is_refused(site: Site, installer: str) -> None:
+    make_wheel(site.wheelhouse, "other")
+    site.lock.write_text(site.lock.read_text() + "other==1.0\n")
+    with pytest.raises(KitError, match=r"(?is)hash.*other==1\.0"):
+        site.install(installer)
+    assert site.left() == []
+
+
 def test_a_missing_lock_python_or_uv_is_named(site: Site, tmp_path: Path) -> None:
     with pytest.raises(KitError, match=r"none\.txt"):
         runtime.install("py", tmp_path / "none.txt", site.root)

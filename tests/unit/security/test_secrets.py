@@ -78,6 +78,8 @@ def test_installers_are_not_told_the_index_by_their_command_line(monkeypatch, tm
     assert all(environment["UV_DEFAULT_INDEX"] == URL for _command, environment in seen)
 
 
+SETTING = re.compile(r"(?<!_)hpc_validation_\w+")
+DOCUMENT = (ROOT / "docs/security.md").read_text()
 SECRETS = re.compile("__hpc_validation_secrets|__stage_secrets")
 
 
@@ -100,6 +102,25 @@ def test_secrets_go_by_standard_input_of_tasks_that_are_not_logged_and_no_other_
                 assert SECRETS.search(str(value)) is None
                 assert "hpc_validation_install_environment" not in str(value)
                 assert "hpc_validation_hub_token" not in str(value)
+
+
+def test_the_documents_list_of_settings_that_may_hold_a_secret_is_whole():
+    main = yaml.safe_load((ROOT / "roles/hpc_validation/vars/main.yml").read_text())
+    stage = yaml.safe_load((ROOT / "roles/stage/vars/main.yml").read_text())
+    goes_by_standard_input = "".join(
+        [main[name] for name in main if name in main["__hpc_validation_secrets"]]
+        + [main["__hpc_validation_secrets"], stage["__stage_secrets"]]
+    )
+    settings = set(SETTING.findall(goes_by_standard_input))
+    options = yaml.safe_load((ROOT / "roles/hpc_validation/meta/argument_specs.yml").read_text())
+    settings |= {
+        name
+        for name in options["argument_specs"]["main"]["options"]
+        if re.search("token|passw|secret|credential|_url", name)
+    }
+    listed = re.search(r"^Settings that may hold a secret: (.*?)\. ", DOCUMENT, re.MULTILINE | re.DOTALL)
+    assert listed
+    assert settings == set(SETTING.findall(listed[1]))
 
 
 def test_the_environment_that_ansible_puts_into_a_command_line_holds_no_setting_that_may_be_secret():
