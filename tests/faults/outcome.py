@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import typing as t
+from collections.abc import Callable
 
 from tests.faults.rows import Expected, Names, Row
 from tests.faults.scene import Play, on_cluster
@@ -23,21 +24,29 @@ def judged(verdict: Json) -> list[Json]:
     return [*verdict["findings"], *(c for workload in verdict["workloads"] for c in workload["criteria"])]
 
 
-def _meant(words: str) -> str:
-    """The words, or for %compute01/0 the UUID of that node's GPU."""
+def _meant(words: str, job: Callable[[], str]) -> str:
+    """The words, with the job's id for %j, or for %compute01/0 the UUID of that node's GPU."""
     asked = GPU.fullmatch(words)
     told = UUID.search(on_cluster("gpu", asked[1], asked[2])) if asked else None
-    return told[1] if told else words
+    return told[1] if told else words.replace("%j", job()) if "%j" in words else words
 
 
-def _named(verdict: Json, names: Names) -> str | None:
+def says(text: str, words: str) -> bool:
+    """Whether the words stand in the text; a number at their edge is a whole one there too."""
+    before = r"(?<![\d.])" if words[:1].isdigit() else ""
+    after = r"(?!\.?\d)" if words[-1:].isdigit() else ""
+    return re.search(before + re.escape(words) + after, text) is not None
+
+
+def _named(verdict: Json, names: Names, job: Callable[[], str]) -> str | None:
     found = [item for item in judged(verdict) if item["id"] == names.id]
     if not found:
         return f"{names.id} is not in the verdict"
     if all(item["verdict"] != names.verdict for item in found):
         return f"{names.id} is {', '.join(item['verdict'] for item in found)}, not {names.verdict}"
     texts = [json.dumps(item, ensure_ascii=False) for item in found if item["verdict"] == names.verdict]
-    missing = [words for words in map(_meant, names.says) if not any(words in text for text in texts)]
+    wanted = [_meant(words, job) for words in names.says]
+    missing = [words for words in wanted if not any(says(text, words) for text in texts)]
     return f"{names.id} does not say {missing}: {texts}" if missing else None
 
 
@@ -58,10 +67,18 @@ def _others(plays: list[Play], expect: Expected) -> list[str]:
     return [f"{item['id']} is {item['verdict']} too: {item['why']}" for item in amiss if item["id"] not in named]
 
 
-def problems(row: Row, plays: list[Play], seconds: float, patience: float = 1) -> list[str]:
+def _unsaid(play: Play, expected: list[str], job: Callable[[], str]) -> list[str]:
+    screen = " ".join(play.screen.split())
+    return [words for words in expected if not says(screen, _meant(words, job))]
+
+
+def problems(
+    row: Row, plays: list[Play], seconds: float, patience: float = 1, job: Callable[[], str] = str
+) -> list[str]:
     """What did not come out as the row states; [] where everything did.
 
     `patience` is how many times the row's time the verdict may take: a machine that does other work too is no fault.
+    `job` tells the canary's job id.
     """
     expect = row.expect
     first, last = plays[0], plays[-1]
@@ -72,11 +89,11 @@ def problems(row: Row, plays: list[Play], seconds: float, patience: float = 1) -
         found += [f"second play: {problem}" for problem in _of_play(last, expect.second, last.finish())]
     for names in expect.names:
         play = last if names.of == "second" else first
-        problem = _named(play.verdict, names) if play.runs else f"{names.id} is not named: there is no run"
+        problem = _named(play.verdict, names, job) if play.runs else f"{names.id} is not named: there is no run"
         found += [problem] if problem else []
     found += _others(plays, expect) if expect.alone else []
-    screen = " ".join(" ".join(play.screen for play in plays).split())
-    found += [f"the screen does not say {words!r}" for words in expect.screen if words not in screen]
+    found += [f"the screen does not say {words!r}" for words in _unsaid(first, expect.screen, job)]
+    found += [f"the second screen does not say {words!r}" for words in _unsaid(last, expect.second_screen, job)]
     if seconds > expect.within * patience:
         found.append(f"it took {seconds:.0f} s, and {expect.within * patience:.0f} s are allowed")
     return found

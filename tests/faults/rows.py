@@ -13,14 +13,20 @@ import yaml
 
 TABLE = Path(__file__).with_name("faults.yml")
 GROUPS = ("scheduler", "job", "evidence", "hardware", "ranks", "network", "people", "staging")
-MOMENTS = ("before", "preflight", "pending", "running", "training", "completing", "judging", "reporting")
+MOMENTS = (
+    *("before", "preflight", "staging", "deploying", "submitted", "pending"),
+    *("running", "training", "completing", "judging", "reporting"),
+)
 WORKLOADS = ("canary", "ranks_canary")
 VERDICTS = ("pass", "fail", "undetermined")
 
 
 @dataclass(frozen=True)
 class Names:
-    """The criterion or finding that must stand in verdict.json, and what it must say."""
+    """The criterion or finding that must stand in verdict.json, and what it must say.
+
+    %compute01/0 stands for the UUID of that node's GPU, %j for the canary's job id.
+    """
 
     id: str
     verdict: str
@@ -30,7 +36,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Expected:
-    """What must come of it: the run's verdict, what it names, words on the screen, and how soon (seconds)."""
+    """What must come of it: the run's verdict, what it names, words on the screens, and how soon (seconds)."""
 
     within: float
     verdict: str | None = None  # None: the play is refused before there is a run
@@ -38,6 +44,7 @@ class Expected:
     screen: list[str] = field(default_factory=list)
     alone: bool = False  # nothing but what it names may be amiss
     second: str | None = None  # the verdict of the play that the step `again` or `beside` starts
+    second_screen: list[str] = field(default_factory=list)
     jobs: int = 1  # jobs of the canary that Slurm ever saw
 
 
@@ -80,7 +87,7 @@ def _one(given: dict[str, t.Any]) -> Row:
     for value, known in choices:
         if value not in known:
             raise BadRowError(f"{row.id}: {value!r} is none of {known}")
-    if not row.expect.names and not row.expect.screen and row.expect.verdict != "pass":
+    if not (row.expect.names or row.expect.screen or row.expect.second_screen) and row.expect.verdict != "pass":
         raise BadRowError(f"{row.id}: a fault must be named")
     return row
 

@@ -14,7 +14,8 @@ A step is a line; its first word says what is done:
   state WORD                      waits until Slurm says so of the canary's job; GONE: Slurm no longer knows it
   signal INT|TERM|KILL            to the play's process group
   crash                           SIGKILL to the play and all its children, as when the controller loses its power
-  again [JSON]                    waits for the play's end and plays the same again, with these variables besides
+  again [JSON]                    waits for the play's end and plays the same again, with these variables besides;
+                                  `canary` is another behaviour
   beside                          plays the same at the same time
 In a step %j is the canary's job id, %o the folder of its output, %s the share, and %r the folder of the run that the
 newest play has left; it waits for the play's end.
@@ -36,7 +37,7 @@ from pathlib import Path
 
 from tests.faults.rows import Row
 from tests.faults.slurm import at_rest, submissions
-from tests.integration.canaries import label
+from tests.integration.canaries import label, select
 from tests.integration.conftest import CACHE, CLUSTER, ROOT, cluster, started_play, wait_for
 
 PATIENCE = 240.0  # seconds for a play or a condition of a step
@@ -46,6 +47,8 @@ SHARE = "/mnt/beegfs"
 # How a moment shows on the screen; LABEL is the canary's.
 SHOWN = {
     "preflight": r"slurm_job: job \d+ preflight-\S+: submitted",
+    "staging": r"TASK \[.*Deploy what stages",
+    "deploying": r"TASK \[.*Deploy with its job script",
     "submitted": r"slurm_job: job (\d+) LABEL: (?:submitted|attached)",
     "pending": r"slurm_job: job \d+ LABEL: PENDING",
     "running": r"slurm_job: job \d+ LABEL: RUNNING for",
@@ -240,7 +243,12 @@ class Scene:
                     os.kill(process, signal.SIGKILL)
         elif verb == "again":
             self.plays[-1].finish()
-            self.plays.append(self.start(json.loads(rest or "{}")))
+            besides = json.loads(rest or "{}")
+            canary = besides.pop("canary", None)
+            if canary:
+                folder = self.folder / f"workloads{len(self.plays)}"
+                besides.update(select(folder, self.row.workload, canary, **self.row.manifest))
+            self.plays.append(self.start(besides))
         elif verb == "beside":
             self.plays.append(self.start())
         else:

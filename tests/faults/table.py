@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From what the rows came to: docs/faults.json, and docs/faults.md for people.
 
-docs/faults.json: {"measured": {date, machine, releases}, "rows": {id: result}, "clean": {runs, passed, seconds},
+docs/faults.json: {"measured": {date, machine, releases, minutes}, "rows": {id: result}, "clean": {runs, passed, seconds},
 "reframe": {id: {answer, says}}}; each target renews its own part, and of the rows those that it played.
 """
 
@@ -43,14 +43,15 @@ def result(row: Row, problems: list[str], seconds: float) -> Json:
     }
 
 
-def measured() -> Json:
-    """On what, and when."""
+def measured(minutes: float | None = None) -> Json:
+    """On what and when; how long it took, where all rows were played at once."""
     kib = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text(encoding="ascii"))
     return {
         "date": datetime.date.today().isoformat(),
         "machine": f"{os.cpu_count()} cores, {round(int(kib[1]) / 2**20) if kib else '?'} GiB",
         "slurm": cluster("login", "sinfo", "--version").split()[-1],
         "ansible": importlib.metadata.version("ansible-core"),
+        "minutes": minutes and round(minutes, 1),
     }
 
 
@@ -76,8 +77,10 @@ def _summary(whole: Json) -> list[str]:
     seconds = [row["seconds"] for row in rows]
     caught = sum(row["caught"] for row in rows)
     never = sorted({row.id for row in load()} - set(whole["rows"]))
+    minutes = whole["measured"].get("minutes")
+    at_once = f", all at once in {minutes:g} min" if minutes else ""
     lines = [
-        f"- rows caught with the right name: {caught} of {len(rows) + len(never)}",
+        f"- rows caught with the right name: {caught} of {len(rows) + len(never)}{at_once}",
         f"- each row as it last came out, the oldest on {min(row['date'] for row in rows)}",
         *([f"- never played: {', '.join(never)}"] if never else []),
         f"- from the fault to the verdict: median {statistics.median(seconds):.0f} s, worst {max(seconds):.0f} s",

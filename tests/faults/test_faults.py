@@ -34,7 +34,8 @@ def test_the_fault_comes_out_as_stated(
     problems, seconds = ["it did not come to an end"], scene.PATIENCE
     try:
         seconds = played.run()
-        problems = outcome.problems(row, played.plays, seconds, 1 if pytestconfig.getoption("--faults-document") else 3)
+        patience = 1 if pytestconfig.getoption("--faults-document") else 3
+        problems = outcome.problems(row, played.plays, seconds, patience, lambda: played.job)
         played.repair()
         problems += outcome.submissions(row, played.jobs(row.expect.jobs))
     finally:

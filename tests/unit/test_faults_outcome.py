@@ -59,6 +59,35 @@ def test_what_comes_out_otherwise_is(expect, plays, seconds, problem):
     assert any(text.startswith(problem) for text in outcome.problems(row(**expect), plays, seconds))
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ("exit code 1", "exit code 1", True),
+        ('"exit code 1"', "exit code 1", True),
+        ("exit code 130", "exit code 1", False),
+        ("0.95 is not = 0.1", "is not = 0", False),
+        ("13 is not = 0", "3 is not = 0", False),
+        ("0.3 is not = 0", "3 is not = 0", False),
+        ("run: scancel 12.", "scancel 12", True),
+        ("run: scancel 123", "scancel 12", False),
+        ("UNKNOWN", "KNOW", True),
+    ],
+)
+def test_a_number_is_said_only_as_a_whole(text, words, said):
+    assert outcome.says(text, words) is said
+
+
+def test_the_jobs_id_is_asked_for_and_the_screens_are_told_apart():
+    plays = [Ended("fail", [SLOW], "cancelled: 41"), Ended("pass", [WELL], "attached to job 41")]
+    expect = {"second": "pass", "screen": ["cancelled: %j"], "second_screen": ["attached to job %j"]}
+    assert outcome.problems(row(**expect), plays, 9, job=lambda: "41") == []
+    assert outcome.problems(row(**expect), plays, 9, job=lambda: "4") == [
+        "the screen does not say 'cancelled: %j'",
+        "the second screen does not say 'attached to job %j'",
+    ]
+    assert outcome.problems(row(**expect), plays[::-1], 9, job=lambda: "41") != []
+
+
 GIVEN = {"id": "a", "group": "ranks", "fault": "f", "when": "training", "expect": {"within": 1, "verdict": "pass"}}
 
 

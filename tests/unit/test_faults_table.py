@@ -51,6 +51,14 @@ def test_a_row_that_was_never_played_counts_as_not_caught(renew):
     assert "never played" not in page
 
 
+def test_the_page_says_how_long_all_rows_took_at_once(renew):
+    played = {row.id: table.result(row, [], 1) for row in rows.load()}
+    _document, page = renew(measured={**MEASURED, "minutes": 40.2}, rows=played)
+    assert f"{len(played)} of {len(played)}, all at once in 40.2 min\n" in page
+    _document, page = renew(measured={**MEASURED, "minutes": None}, rows={FIRST.id: table.result(FIRST, [], 1)})
+    assert "all at once" not in page
+
+
 def test_there_is_no_page_before_there_are_rows(renew):
     document, page = renew(clean={"runs": 30, "passed": 30})
     assert (list(document), page) == (["clean"], "")
