@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From what the rows came to: docs/faults.json, and docs/faults.md for people.
 
-docs/faults.json: {"measured": {date, machine, releases, minutes}, "rows": {id: result}, "clean": {runs, passed, seconds},
-"reframe": {id: {answer, says}}}; each target renews its own part, and of the rows those that it played.
+docs/faults.json: {"measured": {date, machine, releases, minutes}, "rows": {id: result},
+"clean": {runs, passed, seconds}, "reframe": {id: {answer, says}}}; each target renews its own part, and of the rows
+those that it played.
 """
 
 from __future__ import annotations
