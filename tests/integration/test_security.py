@@ -228,8 +228,8 @@ def test_no_secret_is_on_the_share_or_in_what_slurm_keeps(hostile):
             kept, plant = [*kept, "/mnt/beegfs"], [*plant, "/mnt/beegfs/jobs", "/mnt/beegfs/venvs"]
         with planted(host, *plant) as files:
             found = cluster(host, "grep", "-rlaF", "--exclude-dir=venvs", SECRET, *kept, check=False).split()
-            if host == "login":  # of the environments, which are large, what has been written since
-                since = ["-type", "f", "-newerct", f"@{int(hostile.began)}"]
+            if host == "login":  # of the environments, which are large, what has been written since; no libraries
+                since = ["-type", "f", "-size", "-4096k", "-newerct", f"@{int(hostile.began)}"]
                 search = ["grep", "-laF", SECRET, "{}", "+"]
                 found += cluster(host, "find", "/mnt/beegfs/venvs", *since, "-exec", *search, check=False).split()
         assert sorted(found) == files, host
