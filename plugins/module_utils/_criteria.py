@@ -32,6 +32,8 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tes
 EVERYTHING = "*"
 # Seconds between the clocks of Slurm and the share: beyond them munge refuses what the hosts tell each other.
 CLOCKS_APART = 300
+# In other rows `time` may be anything, such as seconds since the beginning.
+ROWS_OF_THE_KIT = ("gpu",)
 # The evidence's own parts; every other key is a document that was read.
 PARTS = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline", "leg")
 _NOT_BY_QUERY = {
@@ -501,17 +503,33 @@ def _same_run(marker: dict[str, Any], job: dict[str, Any]) -> bool:
 
 
 def _time_doubt(evidence: dict[str, Any], root: str) -> str | None:
-    """Say how a file's own time shows that the job did not write it; None where it does not, or where none is known."""
-    files, job = evidence.get("files"), evidence.get("job")
+    """Say how times show that the job did not write a file, or its node's clock was off; None where they do not."""
+    files, job, document = evidence.get("files"), evidence.get("job"), evidence.get(root)
     file = files.get(root) if isinstance(files, dict) else None
-    if not isinstance(file, dict) or not isinstance(job, dict) or not _numbers.is_number(file.get("mtime")):
+    if not isinstance(file, dict) or not isinstance(job, dict):
         return None
     path = _numbers.printable(str(file.get("path", root)))
-    for key, sign, words in (("started", -1, "before the job began"), ("ended", 1, "after the job ended")):
-        off = sign * (file["mtime"] - job[key]) if _numbers.is_number(job.get(key)) else 0
-        if off > CLOCKS_APART:
-            return f"{path} says that it was written {off:.0f} s {words}"
+    oldest, newest = _row_times(document) if root in ROWS_OF_THE_KIT else (None, None)
+    for claim, first, last in (
+        ("says that it was written", file.get("mtime"), file.get("mtime")),
+        ("has a row of", oldest, newest),
+    ):
+        for key, sign, time, words in (
+            ("started", -1, first, "before the job began"),
+            ("ended", 1, last, "after the job ended"),
+        ):
+            known = _numbers.is_number(time) and _numbers.is_number(job.get(key))
+            off = sign * (time - job[key]) if known else 0
+            if off > CLOCKS_APART:
+                return f"{path} {claim} {off:.0f} s {words}"
     return None
+
+
+def _row_times(document: Any) -> tuple[Any, Any]:
+    """The oldest and the newest time that rows bear, by the clock of the node that wrote them."""
+    for key in ("fields", "time"):
+        document = document.get(key) if isinstance(document, dict) else None
+    return (document.get("min"), document.get("max")) if isinstance(document, dict) else (None, None)
 
 
 def _is_integer(value: Any) -> bool:

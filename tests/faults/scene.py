@@ -4,7 +4,7 @@
 """One row on the live cluster: a play of its canary, the fault at its moment, and the repair.
 
 A step is a line; its first word says what is done:
-  gpu|beegfs|share|slurm WORDS    a fault of tests/cluster/cluster (see its README)
+  gpu|beegfs|share|slurm|clock …  a fault of tests/cluster/cluster (see its README)
   root|admin HOST ARGV…           a command in a node
   here ARGV…                      a command on this machine
   service HOST start|stop NAME    a daemon of a node
@@ -218,7 +218,7 @@ class Scene:
         if "%r" in rest:
             rest = rest.replace("%r", str(self.left))
         words = shlex.split(rest.replace("%s", SHARE)) if verb not in ("screen", "again") else []
-        if verb in ("gpu", "beegfs", "share", "slurm"):
+        if verb in ("gpu", "beegfs", "share", "slurm", "clock"):
             on_cluster(verb, *words)
         elif verb in ("root", "admin"):
             cluster(words[0], *words[1:], user=verb)

@@ -131,6 +131,11 @@ def _share(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _clock(arguments: argparse.Namespace) -> int:
+    faults.change_clock(_known(arguments.name), arguments.host, str(arguments.seconds))
+    return 0
+
+
 def _slurm(arguments: argparse.Namespace) -> int:
     faults.change_slurm(_known(arguments.name), arguments.changes)
     return 0
@@ -184,6 +189,11 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("host", choices=HOSTS)
     command.add_argument("state", choices=faults.SHARES)
     command.set_defaults(run=_share)
+
+    command = commands.add_parser("clock", parents=[named], help="put a node's clock off, or right")
+    command.add_argument("host", choices=HOSTS)
+    command.add_argument("seconds", type=lambda word: word if word == "right" else int(word), metavar="SECONDS|right")
+    command.set_defaults(run=_clock)
 
     command = commands.add_parser("slurm", parents=[named], help="put faults into Slurm's configuration")
     command.add_argument("changes", nargs="+", metavar="WORD", help="healthy, gres=1, epilog=10, … (README.md)")

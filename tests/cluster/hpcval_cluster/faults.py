@@ -83,6 +83,28 @@ def change_share(cluster: Cluster, machine: str, word: str) -> None:
     shell(cluster, machine, AS_MOUNTED + SHARES[word], SHARE, "/run/hpcval-share")
 
 
+# "$1": the shim, "$2": the seconds, written in place: processes that run look at this very file.
+CLOCK_OFF = """
+if [ ! -e "$1" ]; then gcc -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o "$1" -x c -; fi
+printf '%-15s\\n' "$2" 1<> /run/hpcval/clock
+grep -qxF "$1" /etc/ld.so.preload || echo "$1" >> /etc/ld.so.preload
+"""
+# The right time comes first: processes that run on keep the shim.
+CLOCK_RIGHT = """
+if [ -e /run/hpcval/clock ]; then printf '%-15s\\n' 0 1<> /run/hpcval/clock; fi
+rm -f /run/hpcval/clock
+grep -vxF "$1" /etc/ld.so.preload > /etc/ld.so.preload.new
+mv /etc/ld.so.preload.new /etc/ld.so.preload
+"""
+
+
+def change_clock(cluster: Cluster, machine: str, word: str) -> None:
+    """Put a node's clock so many seconds ahead (or, below 0, behind) for the Python that starts there, or `right`."""
+    source = (Path(__file__).resolve().parent.parent / "clock/clock.c").read_text(encoding="utf-8")
+    script = CLOCK_RIGHT if word == "right" else CLOCK_OFF
+    shell(cluster, machine, script, "/usr/local/lib/libhpcval-clock.so", word, text_in=source)
+
+
 EPILOG = "/etc/slurm/epilog.sh"
 # Words that are one setting of slurm.conf: seconds.
 SECONDS = {"timeout": "SlurmdTimeout", "min_age": "MinJobAge"}

@@ -46,3 +46,31 @@ def test_a_job_that_has_not_ended_still_has_a_beginning():
     evidence["job"].update(started=1000.0, ended=None)
     evidence["files"]["metrics"]["mtime"] = 1.0
     assert one(evidence, **CRITERION)["verdict"] == "undetermined"
+
+
+@pytest.mark.parametrize(
+    ("oldest", "newest", "verdict", "words"),
+    [
+        (1001.0, 1059.0, "pass", ""),
+        (700.0, 1360.0, "pass", ""),
+        (1001.0, 4660.0, "undetermined", "/out/gpu.jsonl has a row of 3600 s after the job ended"),
+        (-2600.0, 1059.0, "undetermined", "/out/gpu.jsonl has a row of 3600 s before the job began"),
+        (None, None, "pass", ""),
+    ],
+)
+def test_samples_by_a_clock_that_was_set_while_the_job_ran_are_no_evidence(oldest, newest, verdict, words):
+    evidence = whole()
+    evidence["gpu"] = {"rows": 3, "malformed": 0, "fields": {"time": {"min": oldest, "max": newest}}}
+    evidence["job"].update(started=1000.0, ended=1060.0)
+    evidence["files"]["gpu"] = {"path": "/out/gpu.jsonl", "mtime": 1060.0}
+    judged = one(evidence, query="gpu.rows", eq=3)
+    assert judged["verdict"] == verdict, judged
+    assert words in judged["why"]
+
+
+def test_the_time_in_a_row_of_the_workload_may_be_any_number():
+    evidence = whole()
+    evidence["job"].update(started=1000.0, ended=1060.0)
+    evidence["files"]["metrics"]["mtime"] = 1060.0
+    evidence["metrics"]["fields"] = {"time": {"min": 0.0, "max": 1e6}}
+    assert one(evidence, **CRITERION)["verdict"] == "pass"
