@@ -20,6 +20,8 @@ _FAILED = {
     "BOOT_FAIL": "The node did not boot; look at it with: scontrol show node NODE",
 }
 
+_PREEMPTED = "Slurm gave its place to a job that goes before it"
+
 
 def came_to_an_end(job: dict[str, Any]) -> bool:
     """True where the job itself completed or failed, so that what it did not leave it never will."""
@@ -59,9 +61,9 @@ def _verdict(job: Any) -> tuple[str, str, str | None]:
     if state in _FAILED:
         return "fail", f"{where}{_how(job)}", _FAILED[state]
     if state != "COMPLETED":
-        reason = job.get("reason_text") or job.get("reason")
+        reason = _PREEMPTED if state == "PREEMPTED" else job.get("reason_text") or job.get("reason")
         why = f"the job is {_numbers.printable(str(state))}, neither done nor failed" + (
-            f": {reason}" if reason else ""
+            f": {reason}" if reason not in (None, "", "None") else ""
         )
         return "undetermined", _numbers.printable(why), _look_up(job, state)
     if job.get("flags"):
@@ -110,6 +112,8 @@ def _again(job: dict[str, Any]) -> str:
 def _look_up(job: dict[str, Any], state: str) -> str:
     job_id = _numbers.printable(str(job.get("job_id")))
     told = f"See what became of it with: scontrol show job {job_id}; sacct -j {job_id}"
+    if state == "PREEMPTED":
+        return f"Run it again, or in a partition or QOS that is not preempted (hpc_validation_slurm). {told}"
     return f"{told}. If it still runs, cancel it: scancel {job_id}" if state == "UNKNOWN" else told
 
 

@@ -108,12 +108,14 @@ def change_clock(cluster: Cluster, machine: str, word: str) -> None:
 EPILOG = "/etc/slurm/epilog.sh"
 # Words that are one setting of slurm.conf: seconds.
 SECONDS = {"timeout": "SlurmdTimeout", "min_age": "MinJobAge"}
+PREEMPT_MODES = ("cancel", "requeue")
 
 
 def change_slurm(cluster: Cluster, words: list[str]) -> None:
     """Write Slurm's configuration with these faults, `healthy` with none, restart its daemons, wait for the nodes."""
     devices, count = True, GPUS_PER_NODE
     settings: dict[str, str] = {}
+    preempt = ""
     epilog = "#!/bin/sh\n"
     for word in words:
         key, _sep, value = word.partition("=")
@@ -123,16 +125,18 @@ def change_slurm(cluster: Cluster, words: list[str]) -> None:
             count = int(value)
         elif key in SECONDS and value.isdecimal():
             settings[SECONDS[key]] = value
+        elif key == "preempt" and value in PREEMPT_MODES:
+            preempt = value.upper()
         elif key == "epilog" and value.isdecimal():
             settings["Epilog"] = EPILOG
             epilog += f"sleep {value}\n"
         elif word != "healthy":
             raise ClusterError(
                 f"{word!r}: expected healthy, confinement=on|off, gres=0..{GPUS_PER_NODE}, "
-                "or seconds for timeout=, min_age=, epilog="
+                f"preempt={'|'.join(PREEMPT_MODES)}, or seconds for timeout=, min_age=, epilog="
             )
     files = {
-        "slurm.conf": slurm_conf.slurm_conf(cluster, count, settings),
+        "slurm.conf": slurm_conf.slurm_conf(cluster, count, settings, preempt),
         "gres.conf": slurm_conf.gres_conf(count),
         "cgroup.conf": slurm_conf.cgroup_conf(cluster, devices),
     }

@@ -20,8 +20,16 @@ def _release(cluster: Cluster) -> tuple[int, int]:
     return int(year), int(month)
 
 
-def slurm_conf(cluster: Cluster, gpus: int = GPUS_PER_NODE, changes: Mapping[str, str] = MappingProxyType({})) -> str:
-    """slurm.conf, the same on every host, with so many GPUs a node. `cluster.cgroup` is v1, v2 or none."""
+def slurm_conf(
+    cluster: Cluster,
+    gpus: int = GPUS_PER_NODE,
+    changes: Mapping[str, str] = MappingProxyType({}),
+    preempt: str = "",
+) -> str:
+    """slurm.conf, the same on every host, with so many GPUs a node. `cluster.cgroup` is v1, v2 or none.
+
+    With `preempt`, a PreemptMode, jobs of a second partition, urgent, preempt those of the first.
+    """
     confined = cluster.cgroup != "none"
     nodes = ",".join(COMPUTE)
     settings = {
@@ -58,6 +66,8 @@ def slurm_conf(cluster: Cluster, gpus: int = GPUS_PER_NODE, changes: Mapping[str
     if cluster.accounting:
         settings["AccountingStorageHost"] = LOGIN
         settings["AccountingStorageTRES"] = "gres/gpu" if gpus else ""
+    if preempt:
+        settings |= {"PreemptType": "preempt/partition_prio", "PreemptMode": preempt}
     settings.update(changes)
     lines = [f"{key}={value}" for key, value in settings.items() if value]
     gres = f" Gres=gpu:{gpus}" if gpus else ""
@@ -66,6 +76,8 @@ def slurm_conf(cluster: Cluster, gpus: int = GPUS_PER_NODE, changes: Mapping[str
         f"PartitionName=gpu Nodes={nodes} Default=YES State=UP"
         " DefaultTime=00:30:00 MaxTime=2-00:00:00 DefMemPerCPU=2048"
     )
+    if preempt:
+        lines.append(f"PartitionName=urgent Nodes={nodes} PriorityTier=2 DefaultTime=00:30:00 DefMemPerCPU=2048")
     return "\n".join(lines) + "\n"
 
 

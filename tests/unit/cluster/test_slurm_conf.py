@@ -43,3 +43,14 @@ def test_a_fault_changes_one_setting() -> None:
     assert "MinJobAge=2\n" in text
     assert "MinJobAge=300" not in text
     assert "Epilog=/etc/slurm/epilog.sh\n" in text
+
+
+@pytest.mark.parametrize("mode", ["CANCEL", "REQUEUE"])
+def test_an_urgent_partition_is_there_only_where_it_preempts(mode: str) -> None:
+    text = slurm_conf.slurm_conf(Cluster("x"), preempt=mode)
+    assert "PreemptType=preempt/partition_prio\n" in text
+    assert f"PreemptMode={mode}\n" in text
+    assert "PartitionName=urgent" in text
+    healthy = slurm_conf.slurm_conf(Cluster("x"))
+    assert "Preempt" not in healthy
+    assert "urgent" not in healthy

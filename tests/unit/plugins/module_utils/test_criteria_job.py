@@ -57,7 +57,7 @@ def test_without_a_job_nothing_is_told_of_one(job):
     ("change", "why"),
     [
         ({}, "the job is CANCELLED, neither done nor failed"),
-        ({"reason": "None"}, "the job is CANCELLED, neither done nor failed: None"),
+        ({"reason": "None"}, "the job is CANCELLED, neither done nor failed"),
         ({"reason": "R", "reason_text": ""}, "the job is CANCELLED, neither done nor failed: R"),
         ({"reason": "R", "reason_text": "words"}, "the job is CANCELLED, neither done nor failed: words"),
     ],
@@ -65,7 +65,20 @@ def test_without_a_job_nothing_is_told_of_one(job):
 def test_a_job_without_an_end_says_why_as_far_as_it_is_known(job, change, why):
     judged = judge_job({**job, "state": "CANCELLED", **change})
     assert (judged["verdict"], judged["why"]) == ("undetermined", why)
-    assert judged["remedy"]
+    assert judged["remedy"] == "See what became of it with: scontrol show job 12; sacct -j 12"
+
+
+@pytest.mark.parametrize("change", [{}, {"reason": "None"}, {"reason": "BeginTime", "reason_text": "words"}])
+def test_a_preempted_job_is_told_what_became_of_it_and_what_helps(job, change):
+    judged = judge_job({**job, "state": "PREEMPTED", **change})
+    assert (judged["verdict"], judged["why"]) == (
+        "undetermined",
+        "the job is PREEMPTED, neither done nor failed: Slurm gave its place to a job that goes before it",
+    )
+    assert judged["remedy"] == (
+        "Run it again, or in a partition or QOS that is not preempted (hpc_validation_slurm). "
+        "See what became of it with: scontrol show job 12; sacct -j 12"
+    )
 
 
 @pytest.mark.parametrize(
