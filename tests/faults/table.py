@@ -92,7 +92,8 @@ def _summary(whole: Json) -> list[str]:
     reframe = whole.get("reframe")
     if reframe:
         harmless = {identity for identity, row in whole["rows"].items() if row["verdict"] == "pass"}
-        answers = Counter(told["answer"] for identity, told in reframe["rows"].items() if identity not in harmless)
+        asked = {identity: told for identity, told in reframe["rows"].items() if identity in whole["rows"]}
+        answers = Counter(told["answer"] for identity, told in asked.items() if identity not in harmless)
         lines.append(
             f"- ReFrame {reframe['version']}, of the {answers.total()} faults that it can express and that must not "
             f"pass: {answers['fail']} fail, {answers['pass']} pass, {answers['hangs']} are without an answer after two "

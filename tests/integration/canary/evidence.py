@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import typing as t
 from pathlib import Path
 
@@ -40,16 +39,6 @@ def content(change: t.Callable[[bytes], bytes]) -> t.Callable[[], object]:
 def beside() -> None:
     """Only the temporary file that a killed writer leaves."""
     (OUTPUT / ".metrics.json.tmp").write_bytes(good())
-
-
-def dated(seconds: float) -> t.Callable[[], None]:
-    """Good metrics in a file that says it was written so much later (or earlier) than it was."""
-
-    def leave() -> None:
-        METRICS.write_bytes(good())
-        os.utime(METRICS, (time.time() + seconds,) * 2)
-
-    return leave
 
 
 def huge() -> None:
@@ -93,13 +82,10 @@ EVIDENCE: dict[str, t.Callable[[], object]] = {
     "array": content(lambda text: b"[" + text + b"]"),
     "foreign": written(job_id="1"),
     "other-attempt": written(attempt=1),
-    "dated-past": dated(-3600),
-    "dated-future": dated(3600),
     "huge": huge,
     "many-keys": written(**{f"key{number}": number for number in range(100000)}),
     "binary": content(lambda _text: bytes(range(256)) * 16),
     "latin": content(lambda text: text.replace(b'"score"', b'"note": "\xe9", "score"')),
-    "utf-16": content(lambda text: text.decode().encode("utf-16")),
     "linked": linked,
     "fifo": lambda: os.mkfifo(METRICS),
     "folder": METRICS.mkdir,
