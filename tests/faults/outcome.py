@@ -62,9 +62,11 @@ def _of_play(play: Play, expected: str | None, code: int) -> list[str]:
 
 
 def _others(plays: list[Play], expect: Expected) -> list[str]:
-    named = {names.id for names in expect.names}
-    amiss = [item for play in plays if play.runs for item in judged(play.verdict) if item["verdict"] in AMISS]
-    return [f"{item['id']} is {item['verdict']} too: {item['why']}" for item in amiss if item["id"] not in named]
+    """What is amiss beside what the row names: a second failure where there is one fault would send people astray."""
+    amiss = AMISS if expect.alone else ("fail",)
+    known = {*(names.id for names in expect.names), *expect.also}
+    found = [item for play in plays if play.runs for item in judged(play.verdict) if item["verdict"] in amiss]
+    return [f"{item['id']} is {item['verdict']} too: {item['why']}" for item in found if item["id"] not in known]
 
 
 def _unsaid(play: Play, expected: list[str], job: Callable[[], str]) -> list[str]:
@@ -91,7 +93,7 @@ def problems(
         play = last if names.of == "second" else first
         problem = _named(play.verdict, names, job) if play.runs else f"{names.id} is not named: there is no run"
         found += [problem] if problem else []
-    found += _others(plays, expect) if expect.alone else []
+    found += _others(plays, expect)
     found += [f"the screen does not say {words!r}" for words in _unsaid(first, expect.screen, job)]
     found += [f"the second screen does not say {words!r}" for words in _unsaid(last, expect.second_screen, job)]
     if seconds > expect.within * patience:

@@ -42,7 +42,8 @@ class Expected:
     verdict: str | None = None  # None: the play is refused before there is a run
     names: list[Names] = field(default_factory=list)
     screen: list[str] = field(default_factory=list)
-    alone: bool = False  # nothing but what it names may be amiss
+    alone: bool = False  # nothing but what it names may be undetermined either
+    also: list[str] = field(default_factory=list)  # what else fails for the same reason; nothing but these may
     second: str | None = None  # the verdict of the play that the step `again` or `beside` starts
     second_screen: list[str] = field(default_factory=list)
     jobs: int = 1  # jobs of the canary that Slurm ever saw
@@ -89,6 +90,9 @@ def _one(given: dict[str, t.Any]) -> Row:
             raise BadRowError(f"{row.id}: {value!r} is none of {known}")
     if not (row.expect.names or row.expect.screen or row.expect.second_screen) and row.expect.verdict != "pass":
         raise BadRowError(f"{row.id}: a fault must be named")
+    for name in row.expect.names:
+        if name.verdict != "pass" and not name.says:
+            raise BadRowError(f"{row.id}: {name.id} must say something")
     return row
 
 

@@ -38,6 +38,8 @@ def row(**expect):
 
 def test_what_comes_out_as_stated_is_no_problem():
     assert outcome.problems(row(alone=True), [Ended("fail", [SLOW, WELL])], 9) == []
+    also = [SLOW, judged("T-3", "fail"), judged("T-4", "undetermined")]
+    assert outcome.problems(row(also=["T-3"]), [Ended("fail", also)], 9) == []
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,8 @@ def test_what_comes_out_as_stated_is_no_problem():
         ({}, [Ended("pass", [SLOW])], 9, "ansible-playbook ended with 0"),
         ({}, [Ended("fail", [SLOW])], 11, "it took 11 s, and 10 s are allowed"),
         ({"screen": ["GPU-hours"]}, [Ended("fail", [SLOW])], 9, "the screen does not say 'GPU-hours'"),
-        ({"alone": True}, [Ended("fail", [SLOW, judged("T-3", "fail", "idle")])], 9, "T-3 is fail too: idle"),
+        ({}, [Ended("fail", [SLOW, judged("T-3", "fail", "idle")])], 9, "T-3 is fail too: idle"),
+        ({"also": ["T-4"]}, [Ended("fail", [SLOW, judged("T-3", "fail", "idle")])], 9, "T-3 is fail too: idle"),
         ({"alone": True}, [Ended("fail", [SLOW, judged("T-5", "undetermined")])], 9, "T-5 is undetermined too"),
         ({"second": "fail"}, [Ended("fail", [SLOW])], 9, "1 plays, and the row says of the second: fail"),
         ({"second": "fail"}, [Ended("fail", [SLOW]), Ended("pass", [WELL])], 9, "second play: "),
@@ -100,6 +103,10 @@ GIVEN = {"id": "a", "group": "ranks", "fault": "f", "when": "training", "expect"
         ({"expect": {"within": 1, "verdict": "waived"}}, "'waived' is none of"),
         ({"expect": {"within": 1, "verdict": "fail"}}, "a fault must be named"),
         ({"quickly": True}, "quickly"),
+        (
+            {"expect": {"within": 1, "verdict": "fail", "names": [{"id": "T-1", "verdict": "fail"}]}},
+            "T-1 must say something",
+        ),
     ],
 )
 def test_a_row_that_cannot_be_meant_so_is_refused(tmp_path, change, told):

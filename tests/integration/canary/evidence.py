@@ -85,7 +85,6 @@ EVIDENCE: dict[str, t.Callable[[], object]] = {
     "huge": huge,
     "many-keys": written(**{f"key{number}": number for number in range(100000)}),
     "binary": content(lambda _text: bytes(range(256)) * 16),
-    "latin": content(lambda text: text.replace(b'"score"', b'"note": "\xe9", "score"')),
     "linked": linked,
     "fifo": lambda: os.mkfifo(METRICS),
     "folder": METRICS.mkdir,
