@@ -45,6 +45,21 @@ def judged(evidence, criteria, overrides=None):
     return {entry["id"]: entry for entry in _criteria.judge(evidence, read, today=TODAY)}
 
 
+OF_EVERY_KIND = [
+    {"id": "Q", "title": "t", "query": "m.v", "gt": 0, "applies_when": {"accelerator": ["cuda"]}},
+    {"id": "R", "title": "t", "query": "m.v", "ratio_ge": {"bound": 1, "to": "m.v"}},
+    {"id": "E", "title": "t", "each": {"over": "m", "query": "v", "count": "job.gpus", "gt": 0}},
+    {"id": "L", "title": "t", "log": ["stdout"], "absent": "cuda_errors"},
+    {"id": "A", "title": "t", "artifact": "a", "exists": True},
+]
+
+
+def by(criteria):
+    """Sort what was judged in the order of these criteria; the job's own outcome comes first."""
+    places = {criterion["id"]: place for place, criterion in enumerate(criteria)}
+    return lambda item: places.get(item[0], -1)
+
+
 def is_number(value):
     if isinstance(value, float):
         return math.isfinite(value)
@@ -101,27 +116,26 @@ def test_a_trend_passes_only_over_numbers(first, second):
     )
 )
 def test_no_evidence_whatever_breaks_the_judge_or_is_mutated_and_twice_is_the_same(evidence):
-    criteria = [
-        {"id": "Q", "title": "t", "query": "m.v", "gt": 0, "applies_when": {"accelerator": ["cuda"]}},
-        {"id": "R", "title": "t", "query": "m.v", "ratio_ge": {"bound": 1, "to": "m.v"}},
-        {"id": "E", "title": "t", "each": {"over": "m", "query": "v", "count": "job.gpus", "gt": 0}},
-        {"id": "L", "title": "t", "log": ["stdout"], "absent": "cuda_errors"},
-        {"id": "A", "title": "t", "artifact": "a", "exists": True},
-    ]
-    first = judged(evidence, criteria)
-    assert repr(judged(evidence, criteria)) == repr(first)
+    first = judged(evidence, OF_EVERY_KIND)
+    assert repr(judged(evidence, OF_EVERY_KIND)) == repr(first)
     assert all(entry["verdict"] != "pass" for entry in first.values())
     json.dumps(list(first.values()), allow_nan=False)
 
 
-@given(st.lists(st.tuples(values, bounds), max_size=5), st.randoms())
-def test_the_order_of_criteria_does_not_matter(pairs, random):
+@given(st.lists(st.tuples(values, bounds), max_size=5), st.dictionaries(st.sampled_from("va"), values), st.randoms())
+def test_the_order_of_criteria_does_not_matter(pairs, others, random):
     criteria = [
         {"id": f"C{n}", "title": "t", "query": f"m.v{n}", "ge": bound} for n, (value, bound) in enumerate(pairs)
-    ]
-    evidence = document(m={f"v{n}": value for n, (value, bound) in enumerate(pairs)})
+    ] + OF_EVERY_KIND
+    evidence = document(
+        context={"accelerator": "cuda"},
+        m={**others, **{f"v{n}": value for n, (value, bound) in enumerate(pairs)}},
+        baseline={"m": others},
+        logs={"stdout": others.get("v")},
+        artifacts={"a": others.get("a")},
+    )
     shuffled = random.sample(criteria, len(criteria))
-    assert judged(evidence, criteria) == judged(evidence, shuffled)
+    assert repr(judged(evidence, criteria)) == repr(dict(sorted(judged(evidence, shuffled).items(), key=by(criteria))))
 
 
 @given(values, bounds, st.sampled_from(TESTS), bounds, st.sampled_from(TESTS))
