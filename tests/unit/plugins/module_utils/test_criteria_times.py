@@ -74,3 +74,12 @@ def test_the_time_in_a_row_of_the_workload_may_be_any_number():
     evidence["files"]["metrics"]["mtime"] = 1060.0
     evidence["metrics"]["fields"] = {"time": {"min": 0.0, "max": 1e6}}
     assert one(evidence, **CRITERION)["verdict"] == "pass"
+
+
+@pytest.mark.parametrize("fields", [None, [], {"time": 1.0}, {"time": None}, {}])
+def test_samples_of_another_shape_tell_no_times(fields):
+    evidence = whole()
+    evidence["job"].update(started=1000.0, ended=1060.0)
+    evidence["gpu"] = {"rows": 3, "malformed": 0, "fields": fields}
+    evidence["files"]["gpu"] = {"path": "/out/gpu.jsonl", "mtime": 1060.0}
+    assert one(evidence, query="gpu.rows", eq=3)["verdict"] == "pass"
