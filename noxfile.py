@@ -49,36 +49,35 @@ def artifact(session: nox.Session) -> None:
 def integration(session: nox.Session) -> None:
     """On real local clusters."""
     folders = ["tests/integration", "tests/workloads", "tests/faults"]
-    _on_two_clusters(session, *folders, "-m", "not slow", *session.posargs)
+    _on_clusters(session, 2, *folders, "-m", "not slow", *session.posargs)
 
 
-def _on_two_clusters(session: nox.Session, *arguments: str) -> None:
-    """Two, since plays mostly wait; the second worker's is named in tests/conftest.py."""
+def _on_clusters(session: nox.Session, count: int, *arguments: str) -> None:
+    """As many workers, each with a cluster of its own (named in tests/conftest.py): plays mostly wait."""
     name = os.environ.get("HPC_VALIDATION_CLUSTER", "local")
-    for cluster in (name, f"{name}-1"):
+    for cluster in (name, *(f"{name}-{worker}" for worker in range(1, count))):
         session.run("tests/cluster/cluster", "up", "--name", cluster, external=True)
-    session.run("pytest", "--numprocesses", "2", "--durations=25", "--durations-min=20", *arguments)
+    session.run("pytest", "--numprocesses", str(count), "--durations=25", "--durations-min=20", *arguments)
 
 
 @nox.session
 def faults(session: nox.Session) -> None:
     """Every fault of tests/faults/faults.yml on the live clusters; renews docs/faults.md."""
-    _on_two_clusters(session, "tests/faults/test_faults.py", "--faults-document", *session.posargs)
+    _on_clusters(session, 3, "tests/faults/test_faults.py", "--faults-document", *session.posargs)
 
 
 @nox.session
 def preflight_faults(session: nox.Session) -> None:
     """Every fault of tests/faults/preflight.yml, each with the run after its repair."""
-    _on_two_clusters(session, "tests/faults/test_preflight.py", *session.posargs)
+    _on_clusters(session, 2, "tests/faults/test_preflight.py", *session.posargs)
 
 
 @nox.session
 def slow(session: nox.Session) -> None:
     """Long waits, and what else the integration tests leave out."""
     alone = "tests/integration/test_category2.py"  # its speed-ups need the machine
-    _on_two_clusters(
-        session, "tests/integration", "tests/workloads", f"--ignore={alone}", "-m", "slow", *session.posargs
-    )
+    folders = ["tests/integration", "tests/workloads", f"--ignore={alone}"]
+    _on_clusters(session, 2, *folders, "-m", "slow", *session.posargs)
     session.run("pytest", alone, "-m", "slow", *session.posargs)
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs before any test module is imported: a second pytest worker gets a cluster of its own (noxfile.py)."""
+"""Runs before any test module is imported: all workers but the first get a cluster of their own (noxfile.py)."""
 
 from __future__ import annotations
 
