@@ -93,6 +93,8 @@ def problems(
         play = last if names.of == "second" else first
         problem = _named(play.verdict, names, job) if play.runs else f"{names.id} is not named: there is no run"
         found += [problem] if problem else []
+    if first.runs and expect.why not in first.verdict["why"]:
+        found.append(f"the run does not say {expect.why!r}: {first.verdict['why']}")
     found += _others(plays, expect)
     found += [f"the screen does not say {words!r}" for words in _unsaid(first, expect.screen, job)]
     found += [f"the second screen does not say {words!r}" for words in _unsaid(last, expect.second_screen, job)]

@@ -42,6 +42,7 @@ class Expected:
     verdict: str | None = None  # None: the play is refused before there is a run
     names: list[Names] = field(default_factory=list)
     screen: list[str] = field(default_factory=list)
+    why: str = ""  # words of the run's why
     alone: bool = False  # nothing but what it names may be undetermined either
     also: list[str] = field(default_factory=list)  # what else fails for the same reason; nothing but these may
     second: str | None = None  # the verdict of the play that the step `again` or `beside` starts
@@ -88,7 +89,9 @@ def _one(given: dict[str, t.Any]) -> Row:
     for value, known in choices:
         if value not in known:
             raise BadRowError(f"{row.id}: {value!r} is none of {known}")
-    if not (row.expect.names or row.expect.screen or row.expect.second_screen) and row.expect.verdict != "pass":
+    expected = row.expect
+    told = expected.names or expected.screen or expected.second_screen or expected.why
+    if not told and expected.verdict != "pass":
         raise BadRowError(f"{row.id}: a fault must be named")
     for name in row.expect.names:
         if name.verdict != "pass" and not name.says:

@@ -36,7 +36,7 @@ def result(row: Row, problems: list[str], seconds: float) -> Json:
         "when": row.when,
         "verdict": row.expect.verdict or "refused",
         "second": row.expect.second,
-        "names": [names.id for names in row.expect.names],
+        "names": [*(names.id for names in row.expect.names), *(["why"] if row.expect.why else [])],
         "caught": not problems,
         "problems": problems,
         "seconds": round(seconds, 1),

@@ -14,8 +14,8 @@ from tests.faults import outcome, rows
 class Ended:
     """A play that has ended, as far as a row looks at it."""
 
-    def __init__(self, verdict, criteria, screen=""):
-        self.verdict = {"verdict": verdict, "why": "", "findings": [], "workloads": [{"criteria": criteria}]}
+    def __init__(self, verdict, criteria, screen="", why=""):
+        self.verdict = {"verdict": verdict, "why": why, "findings": [], "workloads": [{"criteria": criteria}]}
         self.screen, self.runs = screen, [None]
 
     def finish(self):
@@ -38,6 +38,7 @@ def row(**expect):
 
 def test_what_comes_out_as_stated_is_no_problem():
     assert outcome.problems(row(alone=True), [Ended("fail", [SLOW, WELL])], 9) == []
+    assert outcome.problems(row(why="interrupted"), [Ended("fail", [SLOW], why="it was interrupted")], 9) == []
     also = [SLOW, judged("T-3", "fail"), judged("T-4", "undetermined")]
     assert outcome.problems(row(also=["T-3"]), [Ended("fail", also)], 9) == []
 
@@ -51,6 +52,7 @@ def test_what_comes_out_as_stated_is_no_problem():
         ({}, [Ended("pass", [SLOW])], 9, "ansible-playbook ended with 0"),
         ({}, [Ended("fail", [SLOW])], 11, "it took 11 s, and 10 s are allowed"),
         ({"screen": ["GPU-hours"]}, [Ended("fail", [SLOW])], 9, "the screen does not say 'GPU-hours'"),
+        ({"why": "interrupted"}, [Ended("fail", [SLOW], why="it ended")], 9, "the run does not say 'interrupted'"),
         ({}, [Ended("fail", [SLOW, judged("T-3", "fail", "idle")])], 9, "T-3 is fail too: idle"),
         ({"also": ["T-4"]}, [Ended("fail", [SLOW, judged("T-3", "fail", "idle")])], 9, "T-3 is fail too: idle"),
         ({"alone": True}, [Ended("fail", [SLOW, judged("T-5", "undetermined")])], 9, "T-5 is undetermined too"),
