@@ -463,8 +463,9 @@ def running(pattern: str) -> list[str]:
 
 def test_ctrl_c_says_what_it_did(controller: Controller) -> None:
     screen = interrupt(controller, signal.SIGINT, True)
-    assert "interrupted (SIGINT); cancelling the jobs" in screen
-    assert "cancelled: " in screen
+    # Ansible hands its workers SIGINT and then SIGTERM; under load they may see the second first.
+    assert re.search(r"interrupted \(SIG(INT|TERM)\); cancelling the jobs", screen)
+    assert re.search(r"interrupted \(SIG(INT|TERM)\); cancelled: \d", screen)
 
 
 def test_on_interrupt_leave_says_how_to_attach_and_the_next_run_does(controller: Controller) -> None:
