@@ -36,7 +36,7 @@ def types(session: nox.Session) -> None:
 @nox.session
 def unit(session: nox.Session) -> None:
     """Pure code: no cluster."""
-    session.run("pytest", "--numprocesses", "2", "tests/unit", *session.posargs)
+    session.run("pytest", "--numprocesses", "2", "tests/unit", "-m", "not slow", *session.posargs)
 
 
 @nox.session
@@ -76,7 +76,7 @@ def preflight_faults(session: nox.Session) -> None:
 def slow(session: nox.Session) -> None:
     """Long waits, and what else the integration tests leave out."""
     alone = "tests/integration/test_category2.py"  # its speed-ups need the machine
-    folders = ["tests/integration", "tests/workloads", f"--ignore={alone}"]
+    folders = ["tests/unit", "tests/integration", "tests/workloads", f"--ignore={alone}"]
     _on_clusters(session, 2, *folders, "-m", "slow", *session.posargs)
     session.run("pytest", alone, "-m", "slow", *session.posargs)
 

@@ -14,6 +14,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_check
     CONTROLLER_ONLY,
     argument_spec,
     problems,
+    servers_alone,
 )
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
     _evidence_store,
@@ -45,7 +46,10 @@ class ActionModule(ProbeAction):
             facts = self.ask(MODULE, asked, task_vars)
         except NotAskedError as exc:
             facts = {"error": str(exc)}
-        findings = judged(options, facts, host, ["mount"] if self._task.check_mode else options["checks"])
+        checks = options["checks"]
+        if self._task.check_mode and not servers_alone(checks):
+            checks = ["mount"]
+        findings = judged(options, facts, host, checks)
         title = f"beegfs_check on {host}" + (" (simulated share)" if options["share_type"] == "simulated" else "")
         return {**result, **self.tell(title, facts, findings, fail=options["fail"])}
 
@@ -53,12 +57,15 @@ class ActionModule(ProbeAction):
 def judged(options: dict[str, Any], facts: dict[str, Any], host: str, checks: list[str]) -> list[dict[str, Any]]:
     """Return the findings about the share as the host sees it, and about its servers."""
     expect, share_type = options["expect"], options["share_type"]
-    findings = _share_findings.findings(facts, expect, node=host, share_type=share_type, checks=checks, part="host")
-    return findings + _share_findings.servers_findings(
+    found: list[dict[str, Any]] = []
+    if not servers_alone(checks):
+        found = _share_findings.findings(facts, expect, node=host, share_type=share_type, checks=checks, part="host")
+    return found + _share_findings.servers_findings(
         facts.get("servers"),
         expect,
         host=host,
         share_type=share_type,
         access=options["access"],
         client=_share_judge.at(facts, "mount", "client"),
+        missing=_share_judge.text(_share_judge.at(facts, "error")),
     )

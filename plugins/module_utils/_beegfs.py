@@ -15,9 +15,6 @@ from typing import Any
 
 Row = dict[str, Any]
 TYPES = ("meta", "storage")
-REACHABILITY = ("online", "probably-offline", "offline")
-CONSISTENCY = ("good", "needs-resync", "resyncing", "bad")
-POOLS = ("normal", "low", "emergency")
 MAX_TEXT = 300
 
 
@@ -55,36 +52,67 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
 _BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 
 
-def size(text: Any) -> int | None:
+@dataclass(frozen=True)
+class Amount:
+    """A number as it was printed, which stands for all numbers from `least` to `most` that print so."""
+
+    value: int
+    least: float
+    most: float
+
+
+def exactly(value: int | None) -> Amount | None:
+    """Return the amount of a number that was not rounded."""
+    return None if value is None else Amount(value, value, value)
+
+
+def size(text: Any) -> Amount | None:
     """Return bytes of '252.0GiB', '512K', '1073741824' or '0 Byte'; None for anything else."""
-    match = re.fullmatch(
-        r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([kmgtp]?)(?:i?b|byte)?", str(text).strip().lower(), re.ASCII
-    )
-    return int(float(match[1]) * _BINARY[match[2]]) if match and not isinstance(text, bool) else None
+    return _amount(text, r" ?([kmgtp]?)(?:i?b|byte)?", _BINARY)
 
 
-def count(text: Any) -> int | None:
+def count(text: Any) -> Amount | None:
     """Return a number of inodes such as '16.8M'; None for anything else."""
-    match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([kmgtp]?)", str(text).strip().lower(), re.ASCII)
-    return int(float(match[1]) * _UNITS[match[2]]) if match and not isinstance(text, bool) else None
+    return _amount(text, r"([kmgtp]?)", _UNITS)
+
+
+def _amount(text: Any, unit: str, units: dict[str, int]) -> Amount | None:
+    match = re.fullmatch(rf"([0-9]{{1,18}})(?:\.([0-9]{{1,9}}))?{unit}", str(text).strip().lower(), re.ASCII)
+    if match is None or isinstance(text, bool):
+        return None
+    scale = units[match[3]]
+    value = float(f"{match[1]}.{match[2] or 0}") * scale
+    # With decimals it was rounded to the last of them; without, and without a unit, it is exact.
+    half = 0.5 * scale / 10 ** len(match[2]) if match[2] else 0.5 * scale if match[3] else 0
+    return Amount(int(value), max(0.0, value - half), value + half)
+
+
+def narrowed(free: Amount, total: Amount, percent: int) -> Amount:
+    """Return `free` within what its printed percentage of `total` leaves of it.
+
+    The tool takes the percentage from the exact numbers, so that 0.1M of 0.5M with 18 % is 78,750 to 101,750. Where
+    the two contradict each other the percentage is left aside.
+    """
+    least = max(free.least, max(0.0, percent - 0.5) / 100 * total.least)
+    most = min(free.most, min(100.0, percent + 0.5) / 100 * total.most)
+    return Amount(free.value, least, most) if least <= most else free
+
+
+_AMOUNTS = ("total", "free", "inodes", "inodes_free")
 
 
 def target(kind: str, number: int, **known: Any) -> Row:
-    """Return a target's row; what is not known is None."""
+    """Return a target's row; what is not known is None. An amount is there as printed, with its least and its most."""
     row: Row = {"type": kind, "id": number}
-    for key in (
-        "name",
-        "node",
-        "reachability",
-        "consistency",
-        "sync_state",
-        "pool",
-        "total",
-        "free",
-        "inodes",
-        "inodes_free",
-    ):
+    for key in ("name", "node", "reachability", "consistency", "sync_state", "pool"):
         row[key] = known.get(key)
+    for key in _AMOUNTS:
+        amount: Amount | None = known.get(key)
+        row[key] = amount.value if amount else None
+        if key.endswith("free"):
+            row[f"{key}_least"] = amount.least if amount else None
+            row[f"{key}_most"] = amount.most if amount else None
+    row["space_told"] = known.get("space_told")
     return row
 
 

@@ -12,10 +12,18 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_cli
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import (
+    _beegfs_cli,
+    _beegfs_config,
+    _beegfs_run,
+    _beegfs_servers,
+)
 
 Facts = dict[str, Any]
-SECTIONS = ("mount", "use", "speed")
+Run = Callable[..., _beegfs_run.Result]
+# The servers are asked in any case where there is a way; alone, nothing else is looked at.
+SERVERS = "servers"
+SECTIONS = ("mount", "use", "speed", SERVERS)
 # The half that runs on the controller does what these stand for; the module is not sent them.
 CONTROLLER_ONLY = ("expect", "node", "fail")
 ACCESS = ("user", "sudo", "none")
@@ -24,7 +32,7 @@ ACCESS = ("user", "sudo", "none")
 def argument_spec() -> dict[str, Any]:
     """Return the argument specification."""
     return {
-        "path": {"type": "str", "required": True},
+        "path": {"type": "str"},
         "share_type": {"type": "str", "default": "beegfs", "choices": ["beegfs", "simulated", "other"]},
         "kit": {"type": "str"},
         "python": {"type": "str", "default": "python3"},
@@ -52,6 +60,10 @@ def problems(options: Facts) -> list[str]:
         for name in ("path", "kit", "config_file")
         if options.get(name) is not None and not str(options[name]).startswith("/")
     ]
+    if options["path"] is None and not servers_alone(options["checks"]):
+        found.append("path: expected where the share is mounted, unless checks has servers alone")
+    if servers_alone(options["checks"]) and options["access"] == "none":
+        found.append("checks has servers alone, and access is none: nothing would be looked at")
     for name in [options["folder"], *options["directories"]]:
         if name.startswith("/") or ".." in name.split("/") or "," in name or not name:
             found.append(f"{name!r}: expected a folder below {options['path']}, without a comma")
@@ -67,8 +79,15 @@ def problems(options: Facts) -> list[str]:
     return found
 
 
-def collect(options: Facts, mounts: bytes, run: Callable[..., _beegfs_cli.Result]) -> Facts:
+def servers_alone(checks: list[str]) -> bool:
+    """Say whether nothing but the servers is to be looked at."""
+    return set(checks) == {SERVERS}
+
+
+def collect(options: Facts, mounts: bytes, run: Run) -> Facts:
     """Return the share facts with `servers`. `mounts` is the source of the kit's mounts.py, run before the share."""
+    if servers_alone(options["checks"]):
+        return _servers(options, {}, options["config_file"], run)
     facts = _kit(options, [options["python"], "-", "facts", *_where(options)], run, stdin=mounts)
     if "error" not in facts:
         facts = _look(options, facts, run)
@@ -86,9 +105,9 @@ def _directories(options: Facts) -> list[str]:
     return options["directories"] or ([options["folder"]] if "use" in options["checks"] else [])
 
 
-def _look(options: Facts, mount: Facts, run: Callable[..., _beegfs_cli.Result]) -> Facts:
+def _look(options: Facts, mount: Facts, run: Run) -> Facts:
     """Return the share facts; of a mount that is unsound, nothing but that."""
-    checks = options["checks"]
+    checks = [name for name in options["checks"] if name != SERVERS]
     problem = mount.get("problem")
     if set(checks) & {"use", "speed"} and problem is None:
         kit = options["kit"] or os.path.join(options["path"], "scripts")
@@ -119,7 +138,7 @@ def _look(options: Facts, mount: Facts, run: Callable[..., _beegfs_cli.Result]) 
 def _kit(
     options: Facts,
     argv: list[str],
-    run: Callable[..., _beegfs_cli.Result],
+    run: Run,
     stdin: bytes | None = None,
     **environment: str,
 ) -> Facts:
@@ -132,29 +151,28 @@ def _kit(
         document = None
     if isinstance(document, dict):
         return document
-    said = " ".join((result.err or result.out).split())[-500:]
+    said = " ".join((result.failure or result.err or result.out).split())[-500:]
     command = " ".join(argv[:4])
     return {"error": f"{command} gave no facts: {said or f'exit code {result.rc}'}"}
 
 
-def _servers(options: Facts, facts: Facts, config: str | None, run: Callable[..., _beegfs_cli.Result]) -> Facts:
+def _servers(options: Facts, facts: Facts, config: str | None, run: Run) -> Facts:
     """Return the servers' part, and the striping where the tool had to tell it."""
     if options["share_type"] == "other" or options["access"] == "none":
         return {"servers": None}
     tool = _beegfs_cli.installed(options["cli"])
     if tool is None:
         wanted = "beegfs or beegfs-ctl" if options["cli"] == "auto" else options["cli"]
-        missing = {"source": "PATH", "problem": f"{wanted} was not found on {os.uname().nodename}"}
+        missing = {"source": "PATH", "problem": f"{wanted} was not found on {os.uname().nodename}", "cause": "tool"}
         return {"servers": {"tool": None, "problems": [missing]}}
-
-    def runner(argv: list[str]) -> _beegfs_cli.Result:
-        return run(argv, options["deadline"])
-
-    cli = _beegfs_cli.Cli(tool, runner, config, sudo=options["access"] == "sudo")
-    told: Facts = {"servers": _beegfs_cli.servers(cli, options["user"])}
+    cli = _beegfs_cli.Cli(tool, run, options["deadline"], config, sudo=options["access"] == "sudo")
+    servers = _beegfs_servers.servers(cli, options["user"])
+    told: Facts = {"servers": {**servers, "quota_enforcement": _beegfs_config.quota_enforcement(config)}}
+    if servers_alone(options["checks"]):
+        return told
     striping = facts.get("striping") or {}
     unknown = [name for name in _directories(options) if (striping.get(name) or {}).get("error", "not asked")]
     if unknown and (facts.get("mount") or {}).get("problem") is None:
-        by_tool = {name: _beegfs_cli.striping(cli, os.path.join(options["path"], name)) for name in unknown}
+        by_tool = {name: _beegfs_servers.striping(cli, os.path.join(options["path"], name)) for name in unknown}
         told["striping"] = {**striping, **by_tool}
     return told

@@ -18,6 +18,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs impor
     Parsed,
     Row,
     entry,
+    exactly,
     short,
     size,
     target,
@@ -102,13 +103,12 @@ def targets(text: str) -> Parsed:
                 consistency=word(item.get("consistency")),
                 sync_state=word(item.get("sync_state")),
                 pool=word(item.get("cap_pool")),
-                total=whole(item.get("space")),
-                free=whole(item.get("space_free")),
-                inodes=whole(item.get("inodes")),
-                inodes_free=whole(item.get("inodes_free")),
+                total=exactly(whole(item.get("space"))),
+                free=exactly(whole(item.get("space_free"))),
+                inodes=exactly(whole(item.get("inodes"))),
+                inodes_free=exactly(whole(item.get("inodes_free"))),
             )
         )
-    parsed.problems += [f"no {kind} target is listed" for kind in TYPES if kind not in [r["type"] for r in parsed.rows]]
     return parsed
 
 
@@ -133,7 +133,6 @@ def nodes(text: str) -> Parsed:
                     "unreachable_by": _silent(item.get("nics"), words) if reachable else None,
                 }
             )
-    parsed.problems += [f"no {kind} node is listed" for kind in TYPES if kind not in [r["type"] for r in parsed.rows]]
     return parsed
 
 
@@ -197,6 +196,6 @@ def striping(text: str) -> Row:
     # "RAID0 (4x512K)": desired targets and chunk size
     match = re.fullmatch(r"(.+?) \((\d{1,6})x([0-9.]+[kmg]?i?b?)\)", pattern or "")
     chunk = size(match[3]) if match else None
-    if not match or not chunk:
+    if not match or not chunk or not chunk.value:
         return entry(error=f"a stripe pattern of no known form: {short(str(pattern))}")
-    return entry(pattern=match[1], chunk_kib=chunk // 1024, targets=int(match[2]), source="beegfs")
+    return entry(pattern=match[1], chunk_kib=chunk.value // 1024, targets=int(match[2]), source="beegfs")

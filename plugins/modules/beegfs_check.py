@@ -31,15 +31,21 @@ description:
   - BeeGFS's servers are asked through C(beegfs) (8.x) or C(beegfs-ctl) (7.x). An exit code of 0 is not believed, a
     list without targets is no healthy file system. A server answers if it does so by one of its network cards; the
     others, where they are told, are recorded.
+  - C(beegfs-ctl) was met as 7.4.7, in all states that C(docs/preflight.md) lists. What is presumed about BeeGFS 8 was
+    read in its published source and never met; a verdict about such servers says so.
+  - First is asked what the management daemon answers alone, then what a server may keep waiting, space and quota last.
+    A server that accepts connections and does not answer holds the tool for 20 minutes; it is named, what was printed
+    until O(deadline) counts, and the rest is V(undetermined) by target.
+  - What the tool prints rounded (space in 0.1 GiB, inodes in 100,000) is judged by the end of the interval that is
+    against the machine; where the bound lies inside, it is V(undetermined).
   - Where an automounter has the share, the folder is opened first, so that it is mounted.
 requirements:
   - On the host, Python 3.9 or newer, and the kit, which bootstrap deploys.
   - C(fio) is used for throughput where it is on PATH; the finding names what measured.
 options:
   path:
-    description: The share. Absolute.
+    description: The share. Absolute. Needed unless O(checks) has V(servers) alone.
     type: str
-    required: true
   share_type:
     description:
       - What the share is, as the inventory says it. V(other) makes BeeGFS's own checks C(not_applicable).
@@ -55,11 +61,14 @@ options:
     type: str
     default: python3
   checks:
-    description: What is looked at. In check mode, V(mount) and the servers only.
+    description:
+      - What is looked at. In check mode, V(mount) and the servers only.
+      - The servers are asked in any case, unless O(access) is V(none). With V(servers) alone nothing else is looked at,
+        for a management host without a mount, and for a first look before there are clients.
     type: list
     elements: str
-    default: [mount, use, speed]
-    choices: [mount, use, speed]
+    default: [mount, use, speed, servers]
+    choices: [mount, use, speed, servers]
   folder:
     description: The folder below O(path) in which the checks' own folder is made.
     type: str
@@ -82,7 +91,9 @@ options:
     type: float
     default: 1.0
   deadline:
-    description: Seconds that each check, and each command of BeeGFS's, may take.
+    description:
+      - Seconds that each check of the mount, of use and of speed may take.
+      - Seconds that all questions to BeeGFS's servers together may take. They end at most 10 s later, whatever hangs.
     type: float
     default: 30.0
   tool:
@@ -114,14 +125,18 @@ options:
       - What the share is expected to be like. Unknown keys are refused.
       - "C(config_file): the client's configuration. C(fstype): a list of file system types. C(rdma): whether every
         connection must be by RDMA. C(read_only): whether it may be mounted so. C(global_locks): whether locks must hold
-        across nodes (default V(true)); V(false) only records it. C(quota): V(false) only records quota, also that it is
-        not enabled, which is V(undetermined) otherwise."
+        across nodes (default V(true)); V(false) only records it. C(quota): with V(true) quota must be proven to be
+        enforced, by a limit that is told, or by C(quotaEnabled) of the client and C(quotaEnableEnforcement) of a
+        management daemon that is configured on the host; V(false) only records quota. By default a limit that is told
+        is judged, and that none is told is recorded: 7.x prints the same where quota is not enabled."
       - "Least values: C(write_mib_s) and C(read_mib_s) (default 50), C(metadata_ops_s) (100), C(free_gib) (10),
-        C(free_inodes) (100000), C(target_free_gib) (1) and C(target_free_inodes) (200000) of every target,
-        C(stripe_targets)."
+        C(free_inodes) (100000), C(stripe_targets). Of every target C(target_free_gib) (1) and C(target_free_inodes)
+        (100000 of metadata, as the share's, and 200000 of storage), each a number or an object of C(meta) and
+        C(storage)."
       - "C(chunk_kib): chunk size. C(coherence_seconds): within which another node must see a change (default 5).
-        C(capacity_pool): with V(normal), a target in pool low fails; by default it is recorded. C(targets): how many
-        there are, such as V({meta: 2, storage: 12})."
+        C(capacity_pool): with V(normal), a target in pool low fails; by default it is recorded. C(targets),
+        C(nodes), C(mirrors): how many targets, servers and mirror groups there are, such as
+        V({meta: 2, storage: 12})."
       - "C(not_applicable): ids of findings that do not apply, with reasons, such as V({share.quota: no quotas here})."
     type: dict
     default: {}
@@ -164,6 +179,13 @@ EXAMPLES = r"""
       chunk_kib: 512
       stripe_targets: 4
 
+- name: Check the servers alone, on the management server
+  mlops.hpc_validation.beegfs_check:
+    checks: [servers]
+    expect:
+      nodes: {meta: 2, storage: 4}
+      targets: {meta: 2, storage: 12}
+
 - name: Look at a share that is not BeeGFS, and go on whatever is found
   mlops.hpc_validation.beegfs_check:
     path: /mnt/sharedfs
@@ -193,7 +215,9 @@ facts:
       description: Pattern, chunk size and targets by folder.
       type: dict
     servers:
-      description: Targets, nodes, mirror groups and quota as the tool said them, and its problems.
+      description:
+        - Targets, nodes, mirror groups and quota as the tool said them, and its C(problems) by part, type and cause.
+          With C(checks=[servers]) this is all there is.
       type: dict
 findings:
   description: The judged checks, as C(files/schemas/finding.json) says.
@@ -213,7 +237,7 @@ table:
 import base64
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_check, _beegfs_cli
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_check, _beegfs_run
 
 
 def main() -> None:
@@ -224,8 +248,9 @@ def main() -> None:
     if not options["_mounts"]:
         module.fail_json(msg="beegfs_check works only with its action, which judges on the controller")
     if module.check_mode:
-        options.update(checks=["mount"], directories=[])
-    facts = _beegfs_check.collect(options, base64.b64decode(options["_mounts"]), _beegfs_cli.run)
+        alone = _beegfs_check.servers_alone(options["checks"])
+        options.update(checks=options["checks"] if alone else ["mount"], directories=[])
+    facts = _beegfs_check.collect(options, base64.b64decode(options["_mounts"]), _beegfs_run.run)
     module.exit_json(changed=False, facts=facts)
 
 

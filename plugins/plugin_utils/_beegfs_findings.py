@@ -8,23 +8,14 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_judge import (
-    Item,
-    Judge,
-    are_rows,
-    at,
-    flat,
-    rows,
-    text,
-)
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _beegfs_space_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._beegfs_told import KINDS, Told
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_judge import Item, Judge, at, flat, rows, text
 
 Json = dict[str, t.Any]
-KINDS = ("meta", "storage")
-GIB = 1 << 30
-PARTS = ("targets", "nodes", "mirrors", "quota", "problems", "quota_problems")
-POOLS = {"normal": 0, "low": 1, "emergency": 2}
 CHECKS = (
     "share.servers",
+    "share.node_count",
     "share.nodes_reachable",
     "share.target_count",
     "share.targets_reachable",
@@ -32,72 +23,132 @@ CHECKS = (
     "share.capacity_pool",
     "share.target_free_space",
     "share.target_free_inodes",
+    "share.mirror_count",
     "share.mirrors",
     "share.quota",
 )
+# The causes for which there is a remedy of their own: share.servers.CAUSE.
+CAUSES = (
+    "tool",
+    "secret",
+    "permission",
+    "configuration",
+    "name",
+    "network",
+    "management",
+    "silent",
+    "foreign",
+    "forgot",
+)
+STARTED = "share.targets_reachable.started"
+UNMET = "parsed by its published source, never met"
 
 
-def findings(judge: Judge, servers: t.Any, access: str, client: t.Any) -> list[Json]:
+def findings(judge: Judge, servers: t.Any, access: str, client: t.Any, missing: str | None = None) -> list[Json]:
     """Judge the `servers` of beegfs_check's facts; `access` is the inventory's way to ask.
 
-    `client` is the kernel client's own view, where there is one: what it knows must be listed.
+    `client` is the kernel client's own view, where there is one: what it knows must be listed. `missing` says why
+    nothing was told, where that is known.
     """
     if judge.share_type == "other":
         return judge.beegfs_only(CHECKS, "beegfs")
     if access == "none":
         reason = "hpc_validation_beegfs_access is none"
         return [judge.leave_out(identity, reason, "beegfs") for identity in CHECKS]
-    tool = text(at(servers, "tool")) or "beegfs"
-    problems = [f"{row.get('source')}: {row.get('problem')}" for row in flat(at(servers, "problems"))]
-    problems += [f"{part} of no known form" for part in PARTS if not are_rows(at(servers, part) or [])]
-    targets = flat(at(servers, "targets"))
-    known = are_rows(at(servers, "problems")) and bool(targets)
-    answered = judge.check(
+    told = Told(servers)
+    found = [_asked(judge, told, missing), *_tool(judge, told)]
+    if not told.targets:
+        return found + (_counts(judge, told) if told.knows_nothing else [])
+    return [
+        *found,
+        *_counts(judge, told),
+        *_nodes(judge, told),
+        *_targets(judge, told, client),
+        *_beegfs_space_findings.findings(judge, told),
+        *_mirrors(judge, told),
+        *_quota(judge, told, client),
+    ]
+
+
+def _asked(judge: Judge, told: Told, missing: str | None) -> Json:
+    """Judge whether the servers could be asked, by what the management daemon alone answers."""
+    problems = [(problem, _symptom(cause)) for problem, cause in told.basic_problems()]
+    if told.knows_nothing and not problems:
+        problems = [(told.unknown_to_management("storage target"), _symptom("forgot"))]
+    reasons = list(dict.fromkeys(problem for problem, _symptom in problems))
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    return judge.check(
         "share.servers",
         "eq",
         0,
         # What is told beside an error may be all that there is, or not.
-        0 if known and not problems else None,
-        source=tool,
+        0 if told.targets and not problems else None,
+        source=told.tool,
         unit="problems",
-        missing="; ".join(problems[:5])
-        or ("no target is listed" if at(servers, "targets") == [] else "nothing was told of them"),
+        missing=reasons[0] + more if reasons else missing or "nothing was told of them",
+        symptom=problems[0][1] if problems else None,
     )
-    if not targets:
-        return [answered]
-    return [
-        answered,
-        *_nodes(judge, servers, tool),
-        *_targets(judge, targets, [*_unlisted(servers, targets), *_unknown(client, targets)], tool),
-        *_space(judge, targets, tool),
-        *_mirrors(judge, servers, targets, tool),
-        *_quota(judge, servers, tool),
-    ]
 
 
-def _name(target: Json) -> str:
-    named = f"{target.get('type')} target {target.get('id')}"
-    return f"{named} on {target['node']}" if target.get("node") else named  # an offline row may end before its node
+def _symptom(cause: str | None) -> str | None:
+    return f"share.servers.{cause}" if cause in CAUSES else None
 
 
-def _nodes(judge: Judge, servers: Json, tool: str) -> list[Json]:
+def _tool(judge: Judge, told: Told) -> list[Json]:
+    if at(told.servers, "tool") != "beegfs":
+        return []
+    value = f"BeeGFS 8: {UNMET}"
+    return [judge.check("share.servers_tool", "eq", "beegfs-ctl", value, source=told.tool, record=True)]
+
+
+def _counts(judge: Judge, told: Told) -> list[Json]:
+    """Compare how many there are with what the inventory expects."""
+    parts = (
+        ("share.node_count", "nodes", "servers"),
+        ("share.target_count", "targets", "targets"),
+        ("share.mirror_count", "mirrors", "mirror groups"),
+    )
+    found = []
+    for identity, part, what in parts:
+        for kind, wanted in (judge.expect.get(part) or {}).items():
+            problem = told.problem(part, kind)
+            listed = sum(row.get("type") == kind for row in told.rows(part))
+            value = None if problem or not told.has(part) else listed
+            missing = problem or f"no {kind} {what} were told"
+            unit = f"{kind} {what}"
+            found.append(judge.check(identity, "eq", wanted, value, source=told.tool, unit=unit, missing=missing))
+    if judge.expect.get("quota") is True and told.knows_nothing:
+        said = "the management daemon knows no limit, nor any target"
+        found.append(
+            judge.check("share.quota", "eq", "enforced", said, source=told.tool, symptom="share.servers.forgot")
+        )
+    return found
+
+
+def _nodes(judge: Judge, told: Told) -> list[Json]:
     """A server answers if it does so by one of its network cards; those by which it does not are told."""
     items = []
-    for node in flat(at(servers, "nodes")):
+    for node in told.rows("nodes"):
         name, silent = f"{node.get('type')} server {node.get('name')}", text(node.get("unreachable_by"))
         items.append(Item(name, "eq", True, node.get("reachable")))
         if silent and node.get("reachable") is True:
             items.append(Item(name, "eq", True, False, detail=f"not by {silent}", record=True))
-    return judge.each("share.nodes_reachable", items, source=tool, what="servers")
+    for kind in KINDS:
+        if not any(node.get("type") == kind for node in told.rows("nodes")):
+            missing, symptom = told.problem("nodes", kind), None
+            if missing is None:
+                missing, symptom = told.unknown_to_management(f"{kind} server"), _symptom("forgot")
+            items.append(Item(f"any {kind} server", "eq", True, None, missing, symptom=symptom))
+    return judge.each("share.nodes_reachable", items, source=told.tool, what="servers")
 
 
-def _unlisted(servers: Json, targets: list[Json]) -> list[Item]:
+def _unlisted(told: Told) -> list[Item]:
     """Servers of which no target is listed: the list was cut short, or they have lost theirs."""
     found = []
     for kind in KINDS:
-        owners = {target.get("node") for target in targets if target.get("type") == kind}
-        names = [node.get("name") for node in flat(at(servers, "nodes")) if node.get("type") == kind]
-        # An offline target's row does not name its server, and 8.x may name servers otherwise.
+        owners = {target.get("node") for target in told.targets if target.get("type") == kind}
+        names = [node.get("name") for node in told.rows("nodes") if node.get("type") == kind]
+        # 8.x may name servers otherwise than their targets' rows do.
         if None not in owners and owners & set(names):
             found += [
                 Item(f"any target of {kind} server {name}", "eq", "online", None, "none is listed")
@@ -107,9 +158,9 @@ def _unlisted(servers: Json, targets: list[Json]) -> list[Item]:
     return found
 
 
-def _unknown(client: t.Any, targets: list[Json]) -> list[Item]:
+def _unknown(told: Told, client: t.Any) -> list[Item]:
     """Targets that the client knows and the tool does not list."""
-    listed = {(target.get("type"), target.get("id")) for target in targets}
+    listed = {(target.get("type"), target.get("id")) for target in told.targets}
     return [
         Item(f"{kind} target {target.get('target')}", "eq", "online", None, "the client knows it and it is not listed")
         for kind in KINDS
@@ -118,103 +169,141 @@ def _unknown(client: t.Any, targets: list[Json]) -> list[Item]:
     ]
 
 
-def _targets(judge: Judge, targets: list[Json], absent: list[Item], tool: str) -> list[Json]:
-    found = []
-    for kind, wanted in (judge.expect.get("targets") or {}).items():
-        listed = sum(target.get("type") == kind for target in targets)
-        found.append(judge.check("share.target_count", "eq", wanted, listed, source=tool, unit=f"{kind} targets"))
-    reach = [Item(_name(target), "eq", "online", text(target.get("reachability"))) for target in targets]
-    missing = [kind for kind in KINDS if kind not in {target.get("type") for target in targets}]
-    reach += [Item(f"any {kind} target", "eq", "online", None, f"no {kind} target is listed") for kind in missing]
-    reach += absent
-    state = [
-        Item(
-            _name(target),
-            "eq",
-            "good",
-            text(target.get("consistency")),
-            detail=f"resync: {target['sync_state']}" if target.get("sync_state") not in (None, "healthy") else None,
-        )
-        for target in targets
+def _targets(judge: Judge, told: Told, client: t.Any) -> list[Json]:
+    reach: list[Item] = []
+    state: list[Item] = []
+    for kind in KINDS:
+        mine = [target for target in told.targets if target.get("type") == kind]
+        if not mine:
+            missing, symptom = told.problem("targets", kind), None
+            if missing is None:
+                missing, symptom = told.unknown_to_management(f"{kind} target"), _symptom("forgot")
+            reach.append(Item(f"any {kind} target", "eq", "online", None, missing, symptom=symptom))
+        elif told.was_just_started(kind):
+            missing = f"all {len(mine)} are said to be probably-offline, though every server answers"
+            reach.append(Item(f"every {kind} target", "eq", "online", None, missing, symptom=STARTED))
+        else:
+            reach += [_reached(told, target) for target in mine]
+        state += [_consistent(told, target) for target in mine]
+    reach += [*_unlisted(told), *_unknown(told, client)]
+    return [
+        *judge.each("share.targets_reachable", reach, source=told.tool, what="targets"),
+        *judge.each("share.targets_consistent", state, source=told.tool, what="targets"),
     ]
-    found += judge.each("share.targets_reachable", reach, source=tool, what="targets")
-    found += judge.each("share.targets_consistent", state, source=tool, what="targets")
-    return found
 
 
-def _space(judge: Judge, targets: list[Json], tool: str) -> list[Json]:
-    # A target that is not online is reported as that; how full it is cannot be told.
-    told = [target for target in targets if target.get("reachability") == "online"]
-    # Servers put a target into pool low by bounds of their own, above what a full disk is: low is reported.
-    strict = judge.expect.get("capacity_pool") == "normal"
-    pools, space, inodes = [], [], []
-    for target in told:
-        name, pool = _name(target), text(target.get("pool"))
-        free: t.Any = target.get("free")
-        pools.append(
-            Item(
-                name,
-                "eq",
-                "normal",
-                pool if pool in POOLS else None,
-                f"it is {pool}",
-                None,
-                pool == "low" and not strict,
-            )
-        )
-        gib = round(free / GIB, 2) if _numbers.is_number(free) else None
-        space.append(Item(name, "ge", judge.expect["target_free_gib"], gib))
-        total = target.get("inodes")
-        if not (_numbers.is_number(total) and total == 0):  # some file systems have no fixed number of them
-            inodes.append(Item(name, "ge", judge.expect["target_free_inodes"], target.get("inodes_free")))
-    found = judge.each("share.capacity_pool", pools, source=tool, what="targets")
-    found += judge.each("share.target_free_space", space, source=tool, unit="GiB", what="targets")
-    if inodes or not told:
-        found += judge.each("share.target_free_inodes", inodes, source=tool, unit="inodes", what="targets")
-    return found
+def _reached(told: Told, target: Json) -> Item:
+    missing = told.problem("states", target.get("type")) or "it was not told"
+    returned = "share.targets_reachable.returned" if told.answers(target) else None
+    return Item(told.name(target), "eq", "online", text(target.get("reachability")), missing, symptom=returned)
 
 
-def _mirrors(judge: Judge, servers: Json, targets: list[Json], tool: str) -> list[Json]:
-    told = at(servers, "mirrors")
-    if isinstance(told, list) and not told:
-        return [
-            judge.check(
-                "share.mirrors", "eq", 0, 0, source=tool, unit="mirror groups", detail="none is defined", record=True
-            )
-        ]
+def _consistent(told: Told, target: Json) -> Item:
+    kind, value, number = target.get("type"), text(target.get("consistency")), target.get("id")
+    sync = target.get("sync_state")
+    return Item(
+        told.name(target),
+        "eq",
+        "good",
+        value,
+        told.problem("states", kind) or "it was not told",
+        detail=f"resync: {sync}" if sync not in (None, "healthy") else None,
+        symptom=f"share.targets_consistent.{'bad' if value == 'bad' else 'resync'}.{kind}" if kind in KINDS else None,
+        number=number if isinstance(number, int) else None,
+    )
+
+
+def _mirrors(judge: Judge, told: Told) -> list[Json]:
     states = {
-        (target.get("type"), target.get("id")): f"{target.get('reachability')}, {target.get('consistency')}"
-        for target in targets
-    }
-    items = [
-        Item(
-            f"{group.get('type')} mirror group {group.get('group')}, {member} target {group.get(member)}",
-            "eq",
-            "online, good",
-            states.get((group.get("type"), group.get(member))) if _numbers.is_number(group.get(member)) else None,
-            "the target is not listed",
+        (target.get("type"), target.get("id")): ", ".join(
+            str(target.get(key)) for key in ("reachability", "consistency")
         )
-        for group in flat(told)
-        for member in ("primary", "secondary")
-    ]
-    return judge.each("share.mirrors", items, source=tool, what="members")
-
-
-def _quota(judge: Judge, servers: Json, tool: str) -> list[Json]:
-    doubts = "; ".join(str(row.get("problem")) for row in flat(at(servers, "quota_problems"))[:3])
-    record = judge.expect.get("quota") is False
+        for target in told.targets
+        if target.get("reachability") and target.get("consistency")
+        if not (target.get("consistency") == "good" and told.was_just_started(str(target.get("type"))))
+    }
+    listed = {(target.get("type"), target.get("id")) for target in told.targets}
     items = []
-    for row in rows(at(servers, "quota")):
+    for kind in KINDS:
+        problem = told.problem("mirrors", kind)
+        if problem or not told.has("mirrors"):
+            missing = problem or "it was not told which mirror groups there are"
+            items.append(Item(f"any {kind} mirror group", "eq", "online, good", None, missing))
+    for group in told.rows("mirrors"):
+        of_type = group.get("type")
+        for member in ("primary", "secondary"):
+            number = group.get(member)
+            known = _numbers.is_number(number) and (of_type, number) in listed
+            unread = "the target is not listed"
+            if known:
+                unread = told.problem("states", of_type) or "its state was not told"
+            items.append(
+                Item(
+                    f"{of_type} mirror group {group.get('group')}, {member} target {number}",
+                    "eq",
+                    "online, good",
+                    states.get((of_type, number)) if known else None,
+                    unread,
+                    symptom=_mirror_symptom(told, of_type),
+                    number=number if isinstance(number, int) else None,
+                )
+            )
+    if not items:
+        said = "none is defined"
+        return [
+            judge.check("share.mirrors", "eq", 0, 0, source=told.tool, unit="mirror groups", detail=said, record=True)
+        ]
+    return judge.each("share.mirrors", items, source=told.tool, what="members")
+
+
+def _mirror_symptom(told: Told, kind: t.Any) -> str | None:
+    if kind not in KINDS:
+        return None
+    return STARTED if told.was_just_started(kind) else f"share.mirrors.{kind}"
+
+
+def _quota(judge: Judge, told: Told, client: t.Any) -> list[Json]:
+    """A limit is judged. Where none is told, that says nothing of whether quota is enforced."""
+    record = judge.expect.get("quota") is False
+    doubts = told.problem("quota", None)
+    if doubts or not told.rows("quota"):
+        missing = doubts or "no quota was told"
+        symptom = "share.quota.unanswered"
+        return [
+            judge.check("share.quota", "lt", 0, None, source=told.tool, missing=missing, record=record, symptom=symptom)
+        ]
+    items, limited = [], False
+    for row in rows(at(told.servers, "quota")):
         for key, unit in (("size", "bytes"), ("files", "files")):
             used, limit = row.get(key), row.get(f"{key}_limit", "not told")
             name = f"storage pool {row.get('pool')}, {unit}"
-            if limit is None and _numbers.is_number(used):
-                items.append(Item(name, "ge", 0, used, detail="no limit", record=record))
-            else:
-                known = _numbers.is_number(limit) and _numbers.is_number(used)
-                bound = limit if _numbers.is_number(limit) else 0
-                items.append(Item(name, "lt", bound, used if known else None, record=record))
-    if doubts or not items:
-        missing = doubts or "no quota was told"
-        return [judge.check("share.quota", "lt", 0, None, source=tool, missing=missing, record=record)]
-    return judge.each("share.quota", items, source=tool, what="quotas")
+            if limit is None:
+                shown = used if _numbers.is_number(used) else 0
+                items.append(Item(name, "ge", 0, shown, detail="no limit is told", record=True))
+                continue
+            limited = True
+            bound = limit if _numbers.is_number(limit) else 0
+            least = row.get(f"{key}_at_least")
+            if used is None and _numbers.is_number(least) and _numbers.number(least) >= _numbers.number(bound):
+                used = least
+            known = _numbers.is_number(limit) and _numbers.is_number(used)
+            missing = "not every disk counts them" if limit != "not told" and not known else "it was not told"
+            items.append(Item(name, "lt", bound, used if known else None, missing, record=record))
+    found = judge.each("share.quota", items, source=told.tool, what="quotas")
+    if judge.expect.get("quota") is True and not limited:
+        found.append(_enforced(judge, told, client))
+    return found
+
+
+def _enforced(judge: Judge, told: Told, client: t.Any) -> Json:
+    """Judge whether quota is enforced where no limit proves it: by the client's and the servers' configuration."""
+    mounted = text(at(client, "config", "quotaEnabled"))
+    tracks = mounted.lower() in ("1", "true") if mounted else at(told.servers, "quota_enforcement", "client")
+    manages = at(told.servers, "quota_enforcement", "management")
+    missing = "no limit is told, as where quota is not enabled"
+    value = None
+    if tracks is False or manages is False:
+        value = f"{'quotaEnabled' if tracks is False else 'quotaEnableEnforcement'} is false"
+    elif tracks is True and manages is True:
+        value = "enforced"
+    return judge.check("share.quota", "eq", "enforced", value, source=told.tool, missing=missing)

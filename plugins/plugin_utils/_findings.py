@@ -56,12 +56,14 @@ def judged(
     missing: str | None = None,
     detail: str | None = None,
     symptom: str | None = None,
+    fill: Json | None = None,
     record: bool = False,
 ) -> Json:
     """Put `value` to `test`, as a criterion is judged, and return the finding.
 
     A value of None is undetermined, because of `missing`. `detail` is added to why it came out so. What to do comes
-    from files/remedies, by `symptom` (default: the identity). With `record` the finding reports and decides nothing.
+    from files/remedies, by `symptom` (default: the identity), with what `fill` adds to where. With `record` the finding
+    reports and decides nothing.
     """
     try:
         if value is None:
@@ -83,7 +85,9 @@ def judged(
             bound=_criteria_tests.bound_text(test, bound),
             source=_numbers.printable(source),
             why=_numbers.printable(why),
-            remedy=_remedies.remedy(symptom or identity, where) if verdict in ("fail", "undetermined") else None,
+            remedy=_remedies.remedy(symptom or identity, {**(where or {}), **(fill or {})})
+            if verdict in ("fail", "undetermined")
+            else None,
             where=where,
         ),
         "unit": unit,

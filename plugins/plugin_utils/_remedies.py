@@ -14,7 +14,14 @@ import yaml
 
 FOLDER = Path(__file__).resolve().parents[2] / "files" / "remedies"
 # In a remedy, {node} is replaced by the finding's where.node; without one, by these words.
-PLACEHOLDERS = {"host": "<host>", "node": "<node>", "gpu": "<gpu>", "path": "<path>", "target": "<target>"}
+PLACEHOLDERS = {
+    "host": "<host>",
+    "node": "<node>",
+    "gpu": "<gpu>",
+    "path": "<path>",
+    "target": "<target>",
+    "number": "<number>",
+}
 _PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
 

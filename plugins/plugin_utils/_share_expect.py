@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._expect import (
     AMOUNT,
     COUNT,
     EXCUSES,
     FLAG,
     Expectations,
+    Key,
+    is_amount,
     is_count,
 )
 
@@ -25,6 +28,27 @@ def _counts(value: t.Any) -> bool:
 
 def _names(value: t.Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, str) and item for item in value)
+
+
+def _amounts(value: t.Any) -> bool:
+    """An amount for every target, or one for each type of target."""
+    if isinstance(value, dict):
+        return bool(value) and set(value) <= {"meta", "storage"} and all(is_amount(item) for item in value.values())
+    return is_amount(value)
+
+
+COUNTS: Key = (_counts, "an object of meta and storage with whole numbers")
+AMOUNTS: Key = (_amounts, "a number of 0 or more, or an object of meta and storage with such numbers")
+# Of inodes a metadata target needs as many as the whole share does; a storage target has a file for each chunk file.
+TARGET_FREE_INODES = {"meta": 100_000, "storage": 200_000}
+
+
+def amount(expect: t.Mapping[str, t.Any], key: str, kind: str) -> float:
+    """Return the least amount that is expected of a target of that type."""
+    value, default = expect[key], SHARE.defaults[key]
+    if isinstance(value, dict):
+        value = value.get(kind, default.get(kind, 0) if isinstance(default, dict) else default)
+    return _numbers.number(value)
 
 
 SHARE = Expectations(
@@ -41,13 +65,15 @@ SHARE = Expectations(
         "metadata_ops_s": AMOUNT,
         "free_gib": AMOUNT,
         "free_inodes": AMOUNT,
-        "target_free_gib": AMOUNT,
-        "target_free_inodes": AMOUNT,
+        "target_free_gib": AMOUNTS,
+        "target_free_inodes": AMOUNTS,
         "coherence_seconds": AMOUNT,
         "chunk_kib": COUNT,
         "stripe_targets": COUNT,
         "capacity_pool": (lambda value: value in ("normal", "low"), "normal or low"),
-        "targets": (_counts, "an object of meta and storage with whole numbers"),
+        "nodes": COUNTS,
+        "targets": COUNTS,
+        "mirrors": COUNTS,
         "not_applicable": EXCUSES,
     },
     {
@@ -57,7 +83,7 @@ SHARE = Expectations(
         "free_gib": 10,
         "free_inodes": 100_000,
         "target_free_gib": 1,
-        "target_free_inodes": 200_000,
+        "target_free_inodes": TARGET_FREE_INODES,
         "coherence_seconds": 5,
         "global_locks": True,
         "not_applicable": {},

@@ -110,10 +110,20 @@ def findings(
 
 
 def servers_findings(
-    servers: t.Any, expect: t.Any, *, host: str, share_type: str, access: str = "user", client: t.Any = None
+    servers: t.Any,
+    expect: t.Any,
+    *,
+    host: str,
+    share_type: str,
+    access: str = "user",
+    client: t.Any = None,
+    missing: str | None = None,
 ) -> list[Json]:
-    """Judge what BeeGFS's tool said on `host`; `client` is its mount's client, if it has one. Raise ExpectError."""
-    return _beegfs_findings.findings(judge(expect, share_type, {"host": host}), servers, access, client)
+    """Judge what BeeGFS's tool said on `host`; `client` is its mount's client, if it has one. Raise ExpectError.
+
+    `missing` says why there is nothing to judge, where that is known.
+    """
+    return _beegfs_findings.findings(judge(expect, share_type, {"host": host}), servers, access, client, missing)
 
 
 def guard_finding(code: t.Any, messages: str, where: Json) -> Json:

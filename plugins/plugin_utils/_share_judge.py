@@ -35,7 +35,10 @@ TITLES = {
     "share.same_on_every_node": "The share is mounted alike on every node",
     "share.servers": "BeeGFS's servers can be asked",
     "share.nodes_reachable": "Every server answers",
+    "share.servers_tool": "The tool by which BeeGFS's servers are asked",
+    "share.node_count": "Every server is listed",
     "share.target_count": "Every target is listed",
+    "share.mirror_count": "Every mirror group is listed",
     "share.targets_reachable": "Every target is online",
     "share.targets_consistent": "Every target is consistent",
     "share.capacity_pool": "Every target is in capacity pool normal",
@@ -88,6 +91,8 @@ class Item(t.NamedTuple):
     missing: str = "it was not told"
     detail: str | None = None
     record: bool = False
+    symptom: str | None = None  # what to do about it, where that is not what the check's own remedy says
+    number: int | None = None  # of the target or server, for the commands of its remedy
 
 
 @dataclass(frozen=True)
@@ -110,6 +115,8 @@ class Judge:
         missing: str | None = None,
         detail: str | None = None,
         record: bool = False,
+        symptom: str | None = None,
+        number: int | None = None,
         **where: t.Any,
     ) -> Json:
         """Return the finding; `where` adds to the place, such as target or path."""
@@ -134,6 +141,8 @@ class Judge:
             missing=missing,
             detail="; ".join(details) or None,
             record=record,
+            symptom=symptom,
+            fill={} if number is None else {"number": number},
         )
 
     def each(self, identity: str, items: list[Item], *, source: str, what: str, unit: str | None = None) -> list[Json]:
@@ -149,6 +158,8 @@ class Judge:
                 missing=item.missing,
                 detail=item.detail,
                 record=item.record,
+                symptom=item.symptom,
+                number=item.number,
                 target=item.name,
             )
             for item in items

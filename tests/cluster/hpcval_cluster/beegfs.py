@@ -8,113 +8,118 @@ The answers lie in the cluster's folder, which every node sees below /etc/hpcval
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
+from hpcval_cluster.beegfs_states import Answer, answers, edited, recorded
 from hpcval_cluster.state import Cluster, ClusterError, write_atomically
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "beegfs"
 STAND_IN = "/usr/local/lib/beegfs_stand_in.py"
 CLIENT = "3F6-6B00FE9C-client"  # the kernel client's id below /proc/fs/beegfs
 RECORDED, EDITED, VERSION_8 = "ctl_7.4.7", "ctl_7.4.7_edited", "cli_8_documented"
-HANG = "hang"
-Answers = dict[str, str]
+REST = "..."
+Answers = list[Answer]
 Files = dict[str, Optional[bytes]]  # below a host's folder; None is a link to the stand-in
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Answers by key (KEY → fixture without .rcN.txt) of the two tools, and a state of the kernel client."""
+    """What makes the answers of 7.x, what of 8.x differs from the healthy answers, and a state of the kernel client."""
 
-    ctl: Answers | None = None
+    ctl: Callable[[], Answers] | None = None
     v8: Answers | None = None
     client: str | None = None
 
 
-def _targets(ctl: str, v8: str | None = None, folder: str = EDITED) -> Scenario:
-    return Scenario(
-        ctl={"listtargets_storage": f"{folder}/listtargets_storage_{ctl}"},
-        v8={"target_list": f"{VERSION_8}/target_list_{v8}"} if v8 else None,
-    )
+def _fixture(name: str, *words: str) -> Answer:
+    """An answer NAME.rcN.txt, or NAME.rcN.stderr.txt, to what these words ask."""
+    (path,) = (FIXTURES / name).parent.glob(f"{Path(name).name}.rc*.txt")
+    code = re.search(r"\.rc(\d+)\.", path.name)
+    out, err = ("", path.read_text()) if ".stderr." in path.name else (path.read_text(), "")
+    return {"words": [*words, REST], "out": out, "err": err, "rc": int(code[1]) if code else 0}
 
 
+HANGS: Answers = [{"words": [REST], "seconds": 3600, "out": "", "err": "", "rc": 1, "held": True}]
+HEALTHY_STATE = "healthy-no-mirrors"
+
+
+def _state(name: str, *first: Answer) -> Callable[[], Answers]:
+    """The answers of a recorded state, but these first."""
+    return lambda: [*first, *answers(name)]
+
+
+def _edited(kind: str, number: int, changes: dict[str, str], base: str = HEALTHY_STATE) -> Callable[[], Answers]:
+    return lambda: edited(answers(base), kind, number, changes)
+
+
+def _any(name: str) -> Callable[[], Answers]:
+    return lambda: [_fixture(name)]
+
+
+def _v8(**fixtures: str) -> Answers:
+    """Answers of 8.x by the first two words of what is asked: target_list, entry_info."""
+    return [_fixture(f"{VERSION_8}/{name}", *words.split("_")) for words, name in fixtures.items()]
+
+
+# A limit for the user, and the striping of a folder: the recorded states have neither for a mounted file system.
+OWN = [
+    _fixture(f"{EDITED}/getquota_csv_admin", "--getquota"),
+    _fixture(f"{RECORDED}/getentryinfo_root_verbose", "--getentryinfo"),
+]
 HEALTHY = Scenario(
-    ctl={
-        "listtargets_storage": f"{EDITED}/listtargets_storage_healthy",
-        "listtargets_meta": f"{RECORDED}/listtargets_meta_state_healthy",
-        "listtargets_mirrorgroups": f"{RECORDED}/listtargets_mirrorgroups_state_healthy",
-        "listmirrorgroups_storage": f"{RECORDED}/listmirrorgroups_storage_none",
-        "listmirrorgroups_meta": f"{RECORDED}/listmirrorgroups_storage_none",
-        "listnodes_mgmt": f"{RECORDED}/listnodes_mgmt",
-        "listnodes_meta": f"{EDITED}/listnodes_meta_reachable",
-        "listnodes_storage": f"{RECORDED}/listnodes_storage_reachable",
-        "liststoragepools": f"{RECORDED}/liststoragepools",
-        "getquota": f"{EDITED}/getquota_csv_admin",
-        "getentryinfo": f"{RECORDED}/getentryinfo_root_verbose",
-    },
-    v8={
-        "target_list": f"{VERSION_8}/target_list_healthy",
-        "node_list": f"{VERSION_8}/node_list_healthy",
-        "mirror_list": f"{VERSION_8}/mirror_list_none",
-        "entry_info": f"{VERSION_8}/entry_info_healthy",
-        "quota_list-usage": f"{VERSION_8}/quota_list_usage_healthy",
-    },
+    ctl=_state(HEALTHY_STATE, *OWN),
+    v8=[
+        *_v8(target_list="target_list_healthy", node_list="node_list_healthy", mirror_list="mirror_list_none"),
+        *_v8(entry_info="entry_info_healthy"),
+        _fixture(f"{VERSION_8}/quota_list_usage_healthy", "quota", "list-usage"),
+    ],
     client="healthy",
 )
-_MIRRORED = Scenario(
-    ctl={"listmirrorgroups_storage": f"{RECORDED}/listmirrorgroups_storage"},
-    v8={"mirror_list": f"{VERSION_8}/mirror_list_healthy"},
-)
 SCENARIOS: dict[str, Scenario] = {
-    "offline": _targets("offline", "offline"),
-    "probably-offline": _targets("probably_offline", "probably_offline"),
-    "needs-resync": _targets("needs_resync", "needs_resync"),
-    "resyncing": _targets("resyncing"),
-    "bad": _targets("bad", "bad"),
-    "low": _targets("low", "low"),
-    "emergency": _targets("emergency", "emergency"),
-    "few-inodes": _targets("few_inodes", "few_inodes"),
-    "reordered": _targets("reordered"),
-    "unknown-words": _targets("unknown_words"),
-    "space-query-failed": _targets("space_query_failed"),
-    "truncated": _targets("truncated", "truncated"),
-    "empty": _targets("headings_only", "empty"),
-    "meta-offline": Scenario(ctl={"listtargets_meta": f"{EDITED}/listtargets_meta_offline"}),
-    "meta-few-inodes": Scenario(ctl={"listtargets_meta": f"{EDITED}/listtargets_meta_few_inodes"}),
-    "unreachable": Scenario(
-        ctl={"listnodes_storage": f"{EDITED}/listnodes_storage_unreachable"},
-        v8={"node_list": f"{VERSION_8}/node_list_unreachable"},
+    **{name: Scenario(ctl=_state(name)) for name in recorded()},
+    "offline": Scenario(_state("stor2-killed-offline"), _v8(target_list="target_list_offline")),
+    "probably-offline": Scenario(
+        _state("stor2-killed-probably-offline"), _v8(target_list="target_list_probably_offline")
     ),
-    "mirrored": _MIRRORED,
+    "needs-resync": Scenario(
+        _edited("storage", 201, {"Good": "Needs-resync"}), _v8(target_list="target_list_needs_resync")
+    ),
+    "resyncing": Scenario(_edited("storage", 201, {"Good": "resyncing"})),
+    "bad": Scenario(_edited("storage", 201, {"Good": "Bad"}), _v8(target_list="target_list_bad")),
+    "low": Scenario(_edited("storage", 201, {"normal": "low"}), _v8(target_list="target_list_low")),
+    "emergency": Scenario(_edited("storage", 201, {"normal": "emergency"}), _v8(target_list="target_list_emergency")),
+    "few-inodes": Scenario(_state("inodes-0"), _v8(target_list="target_list_few_inodes")),
+    "truncated": Scenario(v8=_v8(target_list="target_list_truncated")),
+    "meta-offline": Scenario(_state("meta2-killed-offline")),
+    "unreachable": Scenario(_state("stor2-killed-at-once"), _v8(node_list="node_list_unreachable")),
+    "mirrored": Scenario(_state("both-mirrored-healthy"), _v8(mirror_list="mirror_list_healthy")),
     "mirror-needs-resync": Scenario(
-        ctl={
-            **(_MIRRORED.ctl or {}),
-            "listtargets_storage": f"{EDITED}/listtargets_storage_needs_resync",
-            "listtargets_mirrorgroups": f"{EDITED}/listtargets_mirrorgroups_needs_resync",
-        },
-        v8={**(_MIRRORED.v8 or {}), "target_list": f"{VERSION_8}/target_list_needs_resync"},
+        _edited("storage", 201, {"Good": "Needs-resync"}, "both-mirrored-healthy"),
+        _v8(mirror_list="mirror_list_healthy", target_list="target_list_needs_resync"),
     ),
     "quota-exceeded": Scenario(
-        ctl={"getquota": f"{EDITED}/getquota_csv_exceeded"},
-        v8={"quota_list-usage": f"{VERSION_8}/quota_list_usage_exceeded"},
+        _state(HEALTHY_STATE, _fixture(f"{EDITED}/getquota_csv_exceeded", "--getquota")),
+        [_fixture(f"{VERSION_8}/quota_list_usage_exceeded", "quota", "list-usage")],
     ),
-    "one-target": Scenario(ctl={"getentryinfo": f"{EDITED}/getentryinfo_directory_one_target"}),
-    "mgmtd-dead": Scenario(ctl={"any": f"{RECORDED}/error_mgmtd_down"}, v8={"any": f"{VERSION_8}/error_mgmtd_down"}),
-    "mgmtd-dead-rc0": Scenario(ctl={"any": f"{RECORDED}/df_mgmtd_down_lies"}),
-    "wrong-secret": Scenario(ctl={"any": f"{RECORDED}/error_wrong_secret"}),
-    "no-configuration": Scenario(ctl={"any": f"{RECORDED}/error_no_configuration"}),
-    "permission": Scenario(
-        ctl={"any": f"{RECORDED}/error_auth_file_permission"}, v8={"any": f"{VERSION_8}/error_auth_file_permission"}
+    "one-target": Scenario(
+        _state(HEALTHY_STATE, _fixture(f"{EDITED}/getentryinfo_directory_one_target", "--getentryinfo"))
     ),
-    "garbage": Scenario(ctl={"any": f"{EDITED}/foreign_text"}, v8={"any": f"{EDITED}/foreign_text"}),
+    "mgmtd-dead": Scenario(_state("mgmtd-killed"), [_fixture(f"{VERSION_8}/error_mgmtd_down")]),
+    "mgmtd-dead-rc0": Scenario(_any(f"{RECORDED}/df_mgmtd_down_lies")),
+    "permission": Scenario(_state("auth-file-unreadable"), [_fixture(f"{VERSION_8}/error_auth_file_permission")]),
+    "garbage": Scenario(_any(f"{EDITED}/foreign_text"), [_fixture(f"{EDITED}/foreign_text")]),
     "silent": Scenario(
-        ctl={"any": f"{EDITED}/listtargets_storage_no_rows_no_headings"}, v8={"any": f"{VERSION_8}/target_list_empty"}
+        _any(f"{EDITED}/listtargets_storage_no_rows_no_headings"), [_fixture(f"{VERSION_8}/target_list_empty")]
     ),
-    "hang": Scenario(ctl={"any": HANG}, v8={"any": HANG}),
-    "partial": Scenario(v8={"target_list": f"{VERSION_8}/target_list_partial"}),
-    "unmapped": Scenario(v8={"target_list": f"{VERSION_8}/target_list_unmapped"}),
-    "string-enums": Scenario(v8={"target_list": f"{VERSION_8}/target_list_string_enums"}),
+    "hang": Scenario(lambda: HANGS, HANGS),
+    "partial": Scenario(v8=_v8(target_list="target_list_partial")),
+    "unmapped": Scenario(v8=_v8(target_list="target_list_unmapped")),
+    "string-enums": Scenario(v8=_v8(target_list="target_list_string_enums")),
     "client-tcp": Scenario(client="tcp"),
     "client-tcp-fallback": Scenario(client="tcp_fallback"),
     "client-no-connections": Scenario(client="no_connections"),
@@ -131,43 +136,33 @@ SCENARIOS: dict[str, Scenario] = {
 WORDS = ("healthy", "v8", "not-installed", "client-absent", *SCENARIOS)
 
 
-def plan(words: list[str]) -> Files:
-    """The files that these scenarios make; the healthy state where none speaks of something."""
+def plan(words: list[str], factor: float = 1.0) -> Files:
+    """The files that these scenarios make; the healthy state where none speaks of something. Waits are by `factor`."""
     for word in words:
         if word not in WORDS:
             raise ClusterError(f"{word!r}: expected some of {', '.join(WORDS)}")
     version_8 = "v8" in words
-    answers = dict((HEALTHY.v8 if version_8 else HEALTHY.ctl) or {})
+    told = list((HEALTHY.v8 or []) if version_8 else HEALTHY.ctl() if HEALTHY.ctl else [])
     client = "healthy"
     for word in words:
         scenario = SCENARIOS.get(word, Scenario())
         if scenario.client:
             client = scenario.client
             continue
-        own = scenario.v8 if version_8 else scenario.ctl
+        own = scenario.v8 if version_8 else scenario.ctl() if scenario.ctl else None
         if word in SCENARIOS and own is None:
             raise ClusterError(f"{word}: there is no such output of {'8.x' if version_8 else '7.x'}")
-        answers.update(own or {})
+        told = [*(own or []), *told]
     made: Files = {}
     if "not-installed" not in words:
         tool = "beegfs" if version_8 else "beegfs-ctl"
         made[f"bin/{tool}"] = None
-        for key, fixture in answers.items():
-            made.update(_answer(tool, key, fixture))
+        made[f"{tool}/answers.json"] = json.dumps({"factor": factor, "answers": told}).encode()
     if "client-absent" not in words:
         for folder in ("healthy", client):
             for path in sorted((FIXTURES / "proc_fs" / folder).iterdir()):
                 made[f"proc_fs/beegfs/{CLIENT}/{path.name}"] = path.read_bytes()
     return made
-
-
-def _answer(tool: str, key: str, fixture: str) -> Files:
-    if fixture == HANG:
-        return {f"{tool}/{key}.hang": b""}
-    found = list((FIXTURES / fixture).parent.glob(f"{Path(fixture).name}.rc*.txt"))
-    if not found:
-        raise ClusterError(f"there is no {FIXTURES / fixture}.rc*.txt")
-    return {f"{tool}/{key}{path.name[len(Path(fixture).name) :]}": path.read_bytes() for path in found}
 
 
 def apply(cluster: Cluster, machine: str, words: list[str]) -> None:

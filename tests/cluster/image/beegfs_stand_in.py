@@ -1,44 +1,57 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -I
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stand-in for beegfs-ctl (7.x) and beegfs (8.x): replays the answers that `cluster beegfs` put into ANSWERS.
+"""Stand-in for beegfs-ctl (7.x) and beegfs (8.x): replays the answers that lie in ../NAME beside its own folder.
 
-An answer is KEY.rcN.txt (stdout) or KEY.rcN.stderr.txt, or both; KEY.hang: none ever comes. KEY is the mode and, where
-it is given, the node type, listtargets_storage; of beegfs its first two words, target_list; `any` goes before all.
+answers.json has them as {"factor": seconds of here in one of the real ones, "answers": [{"words", "at_once", "seconds",
+"out", "err", "rc", "held"}]}: `at_once` is printed before the seconds, the rest after them. `*` stands for any word,
+`...` for any further ones. the real tool it drops the handler of a first SIGTERM while it is held, and ends by SIGHUP.
 """
 
-import re
+import json
 import signal
-import socket
 import sys
+import time
 from pathlib import Path
 
-ANSWERS = Path("/etc/hpcval/beegfs") / socket.gethostname() / Path(sys.argv[0]).name
+TOOL = Path(sys.argv[0])
+ANSWERS = TOOL.parent.parent / TOOL.name / "answers.json"
 
 
-def key(words):
-    """What is asked, as the answers are named."""
-    if ANSWERS.name == "beegfs":
-        return "_".join([word for word in words if not word.startswith("-")][:2])
-    mode = next((word[2:] for word in words if re.fullmatch(r"--(?:list|get|server)\w+", word)), "")
-    kind = next((word.partition("=")[2] for word in words if word.startswith("--nodetype=")), "")
-    return "_".join(word for word in (mode, "mirrorgroups" if "--mirrorgroups" in words else "", kind) if word)
+def fits(expected, words):
+    """Say whether a question is the one expected, whatever the order of its words and its configuration."""
+    left = [word for word in words if not word.startswith("--cfgFile=")]
+    for word in [each for each in expected if each not in ("*", "...")]:
+        if word not in left:
+            return False
+        left.remove(word)
+    return "..." in expected or len(left) == expected.count("*")
+
+
+def drop_handler(_number, _frame):
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def main():
-    for name in ("any", key(sys.argv[1:])):
-        if (ANSWERS / f"{name}.hang").exists():
-            while True:
-                signal.pause()
-        found = sorted(ANSWERS.glob(f"{name}.rc*.txt"))
-        if found:
-            for path in found:
-                stream = sys.stderr if path.name.endswith(".stderr.txt") else sys.stdout
-                stream.buffer.write(path.read_bytes())
-            return int(re.search(r"\.rc(\d+)\.", found[0].name).group(1))
-    print(f"{ANSWERS.name}: this stand-in has no answer to {' '.join(sys.argv[1:])}", file=sys.stderr)
-    return 1
+    document = json.loads(ANSWERS.read_text())
+    words = sys.argv[1:]
+    answer = next((each for each in document["answers"] if fits(each["words"], words)), None)
+    if answer is None:
+        print(f"{TOOL.name}: this stand-in has no answer to {' '.join(words)}", file=sys.stderr)
+        return 1
+    if answer.get("held"):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, drop_handler)
+    sys.stdout.write(answer.get("at_once", ""))
+    sys.stdout.flush()
+    until = time.monotonic() + answer.get("seconds", 0) * document["factor"]
+    while until > time.monotonic():
+        time.sleep(max(0.0, until - time.monotonic()))
+    sys.stdout.write(answer["out"])
+    sys.stderr.write(answer["err"])
+    return answer["rc"]
 
 
 if __name__ == "__main__":

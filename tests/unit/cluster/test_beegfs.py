@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 
@@ -15,6 +14,7 @@ from hpcval_cluster import beegfs
 from hpcval_cluster.state import Cluster, ClusterError
 
 STAND_IN = beegfs.FIXTURES.parents[1] / "cluster/image/beegfs_stand_in.py"
+TABLE = "beegfs-ctl --listtargets --longnodes --pools"
 TOOLS = [(name, tool) for name in sorted(beegfs.SCENARIOS) for tool in ("ctl", "v8")]
 
 
@@ -51,40 +51,38 @@ def test_tools_and_client_can_be_absent():
 def answered(tmp_path, monkeypatch):
     """Apply scenarios for this host; the result asks the stand-in as that tool."""
     monkeypatch.setenv("HPC_VALIDATION_CACHE", str(tmp_path))
+    monkeypatch.setattr(beegfs, "STAND_IN", str(STAND_IN))
     cluster = Cluster("x")
-    answers = cluster.folder / "etc/beegfs"
-    copies = tmp_path / "bin"
-    copies.mkdir()
-    text = STAND_IN.read_text().replace('"/etc/hpcval/beegfs"', repr(str(answers)))
-    (copies / "stand-in").write_text(text)
+    folder = cluster.folder / "etc/beegfs" / socket.gethostname()
 
     def ask(scenarios: str, command: str, timeout: float = 10) -> subprocess.CompletedProcess[str]:
         beegfs.apply(cluster, socket.gethostname(), scenarios.split())
         tool, *words = command.split()
-        shutil.copyfile(copies / "stand-in", copies / tool)
-        argv = ["python3", str(copies / tool), *words]
+        argv = ["python3", str(folder / "bin" / tool), *words]
         return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=timeout)
 
-    ask.folder = answers / socket.gethostname()
+    ask.folder = folder
     return ask
 
 
 @pytest.mark.parametrize(
     ("scenarios", "command", "code", "said"),
     [
-        ("healthy", "beegfs-ctl --listtargets --nodetype=storage --state --pools", 0, "beegfs-storage stor2 [ID: 2]"),
-        ("healthy", "beegfs-ctl --listtargets --nodetype=meta", 0, "beegfs-meta bee1 [ID: 1]"),
+        ("healthy", f"{TABLE} --nodetype=storage --state", 0, "beegfs-storage stor2 [ID: 2]"),
+        ("healthy", f"{TABLE} --nodetype=meta", 0, "beegfs-meta meta1 [ID: 1]"),
+        ("healthy", f"{TABLE} --nodetype=meta --cfgFile=/x", 0, "beegfs-meta meta1 [ID: 1]"),
         ("healthy", "beegfs-ctl --listmirrorgroups --nodetype=meta", 0, "No mirror buddy groups defined."),
         ("mirrored", "beegfs-ctl --listmirrorgroups --nodetype=storage", 0, "BuddyGroupID"),
-        ("mirrored", "beegfs-ctl --listtargets --mirrorgroups --state", 0, "secondary"),
+        ("mirrored", f"{TABLE} --mirrorgroups --nodetype=storage", 0, "secondary"),
         ("healthy", "beegfs-ctl --getquota --uid 1000 --csv", 0, "admin,1000,"),
         ("healthy", "beegfs-ctl --getentryinfo /mnt/beegfs", 0, "Chunksize: 512K"),
         ("healthy", "beegfs-ctl --listnodes --nodetype=storage --reachable", 0, "Reachable: <yes>"),
-        ("offline", "beegfs-ctl --listtargets --nodetype=storage", 3, "201          Offline"),
-        ("offline", "beegfs-ctl --listtargets --nodetype=meta", 0, "Online"),
-        ("mgmtd-dead", "beegfs-ctl --getquota", 3, "Management node communication failed"),
+        ("offline", f"{TABLE} --nodetype=storage --state", 0, " Offline "),
+        ("offline", f"{TABLE} --nodetype=meta --state", 0, "Online"),
+        ("bad", f"{TABLE} --nodetype=storage --state", 0, "Bad"),
+        ("mgmtd-dead", "beegfs-ctl --getquota --uid 0 --csv", 3, "Management node communication failed"),
         ("mgmtd-dead-rc0", "beegfs-ctl --listtargets", 0, "Management node communication failed"),
-        ("permission", "beegfs-ctl --listtargets", 1, "Permission denied"),
+        ("permission", f"{TABLE} --nodetype=meta", 1, "Permission denied"),
         ("v8", "beegfs target list --state --output ndjson", 0, '"num_id": 201'),
         ("v8", "beegfs quota list-usage --uids current", 0, '"name": "admin"'),
         ("v8 partial", "beegfs target list", 2, '"num_id": 102'),

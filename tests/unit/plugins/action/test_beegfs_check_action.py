@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 from unittest import mock
 
 import pytest
@@ -11,7 +12,22 @@ from ansible_collections.mlops.hpc_validation.plugins.action.beegfs_check import
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_check
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
 
-from tests.unit.plugins.module_utils.beegfs_fake import told
+NODES = [("meta", "meta1", 1), ("storage", "stor1", 1), ("storage", "stor2", 2)]
+TARGETS = [("meta", 1, "meta1"), ("storage", 101, "stor1"), ("storage", 201, "stor2")]
+ROOM = {"total": 8 << 30, "free": 7 << 30, "free_least": 7 << 30, "free_most": 7 << 30, "inodes": 5 * 10**5}
+SERVERS = {
+    "tool": "beegfs-ctl",
+    "nodes": [{"type": kind, "name": name, "id": number, "reachable": True} for kind, name, number in NODES],
+    "targets": [
+        {"type": kind, "id": number, "node": node, "reachability": "online", "consistency": "good", "pool": "normal"}
+        | ROOM
+        | {"inodes_free": 4 * 10**5, "inodes_free_least": 4 * 10**5, "inodes_free_most": 4 * 10**5}
+        for kind, number, node in TARGETS
+    ],
+    "mirrors": [],
+    "quota": [{"pool": "Default", "size": 5, "size_limit": 10, "files": 1, "files_limit": 7}],
+    "problems": [],
+}
 
 
 @pytest.fixture
@@ -33,7 +49,12 @@ def run():
 
 @pytest.fixture
 def healthy(example):
-    return {"facts": {**example("share"), "servers": told("beegfs-ctl")}}
+    facts = example("share")
+    facts["mount"]["client"]["targets"] = {
+        kind: [each for each in rows if each["target"] in (1, 101, 201)]
+        for kind, rows in example("share")["mount"]["client"]["targets"].items()
+    }
+    return {"facts": {**facts, "servers": copy.deepcopy(SERVERS)}}
 
 
 def test_a_healthy_share_passes_and_the_host_is_named(run, healthy):
@@ -45,8 +66,8 @@ def test_a_healthy_share_passes_and_the_host_is_named(run, healthy):
 
 
 def test_a_fault_fails_the_task_and_names_host_target_check_value_bound_and_remedy(run, healthy):
-    changed = {"listtargets_storage": "ctl_7.4.7_edited/listtargets_storage_offline"}
-    healthy["facts"]["servers"] = told("beegfs-ctl", changed)
+    healthy["facts"]["servers"]["targets"][2]["reachability"] = "offline"
+    healthy["facts"]["servers"]["nodes"][2]["reachable"] = False
     result = run(healthy)
     assert (result["verdict"], result["failed"]) == ("fail", True)
     for text in (result["msg"], result["table"]):
@@ -110,3 +131,25 @@ def test_no_way_to_ask_and_another_share_leave_checks_out(run, healthy):
     healthy["facts"]["servers"] = None
     assert run(healthy, access="none")["verdict"] == "pass"
     assert run(healthy)["verdict"] == "undetermined"
+
+
+def test_servers_alone_are_judged_without_a_mount(run, healthy):
+    result = run({"facts": {"servers": healthy["facts"]["servers"]}}, checks=["servers"], path=None)
+    assert result["verdict"] == "pass"
+    assert {entry["id"] for entry in result["findings"]} >= {"share.servers", "share.targets_reachable"}
+    assert "share.mounted" not in {entry["id"] for entry in result["findings"]}
+    result = run({"facts": {"servers": healthy["facts"]["servers"]}}, checks=["servers"], path=None, check_mode=True)
+    assert result["verdict"] == "pass"
+    assert result["sent"]["checks"] == ["servers"]
+
+
+def test_servers_alone_of_a_host_that_cannot_be_reached_are_undetermined_by_that(run):
+    result = run(AnsibleConnectionFailure("timed out"), checks=["servers"], path=None)
+    (finding,) = result["findings"]
+    assert (finding["id"], finding["verdict"]) == ("share.servers", "undetermined")
+    assert "cannot be reached" in finding["why"]
+
+
+def test_a_path_is_needed_where_more_than_the_servers_is_looked_at(run, healthy):
+    with pytest.raises(AnsibleActionFail, match="path: expected"):
+        run(healthy, path=None)

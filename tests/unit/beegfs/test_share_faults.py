@@ -7,15 +7,24 @@ import typing as t
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_cli import Result
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema, _share_findings
 from kit.share import mounts
 
+from tests.unit.beegfs.told import FIXTURES, answer, instead, told
 from tests.unit.conftest import ROOT
-from tests.unit.plugins.module_utils.beegfs_fake import FIXTURES, told
 
 EXAMPLE = json.loads((ROOT / "files/schemas/examples/share.json").read_text())
-EDITED = "ctl_7.4.7_edited"
+Json = dict[str, t.Any]
+ONE_MEMBER = """MirrorGroupID MGMemberType TargetID   Cap. Pool   NodeID
+============= ============ ========   =========   ======
+            1      primary      101      normal   beegfs-storage stor1 [ID: 1]
+"""
+STATES_HELD = """TargetID     Reachability  Consistency   Cap. Pool   NodeID
+========     ============  ===========   =========   ======
+     101           Online         Good      normal   beegfs-storage stor1 [ID: 1]
+     102           Online         Good      normal   beegfs-storage stor1 [ID: 1]
+"""
+QUOTA_PARTLY = "name,id,size,hard,files,hard\nroot,0,0,unlimited,7+,10\n"
 
 
 class Fault(t.NamedTuple):
@@ -31,187 +40,268 @@ class Fault(t.NamedTuple):
 
 
 STOR2 = "storage target 201 on stor2"
-SERVERS: dict[str, tuple[str, dict[str, str | Result], Fault]] = {
-    # name: tool, answers that differ from the healthy ones, finding
+# name: scenarios of the tools' stand-in, answers that go before theirs, finding
+SERVERS: dict[str, tuple[str, list[Json], Fault]] = {
     "target offline": (
-        "beegfs-ctl",
-        {"listtargets_storage": f"{EDITED}/listtargets_storage_offline"},
-        Fault("share.targets_reachable", "fail", "storage target 201", "offline", '= "online"'),
-    ),
-    "target offline, recorded": (
-        "beegfs-ctl",
-        {"listtargets_storage": "ctl_7.4.7/listtargets_storage_state_offline"},
-        Fault("share.targets_reachable", "fail", "storage target 201", "offline", '= "online"'),
+        "offline",
+        [],
+        Fault("share.targets_reachable", "fail", STOR2, "offline", '= "online"'),
     ),
     "target offline, 8.x": (
-        "beegfs",
-        {"target_list": "cli_8_documented/target_list_offline"},
+        "v8 offline",
+        [],
         Fault("share.targets_reachable", "fail", "storage target 201 on node_storage_2", "offline", '= "online"'),
     ),
     "target probably offline": (
-        "beegfs-ctl",
-        {"listtargets_storage": "ctl_7.4.7/listtargets_storage_state_probably_offline"},
-        Fault("share.targets_reachable", "fail", "storage target 201", "probably-offline", '= "online"'),
+        "probably-offline",
+        [],
+        Fault("share.targets_reachable", "fail", STOR2, "probably-offline", '= "online"'),
     ),
     "metadata target offline": (
-        "beegfs-ctl",
-        {"listtargets_meta": f"{EDITED}/listtargets_meta_offline"},
-        Fault("share.targets_reachable", "fail", "meta target 1", "offline", '= "online"'),
-    ),
-    "a state of no known word": (
-        "beegfs-ctl",
-        {"listtargets_storage": f"{EDITED}/listtargets_storage_unknown_words"},
-        Fault("share.targets_reachable", "fail", STOR2, "asleep", '= "online"'),
+        "meta-offline",
+        [],
+        Fault("share.targets_reachable", "fail", "meta target 2 on meta2", "offline", '= "online"'),
     ),
     "target needs resync": (
-        "beegfs-ctl",
-        {"listtargets_storage": "ctl_7.4.7/listtargets_storage_state_needs_resync"},
-        Fault("share.targets_consistent", "fail", "storage target 201", "needs-resync", '= "good"'),
+        "needs-resync",
+        [],
+        Fault("share.targets_consistent", "fail", STOR2, "needs-resync", '= "good"'),
     ),
     "target resyncing": (
-        "beegfs-ctl",
-        {"listtargets_storage": "ctl_7.4.7/listtargets_storage_state_resyncing"},
-        Fault("share.targets_consistent", "fail", "storage target 201", "resyncing", '= "good"'),
+        "resyncing",
+        [],
+        Fault("share.targets_consistent", "fail", STOR2, "resyncing", '= "good"'),
     ),
+    "target bad": ("bad", [], Fault("share.targets_consistent", "fail", STOR2, "bad", '= "good"')),
     "target bad, 8.x": (
-        "beegfs",
-        {"target_list": "cli_8_documented/target_list_bad"},
+        "v8 bad",
+        [],
         Fault("share.targets_consistent", "fail", "storage target 201", "bad", '= "good"', "resync: unknown"),
     ),
     "target in pool emergency": (
-        "beegfs-ctl",
-        {"listtargets_storage": f"{EDITED}/listtargets_storage_emergency"},
+        "emergency",
+        [],
         Fault("share.capacity_pool", "fail", STOR2, "emergency", '= "normal"'),
     ),
     "target in pool low, where that is not accepted": (
-        "beegfs",
-        {"target_list": "cli_8_documented/target_list_low"},
+        "low",
+        [],
+        Fault("share.capacity_pool", "fail", STOR2, "low", '= "normal"', expect={"capacity_pool": "normal"}),
+    ),
+    "target in pool low, where that is not accepted, 8.x": (
+        "v8 low",
+        [],
         Fault("share.capacity_pool", "fail", "target 201", "low", '= "normal"', expect={"capacity_pool": "normal"}),
     ),
     "target nearly full": (
-        "beegfs-ctl",
-        {"listtargets_storage": f"{EDITED}/listtargets_storage_low"},
-        Fault("share.target_free_space", "fail", STOR2, 20.6, ">= 100", expect={"target_free_gib": 100}),
+        "space-low-and-emergency-inodes-169982",
+        [],
+        Fault("share.target_free_space", "fail", STOR2, 2.55, ">= 100", expect={"target_free_gib": {"storage": 100}}),
     ),
     "storage target out of inodes": (
-        "beegfs-ctl",
-        {"listtargets_storage": f"{EDITED}/listtargets_storage_few_inodes"},
-        Fault("share.target_free_inodes", "fail", STOR2, 100_000, ">= 200000"),
+        "few-inodes",
+        [],
+        Fault("share.target_free_inodes", "fail", "storage target 102 on stor1", 2750, ">= 200000"),
     ),
-    "metadata target out of inodes": (
-        "beegfs-ctl",
-        {"listtargets_meta": f"{EDITED}/listtargets_meta_few_inodes"},
-        Fault("share.target_free_inodes", "fail", "meta target 1 on bee1", 100_000, ">= 200000"),
+    "metadata target with fewer inodes than are wanted": (
+        "healthy",
+        [],
+        Fault(
+            "share.target_free_inodes",
+            "fail",
+            "meta target 1 on meta1",
+            250_000,
+            ">= 1000000",
+            expect={"target_free_inodes": {"meta": 1_000_000}},
+        ),
+    ),
+    "inodes between the two ends of what was printed": (
+        "healthy",
+        [],
+        Fault(
+            "share.target_free_inodes",
+            "undetermined",
+            "meta target 1 on meta1",
+            None,
+            ">= 200000",
+            "between 186,250 and 250,000",
+            expect={"target_free_inodes": 200_000},
+        ),
     ),
     "server unreachable": (
-        "beegfs-ctl",
-        {"listnodes_storage": f"{EDITED}/listnodes_storage_unreachable"},
+        "unreachable",
+        [],
         Fault("share.nodes_reachable", "fail", "storage server stor2", False, "= true"),
     ),
     "server unreachable, 8.x": (
-        "beegfs",
-        {"node_list": "cli_8_documented/node_list_unreachable"},
+        "v8 unreachable",
+        [],
         Fault("share.nodes_reachable", "fail", "storage server node_storage_2", False, "= true"),
     ),
     "mirror without its second half": (
-        "beegfs-ctl",
-        {
-            "listmirrorgroups_storage": "ctl_7.4.7/listmirrorgroups_storage",
-            "listtargets_storage": f"{EDITED}/listtargets_storage_needs_resync",
-        },
+        "mirror-needs-resync",
+        [],
         Fault(
             "share.mirrors", "fail", "mirror group 1, secondary target 201", "online, needs-resync", '= "online, good"'
         ),
     ),
+    "metadata mirrors could not be read": (
+        "mirrored",
+        [
+            answer("--mirrorgroups", "--nodetype=meta", err="some other words\n"),
+            answer("--listmirrorgroups", "--nodetype=meta", err="some other words\n"),
+        ],
+        Fault("share.mirrors", "undetermined", "any meta mirror group", None, '= "online, good"', "some other words"),
+    ),
+    "a mirror group is listed with one member": (
+        "mirrored",
+        [
+            answer("--mirrorgroups", "--nodetype=storage", out=ONE_MEMBER),
+            answer("--listmirrorgroups", "--nodetype=storage", err="refused\n", rc=3),
+        ],
+        Fault("share.mirrors", "undetermined", "any storage mirror group", None, '= "online, good"', "one member"),
+    ),
+    "fewer mirror groups than expected": (
+        "mirrored",
+        [],
+        Fault("share.mirror_count", "fail", "", 1, "= 2", expect={"mirrors": {"meta": 2, "storage": 2}}),
+    ),
+    "fewer servers than expected": (
+        "healthy",
+        [],
+        Fault("share.node_count", "fail", "", 2, "= 3", expect={"nodes": {"meta": 2, "storage": 3}}),
+    ),
+    "fewer targets than expected": (
+        "healthy",
+        [],
+        Fault("share.target_count", "fail", "", 4, "= 12", expect={"targets": {"storage": 12}}),
+    ),
+    "a management daemon that forgot targets that are expected": (
+        "mgmtd-killed-back-60s",
+        [],
+        Fault("share.target_count", "fail", "", 0, "= 4", expect={"targets": {"storage": 4}}),
+    ),
+    "a management daemon that forgot servers that are expected": (
+        "mgmtd-killed-back-60s",
+        [],
+        Fault("share.node_count", "fail", "", 0, "= 2", expect={"nodes": {"meta": 2}}),
+    ),
+    "a management daemon that forgot mirrors that are expected": (
+        "mgmtd-killed-back-60s",
+        [],
+        Fault("share.mirror_count", "fail", "", 0, "= 1", expect={"mirrors": {"meta": 1}}),
+    ),
+    "a management daemon that forgot a quota that is expected": (
+        "mgmtd-killed-back-60s",
+        [],
+        Fault(
+            "share.quota",
+            "fail",
+            "",
+            "the management daemon knows no limit, nor any target",
+            '= "enforced"',
+            expect={"quota": True},
+        ),
+    ),
     "quota exceeded": (
-        "beegfs-ctl",
-        {"getquota": f"{EDITED}/getquota_csv_exceeded"},
+        "quota-exceeded",
+        [],
         Fault("share.quota", "fail", "Default (ID: 1), bytes", 10737418240, "< 10737418240"),
     ),
     "quota exceeded, 8.x": (
-        "beegfs",
-        {"quota_list-usage": "cli_8_documented/quota_list_usage_exceeded"},
+        "v8 quota-exceeded",
+        [],
         Fault("share.quota", "fail", "storage_pool_default, files", 100000, "< 100000"),
     ),
     "quota not enabled, 8.x": (
-        "beegfs",
-        {"quota_list-usage": "cli_8_documented/quota_list_usage_not_enabled"},
+        "v8",
+        [instead("cli_8_documented/quota_list_usage_not_enabled", "quota", "list-usage")],
         Fault("share.quota", "undetermined", "", None, "< 0", "quota is not enabled"),
     ),
-    "quota not told": (
-        "beegfs-ctl",
-        {"getquota": "ctl_7.4.7/error_mgmtd_down"},
-        Fault("share.quota", "undetermined", "", None, "< 0", "Management node communication failed"),
+    "quota expected, and no limit proves it": (
+        "healthy-no-mirrors",
+        [],
+        Fault("share.quota", "undetermined", "", None, '= "enforced"', "no limit is told", expect={"quota": True}),
     ),
-    "a target is missing": (
-        "beegfs-ctl",
-        {},
-        Fault("share.target_count", "fail", "", 3, "= 4", expect={"targets": {"storage": 4}}),
+    "files that not every disk counts": (
+        "healthy",
+        [answer("--getquota", out=QUOTA_PARTLY)],
+        Fault("share.quota", "undetermined", "files", None, "< 10", "not every disk"),
+    ),
+    "files beyond the limit on the disks that count them": (
+        "healthy",
+        [answer("--getquota", out=QUOTA_PARTLY.replace("7+", "12+"))],
+        Fault("share.quota", "fail", "files", 12, "< 10"),
     ),
     "management daemon dead": (
-        "beegfs-ctl",
-        {"any": "ctl_7.4.7/error_mgmtd_down"},
+        "mgmtd-dead",
+        [],
         Fault("share.servers", "undetermined", "", None, "= 0", "Management node communication failed"),
     ),
-    "management daemon dead, told with exit code 0": (
-        "beegfs-ctl",
-        {"any": "ctl_7.4.7/df_mgmtd_down_lies"},
-        Fault("share.servers", "undetermined", "", None, "= 0", "no heading"),
-    ),
     "management daemon dead, 8.x": (
-        "beegfs",
-        {"any": "cli_8_documented/error_mgmtd_down"},
-        Fault("share.servers", "undetermined", "", None, "= 0", "working management node"),
+        "v8 mgmtd-dead",
+        [],
+        Fault("share.servers", "undetermined", "", None, "= 0", "without a working management node"),
     ),
-    "no target, exit code 0": (
-        "beegfs",
-        {"target_list": "cli_8_documented/target_list_empty"},
-        Fault("share.servers", "undetermined", "", None, "= 0", "no storage target is listed"),
+    "management daemon dead and exit code 0": (
+        "mgmtd-dead-rc0",
+        [],
+        Fault("share.servers", "undetermined", "", None, "= 0", "METADATA SERVERS"),
+    ),
+    "nothing printed": (
+        "silent",
+        [],
+        Fault("share.servers", "undetermined", "", None, "= 0", "no list of targets"),
+    ),
+    "no target listed, 8.x": (
+        "v8 silent",
+        [],
+        Fault("share.servers", "undetermined", "", None, "= 0", "knows no storage target"),
     ),
     "secret not readable": (
-        "beegfs-ctl",
-        {"any": "ctl_7.4.7/error_auth_file_permission"},
-        Fault("share.servers", "undetermined", "", None, "= 0", "exit code 1"),
+        "permission",
+        [],
+        Fault("share.servers", "undetermined", "", None, "= 0", "Permission denied"),
     ),
     "wrong secret": (
-        "beegfs-ctl",
-        {"any": "ctl_7.4.7/error_wrong_secret"},
-        Fault("share.servers", "undetermined", "", None, "= 0", "Node download failed"),
-    ),
-    "output cut off": (
-        "beegfs-ctl",
-        {"listtargets_storage": f"{EDITED}/listtargets_storage_truncated"},
-        Fault("share.servers", "undetermined", "", None, "= 0", "breaks off"),
+        "wrong-secret",
+        [],
+        Fault("share.servers", "undetermined", "", None, "= 0", "Soft disconnect"),
     ),
     "output cut off, 8.x": (
-        "beegfs",
-        {"target_list": "cli_8_documented/target_list_truncated"},
+        "v8 truncated",
+        [],
         Fault("share.servers", "undetermined", "", None, "= 0", "no JSON"),
     ),
     "foreign text": (
-        "beegfs-ctl",
-        {"any": f"{EDITED}/foreign_text"},
-        Fault("share.servers", "undetermined", "", None, "= 0", "no heading"),
-    ),
-    "space of a target not told": (
-        "beegfs-ctl",
-        {"listtargets_storage": f"{EDITED}/listtargets_storage_space_query_failed"},
-        Fault("share.servers", "undetermined", "", None, "= 0", "Communication error"),
+        "garbage",
+        [],
+        Fault("share.servers", "undetermined", "", None, "= 0", "a line of no known form: Segmentation fault"),
     ),
     "target without a server": (
-        "beegfs",
-        {"target_list": "cli_8_documented/target_list_unmapped"},
+        "v8 unmapped",
+        [],
         Fault("share.servers", "undetermined", "", None, "= 0", "belongs to no server"),
     ),
     "partial answer": (
-        "beegfs",
-        {"target_list": "cli_8_documented/target_list_partial"},
+        "v8 partial",
+        [],
         Fault("share.servers", "undetermined", "", None, "= 0", "exit code 2"),
     ),
     "no answer in time": (
-        "beegfs-ctl",
-        {"any": Result(None, "", "beegfs-ctl did not answer in 30 s")},
-        Fault("share.servers", "undetermined", "", None, "= 0", "did not answer in 30 s"),
+        "hang",
+        [],
+        Fault("share.servers", "undetermined", "", None, "= 0", "did not answer in 15 s"),
+    ),
+    "the management daemon knows no metadata": (
+        "no-meta-registered",
+        [],
+        Fault("share.targets_reachable", "undetermined", "any meta target", None, '= "online"', "knows no meta target"),
+    ),
+    "states were kept waiting": (
+        "mirrored",
+        [{**answer("--state", "--pools", "--nodetype=storage", seconds=1200), "at_once": STATES_HELD}],
+        Fault("share.targets_consistent", "undetermined", STOR2, None, '= "good"', "did not answer"),
     ),
 }
 
@@ -236,19 +326,23 @@ def check(findings: list[dict[str, t.Any]], fault: Fault) -> None:
     assert _criteria.overall(findings) == ("fail" if "fail" in [f["verdict"] for f in findings] else "undetermined")
 
 
-def servers(tool: str, changed: dict[str, str | Result], **expect: t.Any) -> list[dict[str, t.Any]]:
-    return _share_findings.servers_findings(told(tool, changed), expect, host="login", share_type="beegfs")
+def servers(scenarios: str, first: t.Sequence[Json] = (), **expect: t.Any) -> list[Json]:
+    facts = told(*scenarios.split(), first=first)
+    return _share_findings.servers_findings(facts, expect, host="login", share_type="beegfs")
 
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_fault_of_the_servers(name):
-    tool, changed, fault = SERVERS[name]
-    check(servers(tool, changed, **fault.expect), fault)
+    scenarios, first, fault = SERVERS[name]
+    check(servers(scenarios, first, **fault.expect), fault)
 
 
-@pytest.mark.parametrize("tool", ["beegfs-ctl", "beegfs"])
-def test_healthy_servers_pass(tool):
-    findings = servers(tool, {}, targets={"meta": 1, "storage": 3})
+@pytest.mark.parametrize(
+    ("scenarios", "counts"),
+    [("healthy", {"meta": 2, "storage": 4}), ("mirrored", {"storage": 4}), ("v8", {"meta": 1, "storage": 3})],
+)
+def test_healthy_servers_pass(scenarios, counts):
+    findings = servers(scenarios, targets=counts)
     assert [f for f in findings if f["verdict"] not in ("pass", "recorded")] == []
     assert _criteria.overall(findings) == "pass"
 

@@ -1,0 +1,334 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is judged of the servers, whatever the facts hold."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
+    _beegfs_findings,
+    _remedies,
+    _schema,
+    _share_findings,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.beegfs.told import Tool, instead, output, told
+from tests.unit.conftest import ROOT
+
+EXAMPLE = json.loads((ROOT / "files/schemas/examples/share.json").read_text())
+SCENARIOS = ("healthy", "v8")
+FAILED = instead("cli_8_documented/error_mgmtd_down", "quota")
+NOT_ENABLED = instead("cli_8_documented/quota_list_usage_not_enabled", "quota")
+SERVERS = told("both-mirrored-healthy")
+
+
+def servers(facts, expect=None, **more):
+    findings = _share_findings.servers_findings(facts, expect, host="login", share_type="beegfs", **more)
+    for finding in findings:
+        assert _schema.problems("finding", finding) == []
+        assert finding["remedy"] or finding["verdict"] not in ("fail", "undetermined")
+    return findings
+
+
+def verdicts(findings):
+    return {finding["id"]: finding["verdict"] for finding in findings}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"targets": []},
+        {"targets": None},
+        {"targets": ["x"]},
+        {"targets": [[]]},
+        {"targets": "x"},
+        {"problems": ["boom"]},
+        {"problems": {"a": 1}},
+        {"problems": False},
+        {"nodes": ["x"]},
+        {"nodes": 7},
+    ],
+    ids=str,
+)
+def test_servers_of_which_nothing_is_told_or_nothing_of_a_known_form_are_undetermined(scenario, changed):
+    (finding,) = [f for f in servers({**told(scenario), **changed}) if f["id"] == "share.servers"]
+    assert (finding["verdict"], bool(finding["remedy"])) == ("undetermined", True)
+    assert finding["why"]
+
+
+@pytest.mark.parametrize(
+    ("part", "identity"),
+    [
+        ("targets", "share.servers"),
+        ("nodes", "share.servers"),
+        ("mirrors", "share.mirrors"),
+        ("quota", "share.quota"),
+        ("problems", "share.servers"),
+    ],
+)
+def test_one_row_of_no_known_form_makes_its_part_undetermined(part, identity):
+    facts = told("v8")
+    facts[part] = [*(facts[part] or []), "x"]
+    assert verdicts(servers(facts))[identity] == "undetermined"
+
+
+@pytest.mark.parametrize("part", ["targets", "nodes", "mirrors", "quota", "problems"])
+def test_a_part_that_is_missing_is_no_pass(part):
+    facts = told("both-mirrored-healthy")
+    assert _criteria.overall(servers(facts)) == "pass"
+    del facts[part]
+    assert _criteria.overall(servers(facts)) == "undetermined"
+
+
+@pytest.mark.parametrize("kind", ["meta", "storage"])
+@pytest.mark.parametrize("part", ["targets", "nodes"])
+def test_a_type_of_which_nothing_is_listed_is_undetermined(kind, part):
+    facts = told("both-mirrored-healthy")
+    facts[part] = [row for row in facts[part] if row["type"] != kind]
+    found = servers(facts)
+    assert _criteria.overall(found) == "undetermined"
+    assert any(kind in str(finding["where"].get("target")) for finding in found if finding["verdict"] == "undetermined")
+
+
+def test_a_boolean_is_no_number_of_inodes_and_no_limit_is_what_the_tool_says():
+    facts = told("healthy")
+    for target in facts["targets"]:
+        target.update(inodes=False, inodes_free_least=None)
+    assert verdicts(servers(facts))["share.target_free_inodes"] == "undetermined"
+    for target in facts["targets"]:
+        target.update(inodes=False, inodes_free_least=True, inodes_free_most=True)
+    assert verdicts(servers(facts))["share.target_free_inodes"] == "undetermined"
+    for limit in ({}, [], "x", True):
+        facts = told("healthy")
+        facts["quota"][0]["size_limit"] = limit
+        assert verdicts(servers(facts))["share.quota"] == "undetermined"
+    facts = told("healthy")
+    del facts["quota"][0]["files_limit"]
+    assert verdicts(servers(facts))["share.quota"] == "undetermined"
+
+
+def test_a_file_system_without_a_fixed_number_of_inodes_is_not_asked_for_them():
+    facts = told("healthy")
+    for target in facts["targets"]:
+        target.update(inodes=0, inodes_free=0, inodes_free_least=0, inodes_free_most=50_000)
+    found = servers(facts)
+    assert "share.target_free_inodes" not in verdicts(found)
+    assert _criteria.overall(found) == "pass"
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "bound", "verdict"),
+    [
+        (100, 200, 100, "pass"),
+        (100, 200, 101, "undetermined"),
+        (100, 200, 200, "undetermined"),
+        (100, 200, 201, "fail"),
+        (100, 100, 100, "pass"),
+        (99, 99, 100, "fail"),
+    ],
+)
+def test_a_bound_is_judged_by_the_end_of_the_interval_that_is_against_the_machine(least, most, bound, verdict):
+    facts = told("healthy")
+    for target in facts["targets"]:
+        target.update(inodes_free_least=least, inodes_free_most=most)
+    assert verdicts(servers(facts, {"target_free_inodes": bound}))["share.target_free_inodes"] == verdict
+
+
+def test_what_is_expected_of_room_may_differ_by_type():
+    facts = told("healthy")
+    for expect, verdict in (
+        ({"target_free_inodes": {"meta": 300_000}}, "fail"),
+        ({"target_free_inodes": {"storage": 300_000}}, "pass"),
+        ({"target_free_inodes": {"storage": 3_000_000}}, "fail"),
+        ({"target_free_gib": {"meta": 2}}, "fail"),
+        ({"target_free_gib": {"storage": 2}}, "pass"),
+        ({"target_free_gib": 2}, "fail"),
+    ):
+        assert _criteria.overall(servers(facts, expect)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("expect", "limits", "client", "management", "verdict"),
+    [
+        ({}, False, None, None, "recorded"),
+        ({"quota": False}, False, None, None, "recorded"),
+        ({"quota": True}, False, None, None, "undetermined"),
+        ({"quota": True}, False, True, None, "undetermined"),
+        ({"quota": True}, False, None, True, "undetermined"),
+        ({"quota": True}, False, True, True, "pass"),
+        ({"quota": True}, False, False, True, "fail"),
+        ({"quota": True}, False, True, False, "fail"),
+        ({"quota": True}, True, None, None, "pass"),
+        ({}, True, None, None, "pass"),
+    ],
+)
+def test_no_limit_says_nothing_of_whether_quota_is_enforced(expect, limits, client, management, verdict):
+    facts = told("healthy" if limits else "healthy-no-mirrors")
+    facts["quota_enforcement"] = {"client": client, "management": management}
+    found = [f["verdict"] for f in servers(facts, expect) if f["id"] == "share.quota"]
+    assert found[-1] == verdict
+    assert "pass" not in found[:-1]
+
+
+def test_what_the_mounts_client_is_set_to_goes_before_the_file():
+    facts = told("healthy-no-mirrors")
+    facts["quota_enforcement"] = {"client": True, "management": True}
+    mounted = {"config": {"quotaEnabled": "false"}}
+    found = [f for f in servers(facts, {"quota": True}, client=mounted) if f["id"] == "share.quota"]
+    assert (found[-1]["verdict"], found[-1]["value"]) == ("fail", "quotaEnabled is false")
+
+
+def test_quota_that_is_not_enabled_is_recorded_only_where_none_is_expected():
+    facts = told("v8", first=[NOT_ENABLED])
+    for expect, verdict in (({}, "undetermined"), ({"quota": True}, "undetermined"), ({"quota": False}, "recorded")):
+        (finding,) = [f for f in servers(facts, expect) if f["id"] == "share.quota"]
+        assert finding["verdict"] == verdict
+        assert "quota is not enabled" in finding["why"]
+    (finding,) = [f for f in servers(facts) if f["id"] == "share.quota"]
+    assert "{quota: false}" in finding["remedy"]
+
+
+def test_the_network_cards_by_which_a_server_does_not_answer_are_recorded():
+    facts = told("v8")
+    facts["nodes"][1]["unreachable_by"] = "rdma:ib0 (10.98.0.2:8005)"
+    found = [f for f in servers(facts) if f["id"] == "share.nodes_reachable"]
+    assert [f["verdict"] for f in found] == ["pass", "recorded"]
+    assert "not by rdma:ib0 (10.98.0.2:8005)" in found[1]["why"]
+    assert _criteria.overall(servers(facts)) == "pass"
+
+
+def test_version_8_says_that_it_was_never_met_and_version_7_does_not():
+    (finding,) = [f for f in servers(told("v8")) if f["id"] == "share.servers_tool"]
+    assert (finding["verdict"], "never met" in finding["value"]) == ("recorded", True)
+    assert "share.servers_tool" not in verdicts(servers(told("healthy")))
+
+
+def test_no_way_to_ask_the_servers_makes_their_checks_not_applicable():
+    findings = _share_findings.servers_findings(None, {}, host="login", share_type="beegfs", access="none")
+    assert {f["id"] for f in findings} == set(_beegfs_findings.CHECKS)
+    assert {f["verdict"] for f in findings} == {"not_applicable"}
+
+
+def test_low_is_recorded_and_quota_can_be():
+    low = told("v8", "low", first=[FAILED])
+    findings = servers(low, {"quota": False})
+    assert _criteria.overall(findings) == "pass"
+    assert [f["verdict"] for f in findings if f["id"] == "share.capacity_pool"] == ["pass", "recorded"]
+    assert [f["verdict"] for f in findings if f["id"] == "share.quota"] == ["recorded"]
+
+
+@pytest.mark.parametrize("pool", ["low", "emergency"])
+def test_the_pool_of_a_target_that_is_not_good_follows_from_that(pool):
+    facts = told("healthy")
+    facts["targets"][5].update(pool=pool, consistency="bad")
+    found = servers(facts, {"capacity_pool": "normal"})
+    assert {f["verdict"] for f in found if f["id"] == "share.capacity_pool"} == {"pass", "recorded"}
+    assert verdicts(found)["share.targets_consistent"] == "fail"
+
+
+def symptom_of_pool(**changed):
+    facts = told("healthy")
+    facts["targets"][5].update(pool="emergency", **changed)
+    (finding,) = [f for f in servers(facts) if f["id"] == "share.capacity_pool" and f["verdict"] == "fail"]
+    return next(
+        name
+        for name, text in _remedies.load().items()
+        if text.replace("{target}", finding["where"]["target"]) == finding["remedy"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "symptom"),
+    [
+        ({}, "report"),
+        ({"free_least": 4 << 30}, "report"),
+        ({"free_least": 3 << 30}, "space"),
+        ({"inodes_free_least": 200_000}, "inodes"),
+        ({"inodes_free_least": 200_000, "free_least": 1 << 30}, "space"),
+        ({"inodes": 0, "free_least": 1 << 30}, "space"),
+        ({"inodes": None, "inodes_free_least": None}, "report"),
+        ({"inodes_free_least": None, "free_least": None}, "unknown"),
+    ],
+)
+def test_what_to_do_about_a_pool_goes_by_what_is_short(changed, symptom):
+    assert symptom_of_pool(total=8 << 30, **changed) == f"share.capacity_pool.{symptom}"
+
+
+def test_a_list_that_lost_whole_lines_is_told_from_what_else_is_known():
+    facts = told("healthy")
+    of_stor2 = [row["id"] for row in facts["targets"] if row["node"] == "stor2"]
+    facts["targets"] = [row for row in facts["targets"] if row["id"] not in of_stor2]
+    (finding,) = [f for f in servers(facts) if f["verdict"] == "undetermined"]
+    assert finding["where"]["target"] == "any target of storage server stor2"
+    facts = told("healthy")
+    facts["targets"] = [row for row in facts["targets"] if row["id"] != 102]
+    (finding,) = [f for f in servers(facts, client=EXAMPLE["mount"]["client"]) if f["verdict"] == "undetermined"]
+    assert finding["where"]["target"] == "storage target 102"
+
+
+def asked():
+    """What beegfs-ctl is asked, less quota, of which an empty answer only records less."""
+    tool = Tool("both-mirrored-healthy")
+    tool.told()
+    return [argv[1:] for argv in tool.asked if "--csv" not in argv]
+
+
+ASKED = asked()
+
+
+@settings(max_examples=150)
+@given(which=st.sampled_from(ASKED), data=st.data())
+def test_an_output_cut_within_a_line_or_replaced_never_passes(which, data):
+    tool = Tool("both-mirrored-healthy")
+    sample = tool(["beegfs-ctl", *which], 30).out
+    cut = data.draw(st.integers(0, len(sample)).filter(lambda at: sample[:at].rpartition("\n")[2].strip() or at == 0))
+    foreign = data.draw(st.text(max_size=60).filter(str.strip))
+    text = data.draw(st.sampled_from([sample[:cut], foreign]))
+    changed = {"words": which, "out": text, "err": "", "rc": 0}
+    otherwise = {**changed, "words": ["--listmirrorgroups", "..."]}  # what is asked where the newer way was not read
+    facts = Tool("both-mirrored-healthy", first=[changed, otherwise]).told()
+    assert _criteria.overall(servers(facts)) != "pass"
+
+
+@given(data=st.data())
+def test_json_cut_within_a_line_never_passes(data):
+    sample = output("cli_8_documented/target_list_healthy")["out"]
+    cut = data.draw(st.integers(1, len(sample)).filter(lambda at: not sample[:at].rstrip("\n").endswith("}") or at < 3))
+    changed = {"words": ["target", "list", "..."], "out": sample[:cut], "err": "", "rc": 0}
+    assert _criteria.overall(servers(told("v8", first=[changed]))) != "pass"
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda items: st.lists(items, max_size=3) | st.dictionaries(st.text(max_size=6), items, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(document, path=()):
+    """Every place in a document."""
+    found = [path] if path else []
+    items = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
+    for key, value in items:
+        found += places(value, (*path, key))
+    return found
+
+
+@settings(max_examples=200)
+@given(path=st.sampled_from(places(SERVERS)), value=ANYTHING)
+def test_servers_with_anything_anywhere_never_raise(path, value):
+    facts = json.loads(json.dumps(SERVERS))
+    inner = facts
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    servers(facts, {"targets": {"meta": 1}, "nodes": {"meta": 1}, "mirrors": {"meta": 1}, "quota": True})
