@@ -87,11 +87,8 @@ def listing(kind: str, said: Said) -> Parsed:
                 parsed.problems.append(f"a row of no known form: {short(line)}")
             else:
                 parsed.rows.append(row)
-    if not parsed.rows and not parsed.problems:
-        if said.messages and said.messages != (NO_META,):
-            parsed.problems.append(said.reason())
-        elif not columns:
-            parsed.problems.append("no list of targets was printed")
+    if not columns and not parsed.problems:
+        parsed.problems.append(said.reason() if said.messages else "no list of targets was printed")
     unanswered = {match[1]: match[0] for match in map(_ERROR_FROM.fullmatch, said.messages) if match}
     for row in parsed.rows:
         row["space_why"] = unanswered.get(str(row["node"])) if row["space_told"] is False else None

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
-from hpcval_cluster.beegfs_states import Answer, answers, edited, recorded
+from hpcval_cluster.beegfs_states import LIMITED, Answer, answers, edited, recorded
 from hpcval_cluster.state import Cluster, ClusterError, write_atomically
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "beegfs"
@@ -66,6 +66,37 @@ def _v8(**fixtures: str) -> Answers:
     return [_fixture(f"{VERSION_8}/{name}", *words.split("_")) for words, name in fixtures.items()]
 
 
+def _resync_behind_a_frozen_server() -> Answers:
+    """Target 201 needs a resync and the server of its primary, stor1, is frozen: states are kept waiting too.
+
+    Never recorded in this form; by what was seen of both (the states stor2-frozen-at-once and secondaries-resyncing).
+    """
+    base = edited(answers("both-mirrored-healthy"), "storage", 201, {"Good": "Needs-resync"})
+    table = ["--listtargets", "--nodetype=storage", "--longnodes", "--pools", "--state"]
+    states = next(each["out"] for each in base if sorted(each["words"]) == sorted(table))
+    space = next(each["out"] for each in base if sorted(each["words"]) == sorted([*table, "--spaceinfo"]))
+    before = states[: states.index(" 201 ")]
+    heading = "".join(space.splitlines(keepends=True)[:2])
+    zeros = re.sub(r"7\.8GiB +7\.8GiB 100% +0\.5M +0\.5M 100%(?=.* stor1 )", "0.0GiB 0.0GiB 0% 0.0M 0.0M 0%", space)
+    failed = " [ERROR from beegfs-storage stor1 [ID: 1]: Communication error]\n"
+    nodes = "stor1 [ID: 1]\n   Reachable: <no>\nstor2 [ID: 2]\n   Reachable: <yes>\n"
+    forever = {"seconds": 3600, "out": "", "err": "", "rc": 1, "held": True}
+    limited = [*table, "--spaceinfo", LIMITED]
+    return [
+        {**forever, "words": table, "at_once": before[: before.rindex("\n") + 1]},
+        {**forever, "words": [*table, "--spaceinfo"], "at_once": heading},
+        {"words": limited, "at_once": heading, "seconds": 21, "out": zeros[len(heading) :], "err": failed * 2, "rc": 3},
+        {
+            "words": ["--listnodes", "--nodetype=storage", "--reachable", "--errorcodes"],
+            "seconds": 3,
+            "out": nodes,
+            "err": "",
+            "rc": 5,
+        },
+        *base,
+    ]
+
+
 # A limit for the user, and the striping of a folder: the recorded states have neither for a mounted file system.
 OWN = [
     _fixture(f"{EDITED}/getquota_csv_admin", "--getquota"),
@@ -93,6 +124,7 @@ SCENARIOS: dict[str, Scenario] = {
     "bad": Scenario(_edited("storage", 201, {"Good": "Bad"}), _v8(target_list="target_list_bad")),
     "low": Scenario(_edited("storage", 201, {"normal": "low"}), _v8(target_list="target_list_low")),
     "emergency": Scenario(_edited("storage", 201, {"normal": "emergency"}), _v8(target_list="target_list_emergency")),
+    "resync-behind-a-frozen-server": Scenario(_resync_behind_a_frozen_server),
     "few-inodes": Scenario(_state("inodes-0"), _v8(target_list="target_list_few_inodes")),
     "truncated": Scenario(v8=_v8(target_list="target_list_truncated")),
     "meta-offline": Scenario(_state("meta2-killed-offline")),

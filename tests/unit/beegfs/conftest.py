@@ -13,6 +13,21 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "cluster"))
 
 
+def pytest_addoption(parser):
+    parser.addoption("--beegfs-document", action="store_true", help="renew the table of docs/preflight.md")
+
+
+@pytest.fixture(scope="session")
+def seconds(request):
+    """How long the check took in each state at its own speed; written into the page where that is asked for."""
+    from tests.unit.beegfs import page
+
+    measured = {}
+    yield measured
+    if request.config.getoption("--beegfs-document", default=False):
+        page.renew({**page.seconds_of(), **measured})
+
+
 @pytest.fixture
 def host(tmp_path, monkeypatch, capsys):
     """A host with a stand-in for BeeGFS's tools."""

@@ -59,6 +59,22 @@ def test_where_all_questions_meet_one_cause_it_is_told_once_and_no_more_is_asked
         assert not [argv for argv in tool.asked if "--spaceinfo" in argv or "--getquota" in argv]
 
 
+def test_an_empty_table_is_an_answer_only_where_the_exit_code_says_so():
+    """Other words than those for no metadata servers, or another exit code, leave the type unread."""
+    table = "TargetID   Cap. Pool   NodeID\n========   =========   ======\n"
+    for err, rc, problems in (
+        (" [ERROR: No metadata servers found]\n", 3, []),
+        (" [ERROR: No metadata servers found]\n", 1, ["[ERROR: No metadata servers found]"]),
+        ("Something else\n", 3, ["Something else"]),
+        ("", 3, ["exit code 3 without a message"]),
+        ("", 0, []),
+    ):
+        first = answer("--pools", "--nodetype=meta", "--longnodes", "--listtargets", out=table, err=err, rc=rc)
+        told = Tool("fresh-mgmtd-alone", first=[first]).told()
+        found = [each["problem"] for each in told["problems"] if (each["part"], each["type"]) == ("targets", "meta")]
+        assert found == problems
+
+
 def test_a_tool_that_answers_nothing_is_given_up_after_the_first_questions():
     tool = Tool("hang")
     told = tool.told()

@@ -146,7 +146,6 @@ def test_what_is_printed_of_space_is_an_interval():
     [
         ("", "", "no list of targets"),
         ("", "Cannot do it\n", "Cannot do it"),
-        (HEADING, "Cannot do it\n", "Cannot do it"),
         (HEADING + ROW + NODE + ROW, "", "breaks off"),
         ("Loading the module beegfs\n" + HEADING + ROW + NODE, "", "no heading"),
         (HEADING.replace("NodeID", "Server"), "", "no heading"),

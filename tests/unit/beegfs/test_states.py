@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import re
 import typing as t
-from pathlib import Path
 
 import pytest
-import yaml
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _remedies
 from hpcval_cluster import beegfs_states
 
+from tests.unit.beegfs import page
 from tests.unit.beegfs.host import not_passed
+from tests.unit.beegfs.page import STATES
 
-STATES: dict[str, dict[str, t.Any]] = yaml.safe_load((Path(__file__).parent / "states.yml").read_text())
 DEADLINE = 30.0
 GRACE = 10.0  # seconds beyond the deadline in which the check has ended, whatever is frozen
 # Time for the processes themselves, of which a scaled second has more than a real one.
@@ -52,6 +51,12 @@ def test_every_recorded_state_is_in_the_table():
     assert set(STATES) == set(beegfs_states.recorded())
 
 
+def test_the_page_has_the_table():
+    """`pytest tests/unit/beegfs -m slow --beegfs-document` renews it, with the seconds that it takes."""
+    assert set(page.seconds_of()) == set(STATES)
+    assert page.table(page.seconds_of()) in page.PAGE.read_text()
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_a_recorded_state(host, state):
     result = check(host, state, FACTOR)
@@ -60,8 +65,9 @@ def test_a_recorded_state(host, state):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("state", STATES)
-def test_a_recorded_state_at_its_own_speed(host, state):
+def test_a_recorded_state_at_its_own_speed(host, state, seconds):
     result = check(host, state, 1.0)
+    seconds[state] = f"{result['seconds']:.1f}"
     assert result["seconds"] <= DEADLINE + GRACE
 
 
@@ -71,3 +77,58 @@ def test_a_healthy_system_passes_whatever_of_it_is_mirrored(host, state):
     result = check(host, state, FACTOR)
     assert result["verdict"] == "pass"
     assert result["failed"] is False
+
+
+def test_states_that_a_frozen_server_keeps_waiting_are_told_as_far_as_they_were_printed(host):
+    host.is_in("resync-behind-a-frozen-server", factor=FACTOR)
+    result = host.check(deadline=DEADLINE * FACTOR)
+    assert result["seconds"] <= DEADLINE * FACTOR + GRACE
+    assert result["verdict"] == "fail"
+    places = {(finding["verdict"], finding["id"], finding["where"].get("target")) for finding in not_passed(result)}
+    assert ("fail", "share.nodes_reachable", "storage server stor1") in places
+    for number in (201, 202):
+        assert ("undetermined", "share.targets_consistent", f"storage target {number} on stor2") in places
+    assert not [place for place in places if "meta" in place[2]]
+    assert not [place for place in places if place[1] == "share.targets_consistent" and "stor1" in place[2]]
+
+
+@pytest.mark.parametrize("scenario", ["hang", "garbage", "silent", "mgmtd-dead-rc0", "not-installed"])
+def test_a_tool_of_which_nothing_comes_is_one_finding_with_a_remedy_of_its_own(host, scenario):
+    host.is_in(scenario, factor=FACTOR)
+    result = host.check(deadline=DEADLINE * FACTOR, cli="beegfs-ctl")
+    assert result["seconds"] <= DEADLINE * FACTOR + GRACE
+    (finding,) = not_passed(result)
+    assert (finding["id"], result["verdict"]) == ("share.servers", "undetermined")
+    expected = {"hang": "silent", "not-installed": "tool", "silent": "foreign"}.get(scenario, "foreign")
+    assert symptom(finding) == f"share.servers.{expected}"
+
+
+def test_a_wrapper_that_chatters_on_stdout_is_named_and_one_on_the_error_stream_does_no_harm(host):
+    host.is_in("healthy")
+    tool = host.folder / "bin/beegfs-ctl"
+    real = tool.with_name("real")
+    text = tool.read_text().replace(
+        "ANSWERS = TOOL.parent.parent / TOOL.name", 'ANSWERS = TOOL.parent.parent / "beegfs-ctl"'
+    )
+    real.write_text(text)
+    real.chmod(0o755)
+    for stream, verdict in (("", "undetermined"), (" >&2", "pass")):
+        tool.write_text(f'#!/bin/sh\necho "loading the module beegfs"{stream}\nexec {real} "$@"\n')
+        result = host.check()
+        assert result["verdict"] == verdict
+        if verdict != "pass":
+            assert {symptom(each) for each in not_passed(result) if each["id"] == "share.servers"} == {
+                "share.servers.foreign"
+            }
+
+
+def test_what_a_management_server_says_of_itself_proves_that_quota_is_enforced(host):
+    host.is_in("healthy-no-mirrors", factor=FACTOR)
+    assert host.check(deadline=6.0, expect={"quota": True})["verdict"] == "undetermined"
+    (host.folder / "etc/beegfs-client.conf").write_text("quotaEnabled = true\n")
+    (host.folder / "etc/beegfs-mgmtd.conf").write_text(
+        "# quotaEnableEnforcement = false\nquotaEnableEnforcement = true\n"
+    )
+    assert host.check(deadline=6.0, expect={"quota": True})["verdict"] == "pass"
+    (host.folder / "etc/beegfs-mgmtd.conf").write_text("quotaEnableEnforcement = false\n")
+    assert host.check(deadline=6.0, expect={"quota": True})["verdict"] == "fail"
