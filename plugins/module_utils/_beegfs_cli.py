@@ -127,10 +127,13 @@ class Cli:
         silent = _beegfs_output.NO_ANSWER in result.failure
         return Answer(question, source, parsed.rows, problems, result.rc, silent)
 
-    def together(self, questions: Sequence[Question], share: float = 1.0) -> list[Answer]:
-        """Ask all at the same time, for at most `share` of the time that is left; return the answers in their order."""
+    def together(self, questions: Sequence[Question], share: float = 1.0, least: float = 0.0) -> list[Answer]:
+        """Ask all at the same time; return the answers in their order.
+
+        They have `share` of the time that is left, and `least` seconds where there are as many.
+        """
         if not questions:
             return []
-        seconds = share * self.left()
+        seconds = max(share * self.left(), min(least, self.left()))
         with ThreadPoolExecutor(len(questions)) as threads:
             return list(threads.map(lambda question: self.ask(question, seconds), questions))

@@ -22,6 +22,8 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_outpu
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_run import Result
 
 NDJSON = ("--columns", "all", "--output", "ndjson")
+# A server that does not answer is known after 3 s.
+REACHABLE_SECONDS = 4.0
 # A management daemon that was just started calls all targets probably offline for some 10 s.
 SETTLES_SECONDS = 12.0
 Facts = dict[str, Any]
@@ -83,7 +85,7 @@ def _version_7(cli: Cli, user: str | None) -> list[Answer]:
             _ctl("mirrors", kind, _beegfs_ctl.mirrors, "--listtargets", "--mirrorgroups", *table),
         )
     ]
-    answers = cli.together(alone, 0.5)
+    answers = cli.together(alone, 0.5, REACHABLE_SECONDS)
     hopeless = _hopeless(answers)
     if hopeless:
         return [hopeless]
@@ -191,6 +193,7 @@ def _version_8(cli: Cli, user: str | None) -> list[Answer]:
             asked("mirrors", _beegfs_json.mirrors, "mirror", "list"),
         ],
         0.5,
+        REACHABLE_SECONDS,
     )
     hopeless = _hopeless(answers)
     if hopeless:
