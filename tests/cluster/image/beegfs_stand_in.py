@@ -16,7 +16,16 @@ import time
 from pathlib import Path
 
 TOOL = Path(sys.argv[0])
-ANSWERS = TOOL.parent.parent / TOOL.name / "answers.json"
+
+
+def answers():
+    """The document beside the folder of the link by which this was called, or of a link that that one leads to."""
+    at = TOOL
+    while True:
+        document = at.parent.resolve().parent / TOOL.name / "answers.json"
+        if document.exists():
+            return json.loads(document.read_text())
+        at = at.parent / at.readlink()
 
 
 def fits(expected, words):
@@ -35,7 +44,7 @@ def drop_handler(_number, _frame):
 
 
 def main():
-    document = json.loads(ANSWERS.read_text())
+    document = answers()
     words = sys.argv[1:]
     answer = next((each for each in document["answers"] if fits(each["words"], words)), None)
     if answer is None:

@@ -107,9 +107,7 @@ def test_a_wrapper_that_chatters_on_stdout_is_named_and_one_on_the_error_stream_
     host.is_in("healthy")
     tool = host.folder / "bin/beegfs-ctl"
     real = tool.with_name("real")
-    text = tool.read_text().replace(
-        "ANSWERS = TOOL.parent.parent / TOOL.name", 'ANSWERS = TOOL.parent.parent / "beegfs-ctl"'
-    )
+    text = tool.read_text().replace("TOOL = Path(sys.argv[0])", f"TOOL = Path({str(tool)!r})")
     real.write_text(text)
     real.chmod(0o755)
     for stream, verdict in (("", "undetermined"), (" >&2", "pass")):
