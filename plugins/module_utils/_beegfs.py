@@ -34,7 +34,8 @@ def short(text: str) -> str:
 
 def word(value: Any) -> str | None:
     """Return a state as BeeGFS names it, in lower case; None where there is none."""
-    return value.strip().lower() or None if isinstance(value, str) and value.strip() not in ("-", "") else None
+    named = value.strip().lower() if isinstance(value, str) else ""
+    return named if named.strip("-") else None
 
 
 def whole(value: Any) -> int | None:
@@ -48,8 +49,9 @@ def whole(value: Any) -> int | None:
     return None
 
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
-_BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
+# All units there are: 7.x prints inodes in millions and space in GiB, whatever their size, and chunks in smaller ones.
+_COUNTS = {"": 1, "m": 10**6}
+_SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 @dataclass(frozen=True)
@@ -68,17 +70,17 @@ def exactly(value: int | None) -> Amount | None:
 
 def size(text: Any) -> Amount | None:
     """Return bytes of '252.0GiB', '512K', '1073741824' or '0 Byte'; None for anything else."""
-    return _amount(text, r" ?([kmgtp]?)(?:i?b|byte)?", _BINARY)
+    return _amount(text, r" ?([kmg]?)(?:i?b|byte)?", _SIZES)
 
 
 def count(text: Any) -> Amount | None:
     """Return a number of inodes such as '16.8M'; None for anything else."""
-    return _amount(text, r"([kmgtp]?)", _UNITS)
+    return _amount(text, r"(m?)", _COUNTS)
 
 
 def _amount(text: Any, unit: str, units: dict[str, int]) -> Amount | None:
     match = re.fullmatch(rf"([0-9]{{1,18}})(?:\.([0-9]{{1,9}}))?{unit}", str(text).strip().lower(), re.ASCII)
-    if match is None or isinstance(text, bool):
+    if match is None:
         return None
     scale = units[match[3]]
     value = float(f"{match[1]}.{match[2] or 0}") * scale

@@ -354,23 +354,6 @@ def test_version_8_names_the_network_cards_by_which_a_server_does_not_answer():
     assert (node("ib0\neth0", "no\nno")["reachable"], node("ib0", "no")["unreachable_by"]) == (False, None)
 
 
-@pytest.mark.parametrize("value", [True, -1, 1.5, None, "", "-", "1e3", "١٢", [], {}, "9" * 30])
-def test_what_is_no_whole_number_is_none(value):
-    assert _beegfs.whole(value) is None
-
-
-def test_sizes_and_counts():
-    sizes = [_beegfs.size(text) for text in ("0 Byte", "512K", "512k", "1.5GiB", 7, True, "x", None)]
-    assert [size and size.value for size in sizes] == [0, 524288, 524288, 1610612736, 7, None, None, None]
-    counts = [_beegfs.count(text) for text in ("16.8M", "0.0M", "12", "x", True)]
-    assert [count and count.value for count in counts] == [16_800_000, 0, 12, None, None]
-    assert _beegfs.count("0.1M") == _beegfs.Amount(100_000, 50_000, 150_000)
-    assert _beegfs.count("0.0M").least == 0
-    assert _beegfs.size("3GiB") == _beegfs.Amount(3 << 30, 2.5 * 2**30, 3.5 * 2**30)
-    assert _beegfs.count("1234") == _beegfs.exactly(1234)
-    assert _beegfs.exactly(None) is None
-
-
 PARSERS = {
     "listing": lambda text: _beegfs_ctl.listing("storage", said(text, text)),
     "nodes": lambda text: _beegfs_ctl.nodes("storage", said(text, "")),

@@ -1,0 +1,215 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Words, numbers and rows, as both tools' parsers make them."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs, _beegfs_ctl
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import Amount
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_output import said
+
+
+def test_foreign_text_becomes_one_printable_line_of_bounded_length():
+    assert _beegfs.short("a\tb\n  \x1b[31mc\x00") == "a b [31mc"
+    assert len(_beegfs.short("x" * 1000)) == 300
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [
+        (" Good ", "good"),
+        ("Needs-resync", "needs-resync"),
+        ("-", None),
+        ("", None),
+        (" ", None),
+        (7, None),
+        (None, None),
+    ],
+)
+def test_a_state_is_a_word_in_lower_case(value, word):
+    assert _beegfs.word(value) == word
+
+
+@pytest.mark.parametrize("value", [True, -1, 1.5, None, "", "-", "1e3", "١٢", [], {}, "9" * 30])
+def test_what_is_no_whole_number_is_none(value):
+    assert _beegfs.whole(value) is None
+
+
+def test_whole_numbers_may_be_given_as_digits():
+    assert [_beegfs.whole(value) for value in (0, 7, "0", " 12 ", "9" * 18)] == [0, 7, 0, 12, 10**18 - 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("0 Byte", Amount(0, 0, 0)),
+        ("7", Amount(7, 7, 7)),
+        (7, Amount(7, 7, 7)),
+        ("512K", Amount(524288, 523776, 524800)),
+        ("1M", Amount(1 << 20, 0.5 * (1 << 20), 1.5 * (1 << 20))),
+        ("3GiB", Amount(3 << 30, 2.5 * (1 << 30), 3.5 * (1 << 30))),
+        ("1.5GiB", Amount(1610612736, 1.45 * (1 << 30), 1.55 * (1 << 30))),
+        ("0.0GiB", Amount(0, 0, 0.05 * (1 << 30))),
+        ("1.25GiB", Amount(1342177280, 1.245 * (1 << 30), 1.255 * (1 << 30))),
+        ("5242880.0GiB", Amount(5 << 50, 5242879.95 * (1 << 30), 5242880.05 * (1 << 30))),
+        (True, None),
+        ("x", None),
+        (None, None),
+        ("1.GiB", None),
+        ("GiB", None),
+    ],
+)
+def test_sizes(text, amount):
+    found = _beegfs.size(text)
+    assert (found is None) == (amount is None)
+    if amount:
+        assert (found.value, found.least, found.most) == (
+            amount.value,
+            pytest.approx(amount.least),
+            pytest.approx(amount.most),
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "least", "most"),
+    [("16.8M", 16_800_000, 16_750_000, 16_850_000), ("0.1M", 100_000, 50_000, 150_000), ("12", 12, 12, 12)],
+)
+def test_counts(text, value, least, most):
+    found = _beegfs.count(text)
+    assert (found.value, found.least, found.most) == (value, pytest.approx(least), pytest.approx(most))
+
+
+@pytest.mark.parametrize("text", ["x", True, "16.8K", "16.8MiB", "-1M", ""])
+def test_what_is_no_count(text):
+    assert _beegfs.count(text) is None
+
+
+def test_a_percentage_narrows_an_amount_and_never_widens_it():
+    total = Amount(1000, 1000, 1000)
+    assert _beegfs.narrowed(Amount(500, 400, 600), total, 50) == Amount(500, 495, 505)
+    assert _beegfs.narrowed(Amount(1000, 900, 1100), total, 100) == Amount(1000, 995, 1000)
+    assert _beegfs.narrowed(Amount(0, 0, 100), total, 0) == Amount(0, 0, 5)
+    assert _beegfs.narrowed(Amount(500, 499, 501), total, 50) == Amount(500, 499, 501)
+    assert _beegfs.narrowed(Amount(500, 505, 600), total, 50) == Amount(500, 505, 505)
+    assert _beegfs.narrowed(Amount(500, 506, 600), total, 50) == Amount(500, 506, 600)  # they contradict each other
+
+
+def test_a_row_has_every_key_and_what_is_not_known_is_none():
+    row = _beegfs.target("meta", 1, name="a", sync_state="healthy", free=Amount(5, 4, 6), total=Amount(9, 9, 9))
+    assert row == {
+        "type": "meta",
+        "id": 1,
+        "name": "a",
+        "node": None,
+        "reachability": None,
+        "consistency": None,
+        "sync_state": "healthy",
+        "pool": None,
+        "total": 9,
+        "free": 5,
+        "free_least": 4,
+        "free_most": 6,
+        "inodes": None,
+        "inodes_free": None,
+        "inodes_free_least": None,
+        "inodes_free_most": None,
+        "space_told": None,
+    }
+    assert _beegfs.entry(source="x") == {
+        "pattern": None,
+        "chunk_kib": None,
+        "targets": None,
+        "source": "x",
+        "error": None,
+    }
+
+
+UNANSWERED = [{"space_told": False, "space_why": "why", "pool": "normal"}]
+UNTOLD = [{"space_told": False, "space_why": None, "pool": "normal"}]
+TOLD = [{"space_told": True, "space_why": None, "pool": "normal"}]
+UNKNOWN = [{"space_told": None, "space_why": None, "pool": "unknown"}]
+NO_META = f" {_beegfs_ctl.NO_META}\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "err", "rows", "explained"),
+    [
+        (5, "", TOLD, True),
+        (6, "", TOLD, True),
+        (7, "", TOLD, True),
+        (7, "", [], False),
+        (4, "", TOLD, False),
+        (8, "", TOLD, False),
+        (1, "", UNKNOWN, False),
+        (3, NO_META, [], True),
+        (3, NO_META, TOLD, False),
+        (3, "other words\n", [], False),
+        (3, "why\n", UNANSWERED, True),
+        (3, "why\n", UNTOLD, False),
+        (3, "why\n", TOLD, False),
+        (3, "why\n", UNKNOWN, False),
+        (3, "why\n", TOLD + UNANSWERED, True),
+        (3, "", UNKNOWN, True),
+        (3, "", TOLD + UNKNOWN, True),
+        (3, "", TOLD, False),
+        (3, "", UNANSWERED, False),
+        (3, "", [], False),
+    ],
+)
+def test_an_exit_code_is_explained_by_rows_that_tell_the_same(code, err, rows, explained):
+    heard = said("", err)
+    assert _beegfs_ctl.is_explained(code, heard, _beegfs.Parsed(rows)) is explained
+    assert _beegfs_ctl.is_explained(code, heard, _beegfs.Parsed(rows, ["a row of no known form"])) is False
+
+
+PLAIN = "TargetID   Reachability  Consistency   NodeID\n========   ============  ===========   ======\n"
+
+
+@pytest.mark.parametrize(
+    ("heading", "row", "known"),
+    [
+        ("TargetID NodeID", "101 1", {"node": "1"}),
+        ("TargetID NodeID", "101 beegfs-storage stor 1 [ID: 1]", {"node": "stor 1"}),
+        ("TargetID Reachability NodeID", "101 Online 1", {"reachability": "online", "node": "1"}),
+        ("TargetID Consistency NodeID", "101 Bad 1", {"consistency": "bad", "node": "1"}),
+        ("TargetID Reachability Consistency", "101 Online Bad", {"consistency": "bad", "node": None}),
+        ("TargetID Reachability Cap. Pool", "101 Online low", {"pool": "low"}),
+        ("TargetID St. Pool Cap. Pool NodeID", "101 1 emergency 1", {"pool": "emergency", "node": "1"}),
+        ("Reachability TargetID NodeID", "Online 101 1", {"reachability": "online"}),
+        ("TargetID Reachability Consistency Cap. Pool NodeID", "101 Offline Good 1", {"pool": None, "node": "1"}),
+    ],
+)
+def test_a_table_with_whatever_columns(heading, row, known):
+    parsed = _beegfs_ctl.listing("storage", said(f"{heading}\n====\n{row}\n", ""))
+    assert parsed.problems == []
+    assert known.items() <= parsed.rows[0].items()
+    assert parsed.rows[0]["id"] == 101
+
+
+@pytest.mark.parametrize(
+    ("heading", "row"),
+    [
+        ("TargetID NodeID", "101 x"),
+        ("TargetID NodeID", "101 Online 1"),
+        ("TargetID Reachability NodeID", "101 1"),
+        ("TargetID Consistency NodeID", "101 1"),
+        ("TargetID Reachability Consistency NodeID", "101 Online 1"),
+        ("TargetID Reachability Consistency NodeID", "101 Online Good"),
+        ("TargetID Reachability Consistency", "101 Online"),
+        ("TargetID Cap. Pool NodeID", "101 full 1"),
+    ],
+)
+def test_a_row_that_does_not_fit_its_table(heading, row):
+    parsed = _beegfs_ctl.listing("storage", said(f"{heading}\n====\n{row}\n", ""))
+    assert parsed.rows == []
+    assert parsed.problems
+
+
+@pytest.mark.parametrize(
+    "heading", ["NodeID TargetID", "Reachability NodeID", "TargetID TargetID", "TargetID Total Total", "TargetID Size"]
+)
+def test_a_heading_that_tells_nothing(heading):
+    parsed = _beegfs_ctl.listing("storage", said(f"{heading}\n101 1\n", ""))
+    assert (parsed.rows, len(parsed.problems)) == ([], 2)
