@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_cli
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_cli, _nul
 
 Facts = dict[str, Any]
 SECTIONS = ("mount", "use", "speed")
@@ -64,7 +64,7 @@ def problems(options: Facts) -> list[str]:
     user = options.get("user")
     if user is not None and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", user):
         found.append(f"user: {user!r} is no user's name or number")
-    return found
+    return found + _nul.problems(options)
 
 
 def collect(options: Facts, mounts: bytes, run: Callable[..., _beegfs_cli.Result]) -> Facts:
