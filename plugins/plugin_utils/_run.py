@@ -6,7 +6,7 @@
 verdict.json         undetermined from the first moment, promoted at the end
 junit.xml            made from verdict.json
 record.md            the single-GPU baseline written down for people, where the run had it: from verdict and evidence
-plan.json            what was selected, on which accelerator
+plan.json            what was selected, on which accelerator, and the run's number
 cluster.json         what slurm_cluster_info returned
 probed.json          which nodes and GPUs preflight looked at, and what it found there
 workloads/<id>.json  one judged workload, or which earlier pass of it stands
@@ -62,13 +62,31 @@ def start(results: Path, plan: Json, versions: Json, now: float | None = None) -
     try:
         results.mkdir(mode=0o755, parents=True, exist_ok=True)
         folder.mkdir(mode=0o755)
-        write_json(folder / "plan.json", {**plan, "run": run, "started": now, "versions": versions})
+        count = 1 + max(map(number, runs(results)), default=0)
+        write_json(folder / "plan.json", {**plan, "run": run, "number": count, "started": now, "versions": versions})
         _write(folder, _assemble(folder, finished=None))
     except OSError as exc:
         raise RunError(
             f"the results cannot be written to {folder}: {exc.strerror}; set hpc_validation_results"
         ) from exc
     return folder
+
+
+def number(folder: Path) -> int:
+    """Where in the order of runs this one began: more than those that were there then, whatever the clock said.
+
+    0 where it is not known, as of runs of versions that did not count.
+    """
+    try:
+        told = read_json(folder / "plan.json")["number"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return 0
+    return told if isinstance(told, int) and not isinstance(told, bool) and told > 0 else 0
+
+
+def runs(results: Path) -> list[Path]:
+    """The folders of all runs. Raises OSError."""
+    return [path for path in results.iterdir() if RUN_ID.fullmatch(path.name)]
 
 
 def record(folder: Path, kind: str, document: t.Any) -> None:
