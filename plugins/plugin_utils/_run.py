@@ -27,7 +27,7 @@ from pathlib import Path
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria import overall
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _record, _schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _record, _scheduler_facts, _schema
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json, write_json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_hours import gpu_hours
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._junit import junit_xml
@@ -211,12 +211,17 @@ def _assemble(folder: Path, finished: float | None) -> Json:
 
 
 def _printable(value: t.Any) -> t.Any:
-    """A copy in which no text moves a terminal's cursor: much of it was said by nodes, jobs and other people."""
+    """A copy in which no text moves a terminal's cursor, and no number is one that JSON has not.
+
+    Much of it was said by nodes, jobs and other people.
+    """
     if isinstance(value, str):
         return _numbers.printable(value)
     if isinstance(value, dict):
         return {_printable(key): _printable(item) for key, item in value.items()}
-    return [_printable(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_printable(item) for item in value]
+    return _numbers.show(value) if _numbers.is_non_finite(value) else value
 
 
 def unmet(manifest: Json, workloads: list[Json]) -> str:
@@ -292,12 +297,35 @@ def _any_passed(workloads: list[Json]) -> bool:
 def _facts(folder: Path, kind: str, findings: list[Json]) -> Json | None:
     path = folder / f"{kind}.json"
     try:
-        return t.cast(Json, read_json(path))
+        facts = read_json(path)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as exc:
-        findings.append(_findings.step_failed("report", "A record is read back", str(exc), {"path": str(path)}))
+    except (OSError, ValueError, RecursionError) as exc:
+        wrong = [str(exc)]
+    else:
+        wrong = _scheduler_facts.read(facts, _scheduler_facts.COUNTED)[1] if kind == "cluster" else _probed_amiss(facts)
+    if wrong:
+        findings.append(_findings.step_failed("report", "A record is read back", "; ".join(wrong), {"path": str(path)}))
         return None
+    return t.cast(Json, facts)
+
+
+def _probed_amiss(facts: t.Any) -> list[str]:
+    """Which of what preflight noted is of another kind than it can be."""
+    if not isinstance(facts, dict):
+        return [f"expected an object, not {_numbers.describe(facts)}"]
+    kinds = {"nodes": str, "gpus": str, "left_out": dict}
+    lists = {key: facts.get(key) or [] for key in kinds}
+    wrong = [
+        f"{key}: expected a list of {kind.__name__}, not {_numbers.show(facts[key])}"
+        for key, kind in kinds.items()
+        if not isinstance(lists[key], list) or not all(isinstance(entry, kind) for entry in lists[key])
+    ]
+    return wrong or [
+        f"left_out: expected name and why, both texts, not {_numbers.show(left)}"
+        for left in lists["left_out"]
+        if not all(isinstance(left.get(key), str) for key in ("name", "why"))
+    ]
 
 
 def _why(verdict: str, workloads: list[Json], findings: list[Json]) -> str:
