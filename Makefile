@@ -53,7 +53,7 @@ bench: .venv/ready up  ## Speed and memory, as ratios against peers and limits
 up: .venv/ready  ## The local cluster; CLUSTER=name SLURM=22.05|24.11|26.05 ACCOUNTING=--no-accounting
 	tests/cluster/cluster up --name $(CLUSTER) --slurm $(SLURM) $(ACCOUNTING)
 
-down:  ## Remove containers, networks and processes of all local clusters; downloads stay
+down:  ## Remove containers, networks and processes of this checkout's clusters; downloads stay
 	tests/cluster/cluster down --all
 
 status:  ## What the local cluster is and how to reach it

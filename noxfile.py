@@ -83,7 +83,8 @@ def slow(session: nox.Session) -> None:
 
 @nox.session
 def matrix(session: nox.Session) -> None:
-    """Slurm releases, ansible-core releases, Pythons of the nodes; renews docs/support.json and the README's table."""
+    """The real NVML, Slurm and ansible-core releases, Pythons of the nodes; renews docs/support.json and the README."""
+    session.run("python", "-m", "tests.matrix.real_nvml")
     session.run("python", "-m", "tests.matrix", *session.posargs)
 
 

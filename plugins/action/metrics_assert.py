@@ -15,6 +15,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils import (
     _criteria,
     _criteria_spec,
     _evidence_baseline,
+    _nul,
 )
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import Request, check
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_log import PatternsError, compile_sets
@@ -42,6 +43,9 @@ class ActionModule(ActionBase):
             argument_spec=argument_spec(), mutually_exclusive=MUTUALLY_EXCLUSIVE
         )
         options: dict[str, Any] = _evidence_store.plain(arguments)
+        nul = _nul.refusal(options)
+        if nul:
+            raise AnsibleActionFail(nul)
         patterns = self._patterns(options["patterns"])
         criteria = self._criteria(options, patterns)
 

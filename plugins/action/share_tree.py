@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import base64
+import os
 import typing as t
 from pathlib import Path
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _nul
 
 MAX_BYTES = 8 * 1024 * 1024
 ARGUMENTS = {
@@ -18,6 +20,7 @@ ARGUMENTS = {
     "dest": {"type": "str", "required": True},
     "extra": {"type": "dict", "default": {}},
     "folders": {"type": "list", "elements": "str", "default": []},
+    "group": {"type": "str"},
 }
 IGNORED = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
 
@@ -26,17 +29,25 @@ def read_tree(source: Path) -> dict[str, str]:
     """Relative path → base64 of each regular file below `source`. Raises ValueError on links, OSError on reading."""
     files: dict[str, str] = {}
     total = 0
-    for path in sorted(source.rglob("*")):
-        if IGNORED & set(path.relative_to(source).parts) or path.is_dir():
-            continue
-        if path.is_symlink() or not path.is_file():
-            raise ValueError(f"{path} is not a regular file")
-        content = path.read_bytes()
-        total += len(content)
-        if total > MAX_BYTES:
-            raise ValueError(f"{source} holds more than {MAX_BYTES} bytes: large data is staged, not deployed")
-        files[path.relative_to(source).as_posix()] = base64.b64encode(content).decode("ascii")
+    for folder, folders, names in os.walk(source, onerror=_raise):
+        folders[:] = sorted(set(folders) - IGNORED)
+        for path in [Path(folder, name) for name in [*folders, *names]]:
+            if path.is_symlink():
+                raise ValueError(f"{path} is not a regular file but a link: put in its place what it leads to")
+            if path.is_dir():
+                continue
+            if not path.is_file():
+                raise ValueError(f"{path} is not a regular file")
+            content = path.read_bytes()
+            total += len(content)
+            if total > MAX_BYTES:
+                raise ValueError(f"{source} holds more than {MAX_BYTES} bytes: large data is staged, not deployed")
+            files[path.relative_to(source).as_posix()] = base64.b64encode(content).decode("ascii")
     return files
+
+
+def _raise(error: OSError) -> t.NoReturn:
+    raise error
 
 
 class ActionModule(ActionBase):
@@ -48,6 +59,9 @@ class ActionModule(ActionBase):
         result: dict[str, t.Any] = super().run(tmp, task_vars)
         del tmp
         _spec, args = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        nul = _nul.refusal({key: value for key, value in args.items() if key != "extra"})
+        if nul:
+            return {**result, "failed": True, "msg": nul}
         files: dict[str, str] = {}
         if args["src"]:
             source = Path(args["src"]).resolve()
@@ -62,7 +76,12 @@ class ActionModule(ActionBase):
         try:
             answer = self._execute_module(
                 module_name="mlops.hpc_validation.share_tree",
-                module_args={"dest": args["dest"], "_files": files, "folders": args["folders"]},
+                module_args={
+                    "dest": args["dest"],
+                    "_files": files,
+                    "folders": args["folders"],
+                    "group": args.get("group"),
+                },
                 task_vars=task_vars,
             )
         except AnsibleConnectionFailure as exc:

@@ -155,17 +155,19 @@ class ActionModule(ActionBase):
             request = wait.request(time.monotonic())
             try:
                 answer = self._module(_INFO, request)
-                if answer.get("failed") or "markers" not in answer:
-                    wait.unreachable(str(answer.get("msg", "slurm_job_info failed")), time.monotonic())
-                else:
-                    wait.observe(answer, request, time.monotonic())
             except AnsibleConnectionFailure as error:
-                wait.unreachable(f"the login node cannot be reached: {error}", time.monotonic())
-                time.sleep(_RETRY_PAUSE)
-                self._reset_connection()
+                answer = {"failed": True, "msg": f"the login node cannot be reached: {error}"}
+            failed = bool(answer.get("failed")) or "markers" not in answer
+            if failed:
+                wait.unreachable(str(answer.get("msg", "slurm_job_info failed")), time.monotonic())
+            else:
+                wait.observe(answer, request, time.monotonic())
             cancelled |= self._cancel_given_up(wait)
             for line in wait.take_lines():
                 self._say(line)
+            if failed and wait.open:  # what failed may have done so at once, and will not have waited on the login node
+                time.sleep(_RETRY_PAUSE)
+                self._reset_connection()
         return self._finished(wait, cancelled)
 
     def _cancel_given_up(self, wait: Wait) -> set[str]:

@@ -9,9 +9,11 @@ import platform
 import typing as t
 from pathlib import Path
 
+from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as ansible_version
 from ansible.utils.display import Display
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _nul
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
     _evidence_store,
     _expect,
@@ -74,7 +76,11 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result: dict[str, t.Any] = super().run(tmp, task_vars)
         del tmp
-        _spec, args = self.validate_argument_spec(argument_spec=ARGUMENTS, required_if=REQUIRED)
+        _spec, given = self.validate_argument_spec(argument_spec=ARGUMENTS, required_if=REQUIRED)
+        args: dict[str, t.Any] = _evidence_store.plain(given)  # as metrics_assert does, so that both read the same
+        nul = _nul.refusal({key: value for key, value in args.items() if key != "document"})
+        if nul:
+            raise AnsibleActionFail(nul)
         try:
             result.update(getattr(self, "_" + args["state"])(args))
         except ERRORS as exc:
@@ -110,7 +116,7 @@ class ActionModule(ActionBase):
 
     def _recalled(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         folder, identity = Path(args["folder"]), args["workload"]
-        judging = {key: _evidence_store.plain(args[key]) for key in ("overrides", "references", "context")}
+        judging = {key: args[key] for key in ("overrides", "references", "context")}
         earlier, line = _recall.recall(folder, identity, args["script_sha256"], judging)
         Display().display(line)
         if earlier:

@@ -17,6 +17,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils import (
     _beegfs_config,
     _beegfs_run,
     _beegfs_servers,
+    _nul,
 )
 
 Facts = dict[str, Any]
@@ -76,7 +77,7 @@ def problems(options: Facts) -> list[str]:
     user = options.get("user")
     if user is not None and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", user):
         found.append(f"user: {user!r} is no user's name or number")
-    return found
+    return found + _nul.problems(options)
 
 
 def servers_alone(checks: list[str]) -> bool:

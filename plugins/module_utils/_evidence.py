@@ -39,7 +39,7 @@ Source = tuple[str, str]
 class Request:
     """What to collect: paths in `files` and `artifacts` lie below `output`; sizes in bytes, times in seconds.
 
-    A path in `files` may be absolute. `settle` is how long to wait for a file that is not there or not whole: a
+    They may be absolute if they do. `settle` is how long to wait for a file that is not there or not whole: a
     parallel file system shows other hosts late what was written.
     """
 
@@ -79,10 +79,10 @@ def check(request: Request) -> list[str]:
         if wanted.get("format") not in FORMATS:
             errors.append(f"files: {name}: format: expected one of {', '.join(FORMATS)}, got {wanted.get('format')!r}")
         path = wanted.get("path")
-        if not isinstance(path, str) or not path or _climbs(path):
+        if not isinstance(path, str) or not _lies_below(request.output, path):
             errors.append(f"files: {name}: path: expected a path below the output directory, got {path!r}")
     for name in request.artifacts:
-        if not name or os.path.isabs(name) or _climbs(name):
+        if not isinstance(name, str) or not _lies_below(request.output, name):
             errors.append(f"artifacts: expected a path below the output directory, got {name!r}")
     if not os.path.isabs(request.output):
         errors.append(f"output: expected an absolute path, got {request.output!r}")
@@ -110,8 +110,11 @@ def collect(request: Request, timeout: float) -> dict[str, Any]:
     return document
 
 
-def _climbs(path: str) -> bool:
-    return "\0" in path or ".." in path.split("/")
+def _lies_below(folder: str, path: str) -> bool:
+    """Whether `path`, from `folder` or from the root, is by its words of a file below `folder`."""
+    if not path or "\0" in path or ".." in path.split("/"):
+        return False
+    return os.path.normpath(os.path.join(folder, path)).startswith(os.path.normpath(folder).rstrip("/") + "/")
 
 
 def _enter(document: dict[str, Any], answer: dict[str, Any]) -> None:
@@ -215,11 +218,7 @@ def _read_when_settled(request: Request, source: Source, until: float) -> dict[s
 def _read_once(request: Request, source: Source) -> dict[str, Any]:
     section, name = source
     path = request.path(source)
-    root = (
-        None
-        if section == "logs" or (section == "files" and os.path.isabs(request.files[name]["path"]))
-        else request.output
-    )
+    root = None if section == "logs" else request.output
     answer: dict[str, Any] = {"section": section, "name": name}
     with open_regular(path, root) as opened:
         if section == "logs":

@@ -5,30 +5,135 @@
 
 from __future__ import annotations
 
+import errno
+import grp
 import os
+import pwd
+import shlex
 import stat
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+MAX_LINKS = 40  # as the kernel
 
 
-def refusal(folder: str, *, shared: bool = False) -> str | None:
+class Refusal(NamedTuple):
+    """Why a folder must not be used, and the command that mends it."""
+
+    why: str
+    command: str
+
+
+class GroupError(Exception):
+    """A group that is trusted with the share is not known on this host."""
+
+
+def trusted_groups(name: str | None) -> frozenset[int]:
+    """Return the groups whose members may write: root's, this user's own and the one of that name. Raise GroupError."""
+    groups = {0, os.getegid()}
+    if name:
+        try:
+            groups.add(int(name) if name.isascii() and name.isdigit() else grp.getgrnam(name).gr_gid)
+        except (KeyError, ValueError) as exc:  # ValueError: a name that no group can have
+            raise GroupError(f"there is no group {name!r} here (getent group)") from exc
+    return frozenset(groups)
+
+
+def first_refusal(folders: Iterable[tuple[str, bool]], groups: Collection[int]) -> Refusal | None:
+    """Return the first refusal of any of `folders`, or of what leads there from `/`; each with whether it is shared.
+
+    What leads there may be open to everybody, if nobody can remove or rename what others made. Raise OSError.
+    """
+    seen: set[tuple[str, bool]] = set()
+    for folder, shared in folders:
+        *before, last = _way(folder)
+        for place in [*((each, True) for each in before), (last, shared)]:
+            found = None if place in seen else refusal(place[0], shared=place[1], groups=groups)
+            if found:
+                return found
+            seen.add(place)
+    return None
+
+
+def refusal(folder: str, *, shared: bool = False, groups: Collection[int] | None = None) -> Refusal | None:
     """Return why `folder` must not be used; None where it may be, or where it is not there yet. Raise OSError.
 
-    It, and a link in its place, must belong to root, to this user or to the owner of the folder that it lies in, and
-    not everybody may write there. With `shared` everybody may, if nobody can remove or rename what others made.
+    It, and a link in its place, must belong to root, to this user or to the owner of the folder that it lies in.
+    Neither everybody nor a group that is none of `groups` (default: this user's own, and root's) may write there. With
+    `shared` they may, if nobody can remove or rename what others made.
     """
     path = os.path.normpath(folder)
+    groups = trusted_groups(None) if groups is None else groups
     try:
         found = os.lstat(path)
         trusted = {0, os.geteuid(), os.stat(os.path.dirname(path)).st_uid}
     except FileNotFoundError:
         return None
+    me, quoted = _user(os.geteuid()), shlex.quote(path)
     if found.st_uid not in trusted:
-        return f"{path} belongs to user {found.st_uid}"
+        return Refusal(f"{path} belongs to user {_described(found)}", f"chown -h {me} {quoted}")
     if stat.S_ISLNK(found.st_mode):
         if not os.path.exists(path):
-            return f"{path} is a link to something that is not there"
+            return Refusal(f"{path} is a link to something that is not there", f"rm {quoted}")
         found = os.stat(path)
         if found.st_uid not in trusted:
-            return f"{path} is a link to a folder that belongs to user {found.st_uid}"
-    if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_IWOTH and not (shared and found.st_mode & stat.S_ISVTX):
-        return f"everybody may write to {path}"
+            why = f"{path} is a link to a folder that belongs to user {_described(found)}"
+            return Refusal(why, f"chown {me} {shlex.quote(os.path.realpath(path))}")
+    if not stat.S_ISDIR(found.st_mode) or (shared and found.st_mode & stat.S_ISVTX):
+        return None
+    owned = f"{path}, which belongs to user {_described(found)}"
+    if found.st_mode & stat.S_IWOTH:
+        return Refusal(f"everybody may write to {owned}", f"chmod o-w {quoted}")
+    if found.st_mode & stat.S_IWGRP and found.st_gid not in groups:
+        group = _group(found.st_gid)
+        trust = f"or, if all of them may change what runs there, hpc_validation_share_group: {group}"
+        return Refusal(f"the members of group {group} may write to {owned}", f"chmod g-w {quoted}, {trust}")
     return None
+
+
+def _way(folder: str) -> Iterator[str]:
+    """Every folder and link through which the kernel goes from `/` to `folder`, up to what is not there.
+
+    Raise OSError where links go in a circle.
+    """
+    at, rest, links = "/", folder.split("/")[::-1], 0
+    yield at
+    while rest:
+        name = rest.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            at = os.path.dirname(at)
+            continue
+        place = os.path.join(at, name)
+        yield place
+        if not os.path.lexists(place):
+            return
+        if not os.path.islink(place):
+            at = place
+            continue
+        links += 1
+        if links > MAX_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), folder)
+        target = os.readlink(place)
+        at = "/" if target.startswith("/") else at
+        rest += target.split("/")[::-1]
+
+
+def _described(found: os.stat_result) -> str:
+    """Owner, mode and group, as `ls -l` tells them."""
+    return f"{_user(found.st_uid)} (mode {stat.S_IMODE(found.st_mode):04o}, group {_group(found.st_gid)})"
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
+
+
+def _group(number: int) -> str:
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)

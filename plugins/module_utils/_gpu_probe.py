@@ -18,6 +18,8 @@ import tempfile
 import time
 from typing import Any, BinaryIO
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _nul
+
 # The half that runs on the controller does all that these stand for; the module is not sent them.
 CONTROLLER_ONLY = ("expect", "fail", "node", "simulated")
 KERNEL_LOG = ("user", "journal", "sudo", "none")
@@ -72,7 +74,7 @@ def problems(options: dict[str, Any]) -> list[str]:
         back = -1.0
     if back is not None and not 0 < back < 1e9:
         told.append(f"since: {options['since']!r} is neither boot nor a number of seconds above 0")
-    return told
+    return told + _nul.problems(options)
 
 
 def command(options: dict[str, Any], now: float) -> list[str]:

@@ -60,6 +60,7 @@ options:
   files:
     description:
       - Documents to read, by the name that queries use. Each has C(path), below O(output), and C(format).
+        A path that leads elsewhere is refused.
       - The format V(json) is read whole; V(jsonl) and V(csv) are reduced to C(count), C(first), C(last), C(min),
         C(max), C(mean), C(slope) and so on for each field.
       - C(group_by) names a field by whose values the rows are reduced apart.
@@ -286,6 +287,7 @@ table:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _nul
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import Request, check, collect
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_log import PatternsError
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._metrics_assert_spec import argument_spec
@@ -294,6 +296,9 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._metrics_asse
 def main() -> None:
     """Collect the evidence; the action plugin judges it."""
     module = AnsibleModule(argument_spec=argument_spec(), supports_check_mode=True)
+    nul = _nul.refusal(module.params)
+    if nul:
+        module.fail_json(msg=nul)
     options = module.params
     job = options["job"] or {}
     if not isinstance(job.get("job_id"), str) or not isinstance(job.get("attempt"), int):

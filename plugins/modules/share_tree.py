@@ -14,8 +14,11 @@ description:
     that a job that starts meanwhile reads the old file or the new one, never half of one.
   - What it deployed is listed in C(.share_tree.json) in O(dest). A file that is no longer deployed is removed if it
     stands in that list; nothing else is ever removed.
-  - Jobs run what lies there as the submitting user. So nothing is done where another user could change it; folders must
-    belong to that user, to root or to the owner of the folder they lie in, and not everybody may write there.
+  - Jobs run what lies there as the submitting user. So nothing is done where another user could change it. O(dest), the
+    folders below it and all that lead there from C(/) must belong to that user, to root or to the owner of the folder
+    they lie in, and neither everybody nor a group other than that user's own, root's and O(group) may write there.
+    Folders that only lead there may be open to everybody if they have the sticky bit.
+  - A file that has the right content and another owner, or another mode than 0644, is written anew.
   - One call for a whole folder, where M(ansible.builtin.copy) takes one or two for each file.
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
@@ -47,6 +50,12 @@ options:
     type: list
     elements: str
     default: []
+  group:
+    description:
+      - A group, by name or number, whose members may all change what jobs run, so that folders may be writable by it.
+      - Besides root's and the submitting user's own, which always may. Empty or not given is no other.
+    type: str
+    version_added: 0.4.0
   _files:
     description: What is written, as relative path and base64. Its action makes it of O(src) and O(extra).
     type: dict
@@ -87,21 +96,41 @@ import os
 import stat
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _nul
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._folder_guard import refusal
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._folder_guard import (
+    GroupError,
+    Refusal,
+    first_refusal,
+    trusted_groups,
+)
 
 LIST = ".share_tree.json"
+MODE = 0o644
 
 
 def read_regular(path: str) -> bytes | None:
-    """The content of a regular file; None for anything else, a link included. Raises OSError on reading."""
+    """The content of a regular file, nothing if this user may not read it; None for anything else, a link included.
+
+    Raises OSError on reading.
+    """
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return None
+        with open(path, "rb") as stream:
+            return stream.read()
     except FileNotFoundError:
         return None
-    with open(path, "rb") as stream:
-        return stream.read()
+    except PermissionError:
+        return b""
+
+
+def is_whole(path: str, content: bytes | None, wanted: bytes) -> bool:
+    """Whether what lies there need not be written anew: nobody but this user can change it either. Raises OSError."""
+    if content != wanted:
+        return False
+    found = os.lstat(path)
+    return found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) == MODE
 
 
 def deployed_before(dest: str) -> list[str]:
@@ -118,14 +147,10 @@ def inside(name: str) -> bool:
     return not os.path.isabs(name) and ".." not in name.split("/") and name not in ("", ".")
 
 
-def refused(dest: str, files: list[str], folders: list[str]) -> str | None:
+def refused(dest: str, files: list[str], folders: list[str], groups: frozenset[int]) -> Refusal | None:
     """Why nothing may be put there, None where it may. Raises OSError."""
     below = {name[:at] for name in files for at, char in enumerate(name) if char == "/"} | set(folders)
-    return (
-        refusal(os.path.dirname(os.path.normpath(dest)), shared=True)
-        or refusal(dest, shared=not files)
-        or next(filter(None, (refusal(os.path.join(dest, name)) for name in sorted(below))), None)
-    )
+    return first_refusal([(dest, not files), *((os.path.join(dest, name), False) for name in sorted(below))], groups)
 
 
 def shown(content: bytes) -> str:
@@ -143,10 +168,14 @@ def main() -> None:
             "src": {"type": "path"},
             "extra": {"type": "dict", "default": {}},
             "folders": {"type": "list", "elements": "str", "default": []},
+            "group": {"type": "str"},
             "_files": {"type": "dict"},
         },
         supports_check_mode=True,
     )
+    nul = _nul.refusal(module.params)
+    if nul:
+        module.fail_json(msg=nul)
     os.umask(0o022)
     dest = module.params["dest"]
     if module.params["_files"] is None:
@@ -161,24 +190,25 @@ def main() -> None:
         wanted[LIST] = (json.dumps(sorted(wanted), indent=0) + "\n").encode()
     try:
         before = deployed_before(dest) if wanted else []
-        why = refused(dest, [*wanted, *before], module.params["folders"])
+        why = refused(dest, [*wanted, *before], module.params["folders"], trusted_groups(module.params["group"]))
         if why:
             module.fail_json(
-                msg=f"nothing was put into {dest}: {why}, so another user could change what this user's jobs run. "
-                "Give it to the submitting user and take away the others' right to write (chown, chmod o-w), or name "
-                "another folder as hpc_validation_share"
+                msg=f"nothing was put into {dest}: {why.why}, so another user could change what this user's jobs run. "
+                f"To mend it: {why.command}; or name another folder as hpc_validation_share"
             )
         present = {name: read_regular(os.path.join(dest, name)) for name in {*wanted, *before}}
-        written = sorted(name for name in wanted if present[name] != wanted[name])
+        written = sorted(name for name in wanted if not is_whole(os.path.join(dest, name), present[name], wanted[name]))
         removed = sorted(name for name in before if name not in wanted and present[name] is not None)
         folders = [name for name in module.params["folders"] if not os.path.isdir(os.path.join(dest, name))]
         if not module.check_mode:
             for name in folders:
                 os.makedirs(os.path.join(dest, name), mode=0o755, exist_ok=True)
             for name in written:
-                write_atomic(os.path.join(dest, name), wanted[name])
+                write_atomic(os.path.join(dest, name), wanted[name], MODE)
             for name in removed:
                 os.unlink(os.path.join(dest, name))
+    except GroupError as exc:
+        module.fail_json(msg=f"group: {exc}; correct hpc_validation_share_group")
     except OSError as exc:
         module.fail_json(
             msg=f"{exc.filename or dest} cannot be written: {exc.strerror}. The submitting user must be able to write "

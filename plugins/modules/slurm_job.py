@@ -250,6 +250,7 @@ import os
 import pwd
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _nul
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._journal import Journal
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_arguments import (
     SPEC,
@@ -277,6 +278,9 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_submit
 def main() -> None:
     """Run the module: one submission or one cancellation, no waiting."""
     module = AnsibleModule(argument_spec=SPEC, supports_check_mode=True)
+    nul = _nul.refusal(module.params)
+    if nul:
+        module.fail_json(msg=nul)
     account = pwd.getpwuid(os.geteuid())
     journal = Journal(journal_directory(module.params, account.pw_dir))
     context = Context(run, journal, account.pw_name, module.params["token"] or "")

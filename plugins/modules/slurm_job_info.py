@@ -171,6 +171,7 @@ import os
 import pwd
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _nul
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import run
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_observe import (
     Request,
@@ -212,6 +213,9 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    nul = _nul.refusal(module.params)
+    if nul:
+        module.fail_json(msg=nul)
     specs = [*module.params["jobs"], *({"job_id": job_id} for job_id in module.params["job_ids"])]
     bad = [spec["job_id"] for spec in specs if not (spec["job_id"].isascii() and spec["job_id"].isdigit())]
     if bad:

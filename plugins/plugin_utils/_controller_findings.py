@@ -78,7 +78,7 @@ def _collection(root: Path) -> Json:
         if not files:
             raise ValueError("it lists no files")
         changed = [entry["name"] for entry in files if not _is_whole(root / entry["name"], entry["chksum_sha256"])]
-    except (OSError, ValueError, KeyError, TypeError) as exc:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as exc:
         missing = f"{listed} cannot be read: {exc}"
     return judged(
         "controller.collection",

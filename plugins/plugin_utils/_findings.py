@@ -105,6 +105,11 @@ def version_at_least(identity: str, title: str, least: str, version: t.Any, **mo
     return {**found, "value": version, "bound": bound, "why": why}
 
 
+def is_version(version: t.Any) -> bool:
+    """Whether `version_at_least` can read it."""
+    return _ordered(version) is not None
+
+
 def _ordered(version: t.Any) -> int | None:
     """A number by which versions sort: 3.11.2 above 3.9."""
     match = re.match(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", version) if isinstance(version, str) else None

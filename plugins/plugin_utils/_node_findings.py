@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
     _findings,
     _gpu_findings,
@@ -42,9 +43,24 @@ def judge(planned: Json, waited: Json, reports: Json, settings: Json) -> list[Js
 
 def _together(planned: Json, waited: Json, reports: Json) -> t.Iterator[tuple[Json, Json, Json, Json]]:
     """Each planned job with what became of it and what it reported; slurm_job keeps the order of the jobs."""
-    outcomes = waited.get("outcomes") or {}
-    for wanted, job in zip(planned["jobs"], waited["jobs"], strict=True):
-        yield wanted, job, outcomes.get(job["job_id"]) or {}, _mapping(reports.get(job["job_id"]))
+    waited, reports = _mapping(waited), _mapping(reports)
+    outcomes, told = _mapping(waited.get("outcomes")), waited.get("jobs")
+    if not isinstance(told, list) or len(told) != len(planned["jobs"]):
+        told = [None] * len(planned["jobs"])  # which is whose is not known
+    for wanted, each in zip(planned["jobs"], told, strict=True):
+        job = _job(each)
+        yield wanted, job, _mapping(outcomes.get(job["job_id"])), _mapping(reports.get(job["job_id"]))
+
+
+def _job(told: t.Any) -> Json:
+    """What is known of a job: a number that is none is not known."""
+    job = _mapping(told)
+    identity, code = job.get("job_id"), job.get("exit_code")
+    return {
+        **job,
+        "job_id": identity if isinstance(identity, str) else "unknown",
+        "exit_code": code if isinstance(code, int) and not isinstance(code, bool) else None,
+    }
 
 
 def _alone(shares: Json) -> Json:
@@ -182,15 +198,18 @@ def _confined(node: str, found: Json) -> Json:
 
 
 def _devices(told: t.Any) -> dict[str, list[str]]:
-    found = _mapping(told)
-    return {key: found[key] if isinstance(found.get(key), list) else [] for key in ("present", "openable")}
+    lists = {key: _mapping(told).get(key) for key in ("present", "openable")}
+    return {
+        key: paths if isinstance(paths, list) and all(isinstance(path, str) for path in paths) else []
+        for key, paths in lists.items()
+    }
 
 
 def _clock(node: str, job: Json, found: Json) -> Json:
     """How far the node's clock is off at least: its markers lie between slurmctld's start and end of the job."""
     begin, end = (_mapping(found.get(kind)).get("time") for kind in ("begin", "end"))
     told = (begin, end, job.get("started"), job.get("ended"))
-    known = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in told)
+    known = all(map(_numbers.is_number, told))
     skew = max(job["started"] - t.cast(float, begin), t.cast(float, end) - job["ended"], 0.0) if known else None
     return _findings.judged(
         "node.clock",

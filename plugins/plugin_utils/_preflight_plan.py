@@ -9,6 +9,7 @@ import typing as t
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import expand_nodes
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._scheduler_facts import read, stated
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._scheduler_findings import (
     in_scope,
     in_words,
@@ -26,6 +27,9 @@ def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
     `info` is what slurm_cluster_info returned, `settings` the site's (roles/preflight/vars), `expected` the inventory's
     compute nodes. A job has the name of its `script`, its `options`, and the `nodes` it is about.
     """
+    info, wrong = read(info)
+    if wrong:
+        return {"nodes": [], "jobs": [], "left_out": [], "findings": [_no_nodes(info, settings)]}
     gpus = settings["accelerator"] != "cpu"
     scope, left_out, findings = _scope(info, settings, expected)
     ready = [node for node in scope if usable(node)]
@@ -122,7 +126,7 @@ def _out_of_reach(name: str) -> Json:
 def _in_scope_of_all(info: Json, settings: Json) -> dict[str, Json]:
     """The nodes that the site's settings, or those of a selected workload, lead to; each with the settings that did."""
     found: dict[str, Json] = {}
-    for slurm in (settings["slurm"], *settings["workload_slurm"]):
+    for slurm in map(stated, (settings["slurm"], *settings["workload_slurm"])):
         for node in in_scope(info, slurm):
             found.setdefault(node["name"], {**node, "slurm": slurm})
     return found
@@ -144,7 +148,7 @@ def _out_of_service(node: Json) -> Json:
 def _version(node: Json, login: t.Any) -> Json:
     """slurmd may be older than slurmctld and its commands, never newer."""
     version = node.get("version")
-    known = isinstance(version, str) and version[:1].isdigit()
+    known = _findings.is_version(version)
     return _findings.version_at_least(
         "scheduler.version",
         "Slurm on the login node is as new as on the node",

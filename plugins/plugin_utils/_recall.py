@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether a workload that others need, and nobody asked for, has to run: not where its newest run still stands.
 
-It stands if it passed lately, ran the very same job script on the same cluster, drivers and nodes, and if what it left
-still passes by today's criteria. Whatever is missing, damaged or unknown makes it run.
+It stands if it passed lately, ran the very same job script on the same cluster, drivers, GPUs and nodes, and if what it
+left still passes by today's criteria. Whatever is missing, damaged or unknown makes it run.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import math
 import time
 import typing as t
 from pathlib import Path
@@ -22,6 +23,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import
 
 Json = dict[str, t.Any]
 SECONDS_OF_A_DAY = 86400
+MAX_UUIDS = 3
 
 
 class StaleError(Exception):
@@ -51,7 +53,8 @@ def _earlier(folder: Path, identity: str, script_sha256: str, judging: Json, now
     plan = read_json(folder / "plan.json")
     if plan["needs_days"] == 0:
         raise StaleError("hpc_validation_needs_days is 0")
-    ran, content, verdict, workload = _newest(folder, identity)
+    newest = _newest(folder, identity)
+    ran, verdict, workload = newest.folder, newest.verdict, newest.workload
     if verdict["finished"] is None:
         raise StaleError(f"run {ran.name} did not finish")
     if workload["verdict"] != "pass":
@@ -68,34 +71,78 @@ def _earlier(folder: Path, identity: str, script_sha256: str, judging: Json, now
     _require_same("job script", workload["job"]["script_sha256"], script_sha256)
     evidence = _evidence(ran, identity, verdict)
     if plan["accelerator"] != "cpu":
-        _require_same("driver", evidence["provenance"]["driver_version"], _drivers(read_json(folder / "probed.json")))
+        probed = read_json(folder / "probed.json")
+        _require_same("driver", evidence["provenance"]["driver_version"], _drivers(probed))
+        _require_same_gpus(json.loads(_listed(ran, "probed.json", verdict)), probed, workload["job"]["nodes"])
     (manifest,) = [each for each in plan["workloads"] if each["id"] == identity]
     _require_pass(evidence, manifest, judging, now)
-    return {"run": verdict["run"], "finished": verdict["finished"], "sha256": hashlib.sha256(content).hexdigest()}
+    return {
+        "run": verdict["run"],
+        "finished": verdict["finished"],
+        "sha256": hashlib.sha256(newest.content).hexdigest(),
+    }
 
 
-def _newest(folder: Path, identity: str) -> tuple[Path, bytes, Json, Json]:
-    """The newest other run that had it to run: folder, verdict as bytes and read, and the workload in it."""
-    others = (other for other in folder.parent.iterdir() if _run.RUN_ID.fullmatch(other.name) and other != folder)
-    for other in sorted(others, reverse=True):
-        try:
-            content = (other / "verdict.json").read_bytes()
-            verdict = json.loads(content)
-            _schema.require("verdict", verdict, str(other / "verdict.json"))
-        except (OSError, ValueError, _schema.SchemaError) as exc:
-            raise StaleError(f"the verdict of run {other.name} cannot be read: {exc}") from exc
-        for workload in verdict["workloads"]:
-            if workload["id"] == identity and "earlier" not in workload:
-                return other, content, verdict, workload
-    raise StaleError(f"there is no earlier run of it in {folder.parent}")
+class _Run(t.NamedTuple):
+    """Another run that had the workload to run, or whose verdict cannot be read, so that nobody knows."""
+
+    folder: Path
+    began: tuple[int, str]  # by the count of runs, which no clock decides; by name where an older version counted none
+    ended: float  # when it finished; where it did not, when it began or was last written to
+    content: bytes
+    verdict: Json
+    workload: Json
+    unreadable: str = ""
+
+
+def _newest(folder: Path, identity: str) -> _Run:
+    """The newest other run that had it to run: the last to begin and the last to end, which a clock may contradict."""
+    others = [other for other in _run.runs(folder.parent) if other != folder]
+    runs = [run for run in (_ran(other, identity) for other in others) if run]
+    if not runs:
+        raise StaleError(f"there is no earlier run of it in {folder.parent}")
+    began, ended = max(runs, key=lambda run: run.began), max(runs, key=lambda run: run.ended)
+    for run in (began, ended):
+        if run.unreadable:
+            raise StaleError(f"the verdict of run {run.folder.name} cannot be read: {run.unreadable}")
+    if began is not ended and ended.workload["verdict"] == "pass":
+        raise StaleError(
+            f"run {began.folder.name} began last and run {ended.folder.name} ended last: they overlapped, or a clock "
+            "was set back"
+        )
+    return ended
+
+
+def _ran(other: Path, identity: str) -> _Run | None:
+    """The run in `other`; None where it did not have the workload to run."""
+    began = (_run.number(other), other.name)
+    try:
+        content = (other / "verdict.json").read_bytes()
+        verdict = json.loads(content)
+        _schema.require("verdict", verdict, str(other / "verdict.json"))
+    except (OSError, ValueError, _schema.SchemaError) as exc:
+        written = max((path.stat().st_mtime for path in (other, other / "verdict.json") if path.exists()), default=0.0)
+        return _Run(other, began, written, b"", {}, {}, unreadable=str(exc))
+    ended = verdict["started"] if verdict["finished"] is None else verdict["finished"]
+    for workload in verdict["workloads"]:
+        if workload["id"] == identity and "earlier" not in workload:
+            return _Run(other, began, ended if math.isfinite(ended) else math.inf, content, verdict, workload)
+    return None
 
 
 def _evidence(ran: Path, identity: str, verdict: Json) -> Json:
     name = f"evidence/{identity}.json"
-    listed = {each["path"]: each["sha256"] for each in verdict["evidence"]}
-    if listed.get(name) != hashlib.sha256((ran / name).read_bytes()).hexdigest():
-        raise StaleError(f"{ran / name} is not the one that its verdict lists")
+    _listed(ran, name, verdict)
     return _evidence_store.load(str(ran / name))
+
+
+def _listed(ran: Path, name: str, verdict: Json) -> bytes:
+    """The file of a run, if it is the one that its verdict lists."""
+    content = (ran / name).read_bytes()
+    listed = {each["path"]: each["sha256"] for each in verdict["evidence"]}
+    if listed.get(name) != hashlib.sha256(content).hexdigest():
+        raise StaleError(f"{ran / name} is not the one that its verdict lists")
+    return content
 
 
 def _require_pass(evidence: Json, manifest: Json, judging: Json, now: float) -> None:
@@ -122,6 +169,22 @@ def _require_pass(evidence: Json, manifest: Json, judging: Json, now: float) -> 
 def _require_same(what: str, then: str | None, now: str | None) -> None:
     if not then or then != now:
         raise StaleError(f"{what} {then or 'unknown'} then, {now or 'unknown'} now")
+
+
+def _require_same_gpus(then: Json, now: Json, ran_on: list[str]) -> None:
+    """The preflights saw the same GPUs, by UUID, and that of then the nodes that the job ran on."""
+    unseen = sorted(set(ran_on) - set(then["nodes"]))
+    if unseen or not ran_on:
+        raise StaleError(f"the GPUs of {', '.join(unseen) or 'its nodes'} were not looked at then")
+    before, after = set(then["gpus"]), set(now["gpus"])
+    if not before or before != after:
+        raise StaleError(f"GPUs {_some(before - after)} then, {_some(after - before)} now in their place")
+
+
+def _some(uuids: set[str]) -> str:
+    """A few of them by name."""
+    more = f" and {len(uuids) - MAX_UUIDS} more" if len(uuids) > MAX_UUIDS else ""
+    return ", ".join(sorted(uuids)[:MAX_UUIDS]) + more or "none"
 
 
 def _nodes(cluster: Json) -> str:

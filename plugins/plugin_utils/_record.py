@@ -22,7 +22,9 @@ FILE = "record.md"
 NOT_MEASURED = "not measured"
 MAX_STEPS = 200  # rows of the table
 MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|~])")
-ENTITIES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"))
+# Besides HTML: addresses become links and names are told of it, and what stands between dollars is a formula.
+ENTITIES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "&#64;"), ("$", "&#36;"))
+LINK = re.compile(r"(:|www)(//|\.)", re.IGNORECASE)
 
 # Each goal of the document with the criteria, or the beginnings of their ids, that decide it.
 GOALS = (
@@ -83,9 +85,10 @@ def text(value: t.Any) -> str:
     if value is None or value == "":
         return NOT_MEASURED
     plain = str(_numbers.bounded(value if isinstance(value, str) else _numbers.show(value)))
+    plain = MARKUP.sub(r"\\\1", plain)
     for character, entity in ENTITIES:
         plain = plain.replace(character, entity)
-    return MARKUP.sub(r"\\\1", plain).replace("://", ":\\//").replace("www.", "www\\.")
+    return LINK.sub(r"\1\\\2", plain)
 
 
 def code(value: t.Any) -> str:

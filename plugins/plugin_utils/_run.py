@@ -6,7 +6,7 @@
 verdict.json         undetermined from the first moment, promoted at the end
 junit.xml            made from verdict.json
 record.md            the single-GPU baseline written down for people, where the run had it: from verdict and evidence
-plan.json            what was selected, on which accelerator
+plan.json            what was selected, on which accelerator, and the run's number
 cluster.json         what slurm_cluster_info returned
 probed.json          which nodes and GPUs preflight looked at, and what it found there
 workloads/<id>.json  one judged workload, or which earlier pass of it stands
@@ -27,7 +27,7 @@ from pathlib import Path
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria import overall
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _record, _schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _record, _scheduler_facts, _schema
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json, write_json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_hours import gpu_hours
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._junit import junit_xml
@@ -62,13 +62,31 @@ def start(results: Path, plan: Json, versions: Json, now: float | None = None) -
     try:
         results.mkdir(mode=0o755, parents=True, exist_ok=True)
         folder.mkdir(mode=0o755)
-        write_json(folder / "plan.json", {**plan, "run": run, "started": now, "versions": versions})
+        count = 1 + max(map(number, runs(results)), default=0)
+        write_json(folder / "plan.json", {**plan, "run": run, "number": count, "started": now, "versions": versions})
         _write(folder, _assemble(folder, finished=None))
     except OSError as exc:
         raise RunError(
             f"the results cannot be written to {folder}: {exc.strerror}; set hpc_validation_results"
         ) from exc
     return folder
+
+
+def number(folder: Path) -> int:
+    """Where in the order of runs this one began: more than those that were there then, whatever the clock said.
+
+    0 where it is not known, as of runs of versions that did not count.
+    """
+    try:
+        told = read_json(folder / "plan.json")["number"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return 0
+    return told if isinstance(told, int) and not isinstance(told, bool) and told > 0 else 0
+
+
+def runs(results: Path) -> list[Path]:
+    """The folders of all runs. Raises OSError."""
+    return [path for path in results.iterdir() if RUN_ID.fullmatch(path.name)]
 
 
 def record(folder: Path, kind: str, document: t.Any) -> None:
@@ -193,12 +211,17 @@ def _assemble(folder: Path, finished: float | None) -> Json:
 
 
 def _printable(value: t.Any) -> t.Any:
-    """A copy in which no text moves a terminal's cursor: much of it was said by nodes, jobs and other people."""
+    """A copy in which no text moves a terminal's cursor, and no number is one that JSON has not.
+
+    Much of it was said by nodes, jobs and other people.
+    """
     if isinstance(value, str):
         return _numbers.printable(value)
     if isinstance(value, dict):
         return {_printable(key): _printable(item) for key, item in value.items()}
-    return [_printable(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_printable(item) for item in value]
+    return _numbers.show(value) if _numbers.is_non_finite(value) else value
 
 
 def unmet(manifest: Json, workloads: list[Json]) -> str:
@@ -274,12 +297,35 @@ def _any_passed(workloads: list[Json]) -> bool:
 def _facts(folder: Path, kind: str, findings: list[Json]) -> Json | None:
     path = folder / f"{kind}.json"
     try:
-        return t.cast(Json, read_json(path))
+        facts = read_json(path)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as exc:
-        findings.append(_findings.step_failed("report", "A record is read back", str(exc), {"path": str(path)}))
+    except (OSError, ValueError, RecursionError) as exc:
+        wrong = [str(exc)]
+    else:
+        wrong = _scheduler_facts.read(facts, _scheduler_facts.COUNTED)[1] if kind == "cluster" else _probed_amiss(facts)
+    if wrong:
+        findings.append(_findings.step_failed("report", "A record is read back", "; ".join(wrong), {"path": str(path)}))
         return None
+    return t.cast(Json, facts)
+
+
+def _probed_amiss(facts: t.Any) -> list[str]:
+    """Which of what preflight noted is of another kind than it can be."""
+    if not isinstance(facts, dict):
+        return [f"expected an object, not {_numbers.describe(facts)}"]
+    kinds = {"nodes": str, "gpus": str, "left_out": dict}
+    lists = {key: facts.get(key) or [] for key in kinds}
+    wrong = [
+        f"{key}: expected a list of {kind.__name__}, not {_numbers.show(facts[key])}"
+        for key, kind in kinds.items()
+        if not isinstance(lists[key], list) or not all(isinstance(entry, kind) for entry in lists[key])
+    ]
+    return wrong or [
+        f"left_out: expected name and why, both texts, not {_numbers.show(left)}"
+        for left in lists["left_out"]
+        if not all(isinstance(left.get(key), str) for key in ("name", "why"))
+    ]
 
 
 def _why(verdict: str, workloads: list[Json], findings: list[Json]) -> str:

@@ -9,11 +9,14 @@ import re
 import typing as t
 from functools import partial
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _remedies
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._scheduler_facts import read, stated
 
 Json = dict[str, t.Any]
 # Base states in which Slurm starts jobs, now or when the node is free again.
 USABLE = {"idle", "allocated", "mixed"}
+MAX_PROBLEMS = 10  # told in one finding
 UNUSABLE_FLAGS = {"drain", "fail", "maintenance", "not_responding", "invalid_reg", "powered_down", "powering_down"}
 
 finding = partial(_findings.finding, source="slurm_cluster_info")
@@ -26,12 +29,13 @@ def findings(
 
     `slurm` is the site's hpc_validation_slurm, `workload_slurm` what is merged over it by workload id.
     """
-    found = [_answers(info)]
+    info, wrong = read(info)
+    found = [_answers(info, wrong)]
     if found[0]["verdict"] != "pass":
         return found  # what it did not say cannot be judged
-    found += [_accounting(info)] if workloads else [_accounting(info), partition(info, slurm)]
+    found += [_accounting(info)] if workloads else [_accounting(info), partition(info, stated(slurm))]
     for workload in workloads:
-        settings = {**slurm, **((workload_slurm or {}).get(workload["id"]) or {})}
+        settings = stated({**slurm, **((workload_slurm or {}).get(workload["id"]) or {})})
         found += [entry for entry in _for_workload(info, workload, settings, accelerator) if entry not in found]
     return found
 
@@ -127,9 +131,12 @@ def _accounting(info: Json) -> Json:
     )
 
 
-def _answers(info: Json) -> Json:
+def _answers(info: Json, wrong: list[str]) -> Json:
+    """Whether there are facts: a controller that answers, nothing that could not be asked, nothing that is `wrong`."""
     up = [controller["host"] for controller in info.get("controllers") or [] if controller.get("up") is True]
-    problems = "; ".join(str(problem) for problem in info.get("problems") or [])
+    told = wrong or [_numbers.printable(str(problem)) for problem in info.get("problems") or []]
+    more = [f"and {len(told) - MAX_PROBLEMS} more"] if len(told) > MAX_PROBLEMS else []
+    problems = "; ".join([*told[:MAX_PROBLEMS], *more])
     healthy = bool(up) and not problems
     return finding(
         "scheduler.answers",

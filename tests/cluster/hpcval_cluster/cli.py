@@ -83,6 +83,8 @@ def _down(arguments: argparse.Namespace) -> int:
             return 0
         if arguments.all:
             removed = [what for name in nodes.names() for what in nodes.down(name)] + nodes.remove_builders()
+            for name, whose in nodes.others().items():
+                host.say(f"left: the cluster {name} of {whose}; to remove it: cluster down --name {name}, from there")
         else:
             removed = nodes.down(arguments.name)
     print("\n".join(f"removed {what}" for what in removed) or "nothing to remove")
@@ -163,7 +165,7 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_up)
 
     command = commands.add_parser("down", parents=[named], help="remove containers, network and state; keep the cache")
-    command.add_argument("--all", action="store_true", help="every cluster of this machine")
+    command.add_argument("--all", action="store_true", help="every cluster of this checkout")
     command.set_defaults(run=_down)
 
     command = commands.add_parser("status", parents=[named], help="what is up; exits non-zero where it is not")

@@ -14,6 +14,7 @@ from pathlib import Path
 from hpcval_cluster import host
 from hpcval_cluster.state import (
     APPTAINER_SUITES,
+    BUILDER,
     DEFAULT_RELEASE,
     PREFIX,
     SUITES,
@@ -89,11 +90,11 @@ def _base(suite: str) -> str:
 
 def _derive(base: str, image: str, command: list[str], mounts: dict[Path, str]) -> None:
     """Run a recipe script in a container made from `base` and keep the result as `image`."""
-    worker = f"{PREFIX}-build-{image.rsplit(':', 1)[1]}"
+    worker = BUILDER + image.rsplit(":", 1)[1]
     host.podman("rm", "--force", "--ignore", worker)
     volumes = [f"--volume={source}:{target}" for source, target in mounts.items()]
     try:
-        options = [f"--name={worker}", f"--label={PREFIX}-build", "--network=host", "--privileged", *volumes]
+        options = [f"--name={worker}", "--network=host", "--privileged", *volumes]
         host.podman("run", *options, base, "sh", *command)
         host.podman("commit", "--quiet", worker, image)
     finally:

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from hpcval_cluster import beegfs, gpus, host, images, slurm_conf
 from hpcval_cluster.state import (
     ADMIN,
     ADMIN_UID,
+    BUILDER,
+    CHECKOUT,
+    CHECKOUT_LABEL,
     COMPUTE,
     HOSTS,
     KEPT,
@@ -116,7 +120,7 @@ def _write_ssh_config(cluster: Cluster) -> None:
 
 def _make_network(cluster: Cluster) -> None:
     if host.podman("network", "exists", cluster.network, check=False).returncode != 0:
-        host.podman("network", "create", "--disable-dns", f"--label={PREFIX}={cluster.name}", cluster.network)
+        host.podman("network", "create", "--disable-dns", *cluster.labels, cluster.network)
     inspected = json.loads(host.podman("network", "inspect", cluster.network).stdout)[0]
     if "subnets" in inspected:
         subnet = inspected["subnets"][0]["subnet"]
@@ -147,7 +151,7 @@ def _start_containers(cluster: Cluster) -> None:
         "--pids-limit=-1",
         "--shm-size=2g",
         f"--network={cluster.network}",
-        f"--label={PREFIX}={cluster.name}",
+        *cluster.labels,
         f"--volume={cluster.folder / 'etc'}:/etc/hpcval:ro",
         f"--volume={cluster.share}:{SHARE}",
         *(f"--volume={cache_root() / name}:{SHARE}/{name}" for name in KEPT),
@@ -227,6 +231,7 @@ def probe_confinement(cluster: Cluster) -> str:
 def up(name: str, choices: dict[str, Any]) -> Cluster:
     """Bring a cluster up, or find it up; returns it ready. `choices`: release, accounting, share_size, those chosen."""
     host.require_tools()
+    _require_own(name)
     existing = Cluster.load(name)
     if existing:
         for what, value in choices.items():
@@ -249,6 +254,7 @@ def up(name: str, choices: dict[str, Any]) -> Cluster:
                 f"there are containers of a cluster {name} that {wanted.folder} knows nothing of (another"
                 f" HPC_VALIDATION_CACHE?); choose another --name, or remove them: cluster down --name {name}"
             )
+    wanted.checkout = CHECKOUT
     wanted.image = images.build(wanted.release)
     wanted.cgroup = host.cgroup_version()
     try:
@@ -286,9 +292,60 @@ def _bring_up(cluster: Cluster) -> None:
     cluster.save()
 
 
+@dataclass(frozen=True)
+class Trace:
+    """A container or a network that podman has of a cluster, or a container that builds."""
+
+    kind: str
+    name: str
+    cluster: str
+    checkout: str
+
+
+def traces() -> list[Trace]:
+    """All that podman has with this project's names, of whatever checkout."""
+    found = []
+    for kind, listing in (("container", ["ps", "--all"]), ("network", ["network", "ls"])):
+        for entry in json.loads(host.podman(*listing, "--format=json").stdout or "[]"):
+            given = {key.lower(): value for key, value in entry.items()}
+            labels = given.get("labels") or {}
+            name = given["names"][0] if kind == "container" else given["name"]
+            found.append(Trace(kind, name, labels.get(PREFIX, ""), labels.get(CHECKOUT_LABEL, "")))
+    return found
+
+
 def _containers(cluster: Cluster) -> list[str]:
-    label = f"--filter=label={PREFIX}={cluster.name}"
-    return host.podman("ps", "--all", label, "--format={{.Names}}").stdout.split()
+    return [each.name for each in traces() if each.kind == "container" and each.cluster == cluster.name]
+
+
+def owners() -> dict[str, set[str]]:
+    """The checkouts that each cluster belongs to; "" is one that did not say so, as older versions did not."""
+    found: dict[str, set[str]] = {}
+    for each in traces():
+        if each.cluster:
+            found.setdefault(each.cluster, set()).add(each.checkout)
+    for path in (cache_root() / "clusters").glob("*"):
+        recorded = _recorded_owner(path.name) if path.is_dir() else None
+        if recorded or (recorded is not None and path.name not in found):
+            found.setdefault(path.name, set()).add(recorded)
+    return found
+
+
+def _recorded_owner(name: str) -> str:
+    try:
+        cluster = Cluster.load(name)
+    except ClusterError:
+        return ""
+    return cluster.checkout if cluster else ""
+
+
+def _require_own(name: str) -> None:
+    others = owners().get(name, set()) - {"", CHECKOUT}
+    if others:
+        raise ClusterError(
+            f"the cluster {name} belongs to the checkout {', '.join(sorted(others))}: choose another --name, or take it"
+            f" down from there: {min(others)}/tests/cluster/cluster down --name {name}"
+        )
 
 
 def _remove_containers(cluster: Cluster) -> list[str]:
@@ -299,9 +356,8 @@ def _remove_containers(cluster: Cluster) -> list[str]:
 
 
 def remove_builders() -> list[str]:
-    """Remove the containers of builds that were killed."""
-    label = f"--filter=label={PREFIX}-build"
-    found = host.podman("ps", "--all", label, "--format={{.Names}}").stdout.split()
+    """Remove the containers of this checkout's builds that were killed."""
+    found = [each.name for each in traces() if each.name.startswith(BUILDER) and not each.cluster]
     if found:
         host.podman("rm", "--force", "--time=0", *found)
     return [f"container {name}" for name in found]
@@ -321,6 +377,7 @@ def _remove_cgroups(cluster: Cluster) -> list[str]:
 
 def down(name: str) -> list[str]:
     """Remove everything of a cluster; returns what was removed. What all clusters share stays in the cache."""
+    _require_own(name)
     cluster = Cluster(name=name)
     removed = _end_connections(cluster)
     removed += _remove_containers(cluster)
@@ -348,9 +405,14 @@ def _end_connections(cluster: Cluster) -> list[str]:
 
 
 def names() -> list[str]:
-    """Every cluster that left a trace: a recorded state, a container or a network."""
-    found = {path.name for path in (cache_root() / "clusters").glob("*") if path.is_dir()}
-    template = f'--format={{{{index .Labels "{PREFIX}"}}}}'
-    for listing in (["ps", "--all"], ["network", "ls"]):
-        found |= set(host.podman(*listing, f"--filter=label={PREFIX}", template, check=False).stdout.split())
-    return sorted(found)
+    """Every cluster of this checkout that left a trace: a recorded state, a container or a network."""
+    return sorted(name for name, checkouts in owners().items() if checkouts == {CHECKOUT})
+
+
+def others() -> dict[str, str]:
+    """Every other cluster, and whose it is."""
+    found = {name: checkouts - {CHECKOUT} for name, checkouts in owners().items() if checkouts != {CHECKOUT}}
+    return {
+        name: ", ".join(sorted(each or "no checkout, as its version did not say" for each in whose))
+        for name, whose in sorted(found.items())
+    }

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -21,6 +22,10 @@ ADMIN_UID = 1000
 SHARE = "/mnt/beegfs"
 KEPT = ("venvs", "containers")  # folders of the share that all clusters have in common and that outlive them
 PREFIX = "hpcval"
+CHECKOUT = str(Path(__file__).resolve().parents[3])  # whose clusters these are: others use this machine's podman too
+CHECKOUT_LABEL = f"{PREFIX}-checkout"
+# Builders have no labels: an image inherits those of the container that it was made of, and so would all made from it.
+BUILDER = f"{PREFIX}-build-{hashlib.sha256(CHECKOUT.encode()).hexdigest()[:8]}-"
 
 SUITES = {"22.05": "bookworm", "24.11": "trixie", "26.05": "sid"}
 APPTAINER_SUITES = ("trixie", "sid")  # what image/packages.sh can install Apptainer in
@@ -73,6 +78,7 @@ class Cluster:
     cgroup: str = "none"
     confinement: str = "none"
     image: str = ""
+    checkout: str = ""
     addresses: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -94,6 +100,11 @@ class Cluster:
     def network(self) -> str:
         """Name of the podman network."""
         return f"{PREFIX}-{self.name}"
+
+    @property
+    def labels(self) -> list[str]:
+        """What podman keeps with its containers and its network."""
+        return [f"--label={PREFIX}={self.name}", f"--label={CHECKOUT_LABEL}={CHECKOUT}"]
 
     def container(self, host: str) -> str:
         """Name of the container that plays a host."""

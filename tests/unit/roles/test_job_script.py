@@ -151,6 +151,35 @@ def test_a_flag_has_no_value(render):
     assert "--exclusive" in directives(render(hpc_validation_slurm={"extra": {"exclusive": True}}))
 
 
+@pytest.mark.parametrize("nothing", [None, False])
+@pytest.mark.parametrize("name", ["exclusive", "partition", "account", "mem", "nodelist", "gres"])
+def test_what_is_null_or_false_leaves_an_option_out(render, name, nothing):
+    for settings in ({name: nothing}, {"extra": {name: nothing}}, {"partition": "gpu", "extra": {name: nothing}}):
+        found = directives(render(hpc_validation_slurm=settings))
+        assert [line for line in found if line.startswith(f"--{name}")] == [], found
+        assert [line for line in found if "None" in line or "False" in line] == []
+
+
+@pytest.mark.parametrize("slurm", [{"extra": None}, {"gres_type": None}, {"gres_type": False}, {"partition": None}])
+def test_settings_that_say_nothing_change_nothing(render, slurm):
+    assert directives(render(hpc_validation_slurm=slurm)) == directives(render())
+    workload = {"MLOPS-1.1": slurm}
+    assert directives(render(hpc_validation_workload_slurm=workload)) == directives(render())
+    assert directives(render(hpc_validation_workload_slurm={"MLOPS-1.1": None})) == directives(render())
+
+
+def test_a_workload_may_take_a_setting_of_the_site_back(render):
+    site, own = {"partition": "gpu", "extra": {"exclusive": True}}, {"partition": None, "extra": {"exclusive": False}}
+    found = directives(render(hpc_validation_slurm=site, hpc_validation_workload_slurm={"MLOPS-1.1": own}))
+    assert found == directives(render())
+
+
+def test_a_list_has_commas_and_zero_is_a_value(render):
+    slurm = {"exclude": ["n1", "n2"], "extra": {"nice": 0, "licenses": ["a:1"]}}
+    found = directives(render(hpc_validation_slurm=slurm))
+    assert {'--exclude="n1,n2"', '--nice="0"', '--licenses="a:1"'} <= set(found)
+
+
 def test_a_cpu_cluster_is_not_asked_for_gpus(render):
     assert not [line for line in directives(render(hpc_validation_accelerator="cpu")) if line.startswith("--gres")]
 

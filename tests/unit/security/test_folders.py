@@ -21,30 +21,45 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _run
 SOMEBODY = 4711
 
 
-@pytest.fixture
-def theirs(monkeypatch: pytest.MonkeyPatch) -> t.Callable[[Path], None]:
-    """(path) → it, not what it points to, is from now on another user's, as the kernel would say."""
-    owners: set[str] = set()
-    real = os.lstat, os.stat
+class Owned:
+    """Says of paths that another user or group has them, as the kernel would: of the path itself, not of its target."""
 
-    def owned(found: os.stat_result, path: t.Any) -> os.stat_result:
+    def __init__(self, monkeypatch):
+        self.owners: dict[str, dict[int, int]] = {}
+        self.real = os.lstat, os.stat
+        monkeypatch.setattr(os, "lstat", lambda path, **more: self._as(self.real[0](path, **more), path))
+        monkeypatch.setattr(os, "stat", self._stat)
+
+    def __call__(self, path: Path, group: int | None = None) -> None:
+        """From now on `path` is another user's, or, with `group`, of that group."""
+        change = {stat.ST_UID: SOMEBODY} if group is None else {stat.ST_GID: group}
+        self.owners.setdefault(str(path), {}).update(change)
+
+    def _stat(self, path: t.Any, **more: t.Any) -> os.stat_result:
+        found = self.real[1](path, **more)
+        return found if isinstance(path, int) else self._as(found, os.path.realpath(path))
+
+    def _as(self, found: os.stat_result, path: t.Any) -> os.stat_result:
         values = list(found[:10])
-        values[stat.ST_UID] = SOMEBODY if os.fspath(path) in owners else found.st_uid
+        for place, value in self.owners.get(os.fspath(path), {}).items():
+            values[place] = value
         return os.stat_result(values)
 
-    monkeypatch.setattr(os, "lstat", lambda path, **more: owned(real[0](path, **more), path))
-    monkeypatch.setattr(os, "stat", lambda path, **more: owned(real[1](path, **more), os.path.realpath(path)))
-    return lambda path: owners.add(str(path))
+
+@pytest.fixture
+def theirs(monkeypatch: pytest.MonkeyPatch) -> Owned:
+    """(path) → it is another user's; (path, group=…) → it is of that group."""
+    return Owned(monkeypatch)
 
 
 @pytest.fixture
 def deploy(capsys: pytest.CaptureFixture[str]) -> t.Callable[..., dict[str, t.Any]]:
-    """(dest, files, folders) → what the module answered."""
+    """(dest, files, folders, …) → what the module answered."""
 
-    def run(dest: Path, files: tuple[str, ...] = (), folders: tuple[str, ...] = ()) -> dict[str, t.Any]:
+    def run(dest: Path, files: tuple[str, ...] = (), folders: tuple[str, ...] = (), **more: t.Any) -> dict[str, t.Any]:
         encoded = {name: base64.b64encode(b"ours").decode() for name in files}
         with (
-            patch_module_args({"dest": str(dest), "_files": encoded, "folders": list(folders)}),
+            patch_module_args({"dest": str(dest), "_files": encoded, "folders": list(folders), **more}),
             pytest.raises(SystemExit),
         ):
             share_tree.main()
@@ -58,7 +73,11 @@ def test_a_folder_of_another_user_is_refused(tmp_path, theirs):
     folder.mkdir()
     assert refusal(str(folder)) is None
     theirs(folder)
-    assert refusal(str(folder)) == f"{folder} belongs to user {SOMEBODY}"
+    refused = refusal(str(folder))
+    assert refused is not None
+    assert refused.why.startswith(f"{folder} belongs to user {SOMEBODY} (mode 07")
+    assert refused.command.startswith("chown ")
+    assert refused.command.endswith(f" {folder}")
 
 
 def test_a_link_of_another_user_is_refused_wherever_it_leads(tmp_path, theirs):
@@ -92,7 +111,16 @@ def test_the_owner_of_a_share_may_own_what_is_in_it(tmp_path, theirs):
 
 @pytest.mark.parametrize(
     ("mode", "shared", "refused"),
-    [(0o777, True, True), (0o777, False, True), (0o1777, True, False), (0o1777, False, True), (0o775, False, False)],
+    [
+        (0o777, True, True),
+        (0o777, False, True),
+        (0o1777, True, False),
+        (0o1777, False, True),
+        (0o775, False, False),
+        (0o2775, False, False),
+        (0o2755, False, False),
+        (0o772, False, True),
+    ],
 )
 def test_a_folder_that_everybody_may_change_is_refused(tmp_path, mode, shared, refused):
     folder = tmp_path / "share"
@@ -108,8 +136,123 @@ def test_code_is_deployed_nowhere_another_user_may_write(deploy, tmp_path, bad):
     (tmp_path / bad).chmod(0o777)
     answer = deploy(tmp_path / "share/scripts", ("kit/gpu/probe.py", "new.py"))
     assert answer["failed"]
-    assert f"everybody may write to {tmp_path / bad}," in answer["msg"]
+    assert f"everybody may write to {tmp_path / bad}, which belongs to user " in answer["msg"]
+    assert "(mode 0777, group " in answer["msg"]
+    assert f": chmod o-w {tmp_path / bad};" in answer["msg"]
     assert not (tmp_path / "share/scripts/new.py").exists()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o2777, 0o773])
+@pytest.mark.parametrize("bad", ["site", "site/projects"])
+def test_every_folder_on_the_way_from_the_root_is_looked_at(deploy, tmp_path, bad, mode):
+    dest = tmp_path / "site/projects/ml/share"
+    dest.mkdir(parents=True)
+    (tmp_path / bad).chmod(mode)
+    for answer in (deploy(dest, ("a.py",)), deploy(dest, folders=("jobs",))):
+        assert answer["failed"]
+        assert f"everybody may write to {tmp_path / bad}, " in answer["msg"]
+        assert f": chmod o-w {tmp_path / bad};" in answer["msg"]
+    assert list(dest.iterdir()) == []
+    (tmp_path / bad).chmod(0o1777)
+    assert deploy(dest, ("a.py",))["changed"]
+
+
+def test_a_folder_on_the_way_belongs_to_nobody_else(deploy, theirs, tmp_path):
+    dest = tmp_path / "site/projects/share"
+    dest.mkdir(parents=True)
+    theirs(tmp_path / "site")
+    answer = deploy(dest, ("a.py",))
+    assert answer["failed"]
+    assert f"{tmp_path / 'site'} belongs to user {SOMEBODY} " in answer["msg"]
+    assert list(dest.iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [0o2775, 0o775, 0o770, 0o3775])
+@pytest.mark.parametrize("bad", ["project", "project/share", "project/share/scripts"])
+def test_a_group_may_write_only_if_it_is_trusted(deploy, theirs, tmp_path, bad, mode):
+    dest = tmp_path / "project/share/scripts"
+    dest.mkdir(parents=True)
+    theirs(tmp_path / bad, group=SOMEBODY)
+    (tmp_path / bad).chmod(mode)
+    if mode == 0o3775 and bad != "project/share/scripts":  # the sticky bit, on the way: nobody can rename the others'
+        assert deploy(dest, ("a.py",))["changed"]
+        return
+    answer = deploy(dest, ("a.py",))
+    assert answer["failed"]
+    assert f"the members of group {SOMEBODY} may write to {tmp_path / bad}, " in answer["msg"]
+    assert f"(mode {mode:04o}, group {SOMEBODY})" in answer["msg"]
+    assert f"chmod g-w {tmp_path / bad}, " in answer["msg"]
+    assert f"hpc_validation_share_group: {SOMEBODY}" in answer["msg"]
+    assert list(dest.iterdir()) == []
+    assert deploy(dest, ("a.py",), group=str(SOMEBODY + 1))["failed"]
+    assert deploy(dest, ("a.py",), group=str(SOMEBODY))["changed"]
+
+
+def test_the_users_own_group_may_write(deploy, theirs, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "getegid", lambda: SOMEBODY)
+    dest = tmp_path / "share"
+    dest.mkdir()
+    theirs(dest, group=SOMEBODY)
+    dest.chmod(0o2775)
+    assert deploy(dest, ("a.py",))["changed"]
+
+
+@pytest.mark.parametrize("group", ["no such group", "a\0b", "-1", "٣"])
+def test_a_group_that_is_none_is_refused_in_words(deploy, tmp_path, group):
+    answer = deploy(tmp_path / "share", ("a.py",), group=group)
+    assert answer["failed"]
+    assert "hpc_validation_share_group" in answer["msg"] or "NUL" in answer["msg"]
+    assert not (tmp_path / "share").exists()
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_link_on_the_way_is_followed_folder_by_folder(deploy, tmp_path, relative):
+    real = tmp_path / "disk/open/share"
+    real.mkdir(parents=True)
+    (tmp_path / "mnt").mkdir()
+    link = tmp_path / "mnt/share"
+    link.symlink_to("../disk/open/share" if relative else real)
+    assert deploy(link, ("a.py",))["changed"]
+    (tmp_path / "disk/open").chmod(0o777)
+    for dest in (link, link / "scripts/kit"):
+        answer = deploy(dest, ("b.py",))
+        assert answer["failed"]
+        assert f"everybody may write to {tmp_path / 'disk/open'}, " in answer["msg"]
+    assert sorted(path.name for path in real.iterdir()) == [share_tree.LIST, "a.py"]
+
+
+def test_links_in_a_circle_are_refused_in_words(deploy, tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    assert deploy(tmp_path / "a/share", ("a.py",))["failed"]
+
+
+@pytest.mark.parametrize("name", ["a.py", "kit/a.py", share_tree.LIST])
+@pytest.mark.parametrize("mode", [0o666, 0o664, 0o646, 0o600, 0o755, 0o4644, 0o000])
+def test_a_file_that_others_could_change_is_renewed(deploy, tmp_path, name, mode):
+    files = ("a.py", "kit/a.py")
+    assert deploy(tmp_path / "share", files)["changed"]
+    assert not deploy(tmp_path / "share", files)["changed"]
+    path = tmp_path / "share" / name
+    content = path.read_bytes()
+    path.chmod(mode)
+    before = path.stat().st_ino
+    with path.open("rb"):  # another user's open file: what is written into it later must not be what jobs run
+        assert deploy(tmp_path / "share", files)["written"] == [name]
+        assert path.stat().st_ino != before
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert path.read_bytes() == content
+    assert not deploy(tmp_path / "share", files)["changed"]
+
+
+def test_a_file_of_another_owner_is_renewed_whatever_it_holds(deploy, theirs, tmp_path):
+    deploy(tmp_path / "share", ("a.py", "b.py"))
+    theirs(tmp_path / "share/a.py")
+    planned = deploy(tmp_path / "share", ("a.py", "b.py"), _ansible_check_mode=True)
+    assert planned["written"] == ["a.py"]
+    before = (tmp_path / "share/a.py").stat().st_ino
+    assert deploy(tmp_path / "share", ("a.py", "b.py"))["written"] == ["a.py"]
+    assert (tmp_path / "share/a.py").stat().st_ino != before
 
 
 def test_the_layout_is_not_made_in_another_users_folders(deploy, theirs, tmp_path):

@@ -86,11 +86,17 @@ def test_a_linked_marker_of_the_same_job_is_none(tmp_path):
     assert _slurm_markers.read(str(tmp_path / "7.end.json"), "7", None) is None
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "a/../../b", "/etc/passwd", ""])
+@pytest.mark.parametrize("name", ["../../etc/passwd", "a/../../b", "/etc/passwd", "//etc/passwd", ".", "a\0b", ""])
 def test_paths_that_climb_are_refused_before_anything_is_read(output, name):
     request = Request("7", 0, str(output), artifacts=[name])
     assert check(request)
-    assert name == "/etc/passwd" or check(Request("7", 0, str(output), files={"m": {"path": name, "format": "json"}}))
+    assert check(Request("7", 0, str(output), files={"m": {"path": name, "format": "json"}}))
+
+
+def test_an_absolute_path_is_of_the_folder_it_lies_in(output):
+    for path, wrong in ((f"{output}/metrics.json", False), (f"{output}-other/metrics.json", True), (str(output), True)):
+        request = Request("7", 0, str(output), files={"m": {"path": path, "format": "json"}})
+        assert bool(check(request)) is wrong, path
 
 
 def entry(journal: Path, content: str = "a" * 64, **changes: t.Any) -> Path:

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import os
+
 import pytest
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.mlops.hpc_validation.plugins.action.share_tree import ActionModule, read_tree
@@ -32,3 +34,31 @@ def test_a_lost_connection_is_a_failure_that_a_rescue_sees(monkeypatch):
     assert answer["failed"]
     assert "unreachable" not in answer
     assert "/mnt/share/kit was not deployed" in answer["msg"]
+
+
+@pytest.mark.parametrize("target", ["elsewhere", "inside", "nowhere"])
+@pytest.mark.parametrize("place", ["link", "sub/link"])
+def test_a_link_to_a_folder_is_refused_as_one_to_a_file_is(tmp_path, target, place):
+    tree = tmp_path / "workload"
+    (tree / "sub").mkdir(parents=True)
+    (tree / "inside").mkdir()
+    (tree / "inside/a.py").write_text("1")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/b.py").write_text("1")
+    (tree / place).symlink_to({"elsewhere": tmp_path / "elsewhere", "inside": tree / "inside"}.get(target, "nowhere"))
+    with pytest.raises(ValueError, match=f"{tree / place} is not a regular file but a link"):
+        read_tree(tree)
+
+
+def test_a_folder_that_cannot_be_read_is_not_left_out(tmp_path, monkeypatch):
+    (tmp_path / "sub").mkdir()
+    real = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("sub"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(PermissionError):
+        read_tree(tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import os
 import re
 import shutil
 from xml.etree import ElementTree
@@ -50,9 +51,10 @@ def cluster(*nodes):
 
 
 def probed(**drivers):
-    """What preflight saw: the nodes with their drivers."""
+    """What preflight saw: the nodes with their drivers, and two GPUs in each."""
     reports = {str(n): {"gpus": {"node": k, "driver": {"version": v}}} for n, (k, v) in enumerate(drivers.items())}
-    return {"nodes": sorted(drivers), "gpus": [], "left_out": [], "reports": {**reports, "pair": {"coherence": {}}}}
+    gpus = sorted(f"GPU-{node}-{index}" for node in drivers for index in (0, 1))
+    return {"nodes": sorted(drivers), "gpus": gpus, "left_out": [], "reports": {**reports, "pair": {"coherence": {}}}}
 
 
 class Scene:
@@ -66,6 +68,7 @@ class Scene:
         self.plan = {**self.then, "workloads": [{**needed, "asked": False}, asked]}
         self.versions_then, self.versions = {"collection": "0.3.0"}, {"collection": "0.3.0"}
         self.cluster_then, self.cluster = cluster("compute01", "compute02"), cluster("compute02", "compute01")
+        self.probed_then = probed(compute01="570.1", compute02="570.1")
         self.probed = probed(compute01="570.1", compute02="570.1")
         self.evidence = whole()
         self.judged = {**example("judged"), "verdict": "pass", "severity": "gate"}
@@ -77,6 +80,7 @@ class Scene:
         """The folder of a run that had the workload to run."""
         folder = _run.start(self.results, self.then, self.versions_then, now=began)
         _run.record(folder, "cluster", self.cluster_then)
+        _run.record(folder, "probed", self.probed_then)
         _evidence_store.save(self.evidence, str(folder / f"evidence/{NEEDED}.json"))
         document = {"id": NEEDED, "job": self.job, "data": {}, "criteria": [{**self.judged, "verdict": judged}]}
         _run.record(folder, "workload", document)
@@ -167,6 +171,25 @@ CHANGES = {
         ),
         "driver unknown then, unknown now",
     ),
+    "another_gpu": (
+        lambda scene: scene.probed["gpus"].__setitem__(2, "GPU-new"),
+        "GPUs GPU-compute02-0 then, GPU-new now in their place",
+    ),
+    "a_gpu_more": (lambda scene: scene.probed["gpus"].append("GPU-new"), "GPUs none then, GPU-new now"),
+    "a_gpu_less": (lambda scene: scene.probed["gpus"].pop(), "GPUs GPU-compute02-1 then, none now"),
+    "no_gpus_known": (
+        lambda scene: (scene.probed["gpus"].clear(), scene.probed_then["gpus"].clear()),
+        "GPUs none then, none now",
+    ),
+    "all_gpus": (
+        lambda scene: scene.probed.update(gpus=["GPU-new"]),
+        r"GPUs GPU-compute01-0, GPU-compute01-1, GPU-compute02-0 and 1 more then, GPU-new now",
+    ),
+    "not_looked_at_then": (
+        lambda scene: scene.probed_then["nodes"].clear(),
+        "the GPUs of .* were not looked at then",
+    ),
+    "no_nodes_ran": (lambda scene: scene.job.update(nodes=[]), "the GPUs of its nodes were not looked at then"),
     "no_cluster_known": (
         lambda scene: [each.update(cluster_name=None) for each in (scene.cluster_then, scene.cluster)],
         "cluster unknown then, unknown now",
@@ -254,6 +277,43 @@ def test_only_its_newest_run_counts(scene, judged, finished):
     assert scene.recalled()[0]
 
 
+@pytest.mark.parametrize("judged", ["fail", "undetermined"])
+def test_a_clock_that_was_set_back_does_not_make_an_older_pass_the_newest(scene, judged):
+    """By name and by time the pass is the newest; the run that failed was begun after it all the same."""
+    scene.ran(began=THEN, finished=THEN + 60)
+    failed = scene.ran(began=THEN - 3600, finished=THEN - 3500, judged=judged)
+    assert_runs_first(scene, f"run {failed.name} began last .*, or a clock was set back")
+
+
+def test_a_clock_that_was_ahead_when_a_run_began_does_not_make_it_the_newest(scene):
+    """Its name is of the future, and another run failed since."""
+    scene.ran(began=NOW + 400 * DAY, finished=THEN)
+    failed = scene.ran(began=THEN + 60, finished=THEN + 120, judged="fail")
+    assert_runs_first(scene, f"it did not pass in run {failed.name}")
+    scene.ran(began=THEN + 180, finished=THEN + 240)
+    assert scene.recalled()[0]
+
+
+def test_runs_of_versions_that_did_not_count_are_told_apart_by_name(scene):
+    ran = [scene.ran(), scene.ran(began=THEN + 60, finished=THEN + 120)]
+    for folder in ran:
+        plan = json.loads((folder / "plan.json").read_text())
+        del plan["number"]
+        (folder / "plan.json").write_text(json.dumps(plan))
+    assert scene.recalled()[0]["run"] == ran[1].name
+
+
+def test_a_verdict_that_cannot_be_read_matters_as_long_as_it_may_be_the_newest(scene):
+    damaged = scene.ran(began=THEN - DAY, finished=THEN - DAY)
+    (damaged / "verdict.json").write_text("{")
+    ran = scene.ran()
+    for path, when, stands in ((damaged, THEN - DAY, True), (damaged / "verdict.json", NOW, False)):
+        os.utime(damaged / "verdict.json", (when, when))
+        os.utime(damaged, (THEN - DAY, THEN - DAY))
+        assert bool(scene.recalled()[0]) is stands, path
+    assert ran.exists()
+
+
 def test_a_run_in_which_it_was_recalled_itself_is_none_of_it(scene):
     ran = scene.ran()
     between = _run.start(scene.results, scene.plan, scene.versions, now=THEN + 60)  # and is killed
@@ -285,6 +345,8 @@ DAMAGES = {
         lambda old: old.replace(b'"schema": 1', b'"schema": 2'),
         "cannot be read: .* schema: 1 was expected",
     ),
+    "probed_gone": ("probed.json", lambda _old: None, "failed: FileNotFoundError"),
+    "probed_altered": ("probed.json", lambda old: old + b" ", "is not the one that its verdict lists"),
     "finished_when": (
         "verdict.json",
         lambda old: old.replace(f'"finished": {THEN}'.encode(), b'"finished": NaN'),

@@ -180,6 +180,9 @@ HOSTILE = [
     "`code` ``more`` **bold** _it_",
     "\x1b[31mred\x1b[0m \u202e reversed",
     "&lt;b&gt; https://example.invalid www.example.invalid",
+    "WWW.example.invalid hTTp://example.invalid",
+    "mailto:a@example.invalid b@example.invalid @somebody",
+    "$\\sqrt{x}$ $`y`$",
 ]
 
 
@@ -199,6 +202,7 @@ def test_text_of_a_job_is_no_markup(verdict, workload, evidence, hostile):
     assert re.search(r"(?<!\\)\]\(", prose) is None
     assert "http://" not in prose
     assert "https://" not in prose
+    assert re.search(r"www\.|[@$]|(?<!\\):(?=//)", prose, re.IGNORECASE) is None
     assert not {"\x1b", "\u202e"} & set(text)
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {6}

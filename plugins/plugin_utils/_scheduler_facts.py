@@ -1,0 +1,100 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads what slurm_cluster_info returned, and what the site states for sbatch: what judges need not doubt kinds.
+
+Whatever is of another kind than it can be is named, and with it nothing is judged: half of the facts are no facts.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+
+Json = dict[str, t.Any]
+Kind = t.Callable[[t.Any], bool]
+
+
+def _is_text(value: t.Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_flag(value: t.Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_count(value: t.Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def _are_texts(value: t.Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _are_counts(value: t.Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value)) and all(map(_is_count, value.values()))
+
+
+def _or_nothing(kind: Kind) -> Kind:
+    return lambda value: value is None or kind(value)
+
+
+# What each entry of a list must have, and what it would be.
+PARTS: dict[str, dict[str, tuple[Kind, str]]] = {
+    "controllers": {"host": (_is_text, "a text"), "up": (_is_flag, "true or false")},
+    "partitions": {
+        "name": (_is_text, "a text"),
+        "state": (_or_nothing(_is_text), "a text"),
+        "default": (_is_flag, "true or false"),
+    },
+    "nodes": {
+        "name": (_is_text, "a text"),
+        "state": (_or_nothing(_is_text), "a text"),
+        "flags": (_are_texts, "a list of texts"),
+        "gres": (_are_counts, "an object of counts"),
+        "partitions": (_are_texts, "a list of texts"),
+        "reason": (_or_nothing(lambda value: isinstance(value, str)), "a text"),
+        "features": (_or_nothing(_are_texts), "a list of texts"),
+        "gres_types": (_or_nothing(_are_texts), "a list of texts"),
+    },
+}
+
+
+# What a run's coverage counts.
+COUNTED = {"nodes": {key: PARTS["nodes"][key] for key in ("name", "gres", "state", "reason")}}
+
+
+def read(info: t.Any, parts: dict[str, dict[str, tuple[Kind, str]]] = PARTS) -> tuple[Json, list[str]]:
+    """Return the facts and no words; or, where something is of another kind than it can be, none, and which that is."""
+    if not isinstance(info, dict):
+        return {}, [f"the facts are {_numbers.describe(info)}, not an object"]
+    wrong = [words for part, keys in parts.items() for words in _amiss(info, part, keys)]
+    if not isinstance(info.get("problems", []), list):
+        wrong.append(f"problems: {_numbers.describe(info['problems'])}, not a list")
+    return ({}, wrong) if wrong else (info, [])
+
+
+def _amiss(info: Json, part: str, keys: dict[str, tuple[Kind, str]]) -> t.Iterator[str]:
+    entries = info.get(part, [])
+    if not isinstance(entries, list):
+        yield f"{part}: {_numbers.describe(entries)}, not a list"
+        return
+    for place, entry in enumerate(entries):
+        if not isinstance(entry, dict):
+            yield f"{part}[{place}]: {_numbers.describe(entry)}, not an object"
+            continue
+        for key, (fits, kind) in keys.items():
+            if not fits(entry.get(key)):
+                yield f"{part}[{place}].{key}: {_numbers.describe(entry.get(key))}, not {kind}"
+
+
+def stated(settings: t.Any) -> Json:
+    """Return what the site's settings for sbatch say: null and false say nothing, a list is one of names."""
+    given = settings if isinstance(settings, dict) else {}
+    said = {key: value for key, value in given.items() if value is not None and value is not False}
+    return {key: value if key == "extra" else _text(value) for key, value in said.items()}
+
+
+def _text(value: t.Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
