@@ -37,7 +37,7 @@ def test_a_field_is_reduced():
     assert document["malformed"] == 0
     field = document["fields"]["loss"]
     assert field["count"] == 3
-    assert (field["first"], field["last"], field["min"], field["max"], field["mean"]) == (3, 1, 1, 3, 2)
+    assert (field["first"], field["last"], field["min"], field["max"], field["mean"]) == (3, None, 1, 3, 2)
     assert (field["nulls"], field["other"], field["non_finite"]) == (2, 2, 0)
     assert "job_id" not in document["fields"]
 
