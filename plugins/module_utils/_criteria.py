@@ -18,6 +18,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbe
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_job import came_to_an_end, judge_job
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import (
     Missing,
+    UndeterminedError,
     is_rows,
     with_reduced_fields,
 )
@@ -26,7 +27,6 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tes
     Denominator,
     Needs,
     Outcome,
-    UndeterminedError,
     bound_text,
     inner_test,
     is_against_baseline,
@@ -382,12 +382,12 @@ class _One:
             if root in _NOT_BY_QUERY:
                 raise UndeterminedError(f"{root} cannot be judged by a query; {_NOT_BY_QUERY[root]}")
             self._require_own(evidence, root)
-            document = evidence.get(root)
+            document: Any = evidence.get(root)
             if root in PARTS or not is_rows(document):
                 continue
             # A row that could not be read may be the one that mattered.
             malformed = document["malformed"]
-            if malformed != 0 and query.fields(tree) != {root, "malformed"}:
+            if not (_is_integer(malformed) and malformed == 0) and query.fields(tree) != {root, "malformed"}:
                 raise UndeterminedError(f"{root}: {malformed} of its lines cannot be read, or belong to no group")
 
     def _require_own(self, evidence: dict[str, Any], root: str) -> None:

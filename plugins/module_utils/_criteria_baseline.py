@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_job import judge_job
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tests import UndeterminedError
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import UndeterminedError
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_baseline import LEGS, NAMES, STORED
 
 SECONDS_OF_A_DAY = 86400

@@ -41,10 +41,7 @@ class Missing:
 
     def require_numbers(self, field: ReducedField) -> None:
         """Raise UndeterminedError unless each row has a number here, but for as many as may have no value."""
-        counts = {key: field.get(key) for key in COUNTS}
-        for key, count in counts.items():
-            if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-                raise UndeterminedError(f"{_shown(field)}: its {key} is {_numbers.describe(count)}, no number of rows")
+        counts = {key: _count(field, key) for key in COUNTS}
         rows = sum(counts.values())
         wrong = counts["non_finite"] + counts["other"]
         if wrong:
@@ -97,6 +94,13 @@ def _with_fields(name: str, rows: Any) -> Any:
         for key, field in fields.items()
     }
     return {**rows, "fields": marked}
+
+
+def _count(field: ReducedField, key: str) -> int:
+    count = field.get(key)
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise UndeterminedError(f"{_shown(field)}: its {key} is {_numbers.describe(count)}, no number of rows")
+    return count
 
 
 def _shown(field: ReducedField) -> str:

@@ -371,7 +371,7 @@ def _shown(line: bytes) -> str:
 
 
 class _Text(io.RawIOBase):
-    """Passes a file's bytes on and refuses a line that is too long; csv would take it whole."""
+    """Passes a file's bytes on and refuses what csv would take: a line that is too long, a hole."""
 
     def __init__(self, stream: BinaryIO) -> None:
         super().__init__()
@@ -389,6 +389,8 @@ class _Text(io.RawIOBase):
             if self._length > MAX_LINE:
                 raise EvidenceError("too_large", f"a line is longer than {MAX_LINE} bytes")
             self.ends_with_newline = block.endswith(b"\n")
+            if b"\0" in block:  # as a hole in a file reads; Python 3.11 and newer would take it for text
+                raise EvidenceError("not_csv", "it holds a NUL byte")
         buffer[: len(block)] = block
         return len(block)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_baseline as baseline
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tests import UndeterminedError
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import UndeterminedError
 
 from tests.unit.plugins.module_utils.criteria_fake import DATA, provenance, whole, with_stored
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_tests
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import Missing, ReducedField
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tests import UndeterminedError
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import (
+    Missing,
+    ReducedField,
+    UndeterminedError,
+)
 
 from tests.unit.plugins.module_utils import criteria_fake
 

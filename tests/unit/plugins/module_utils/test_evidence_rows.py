@@ -195,6 +195,7 @@ def test_csv_is_reduced_like_json_lines():
         (CSV + "12,0,1,3.5,x", "truncated"),
         (CSV.encode() + b"12,0,1,3.5,\xff\n", "not_csv"),
         (CSV + '12,0,1,3.5,"open', "not_csv"),
+        (CSV + "12,0,1,3.5,x\0\n", "not_csv"),
     ],
 )
 def test_csv_that_is_no_evidence(content, problem):
