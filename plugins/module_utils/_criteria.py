@@ -117,7 +117,7 @@ class _One:
         bound = criterion.data[criterion.test]
         missing = criterion.missing
         if missing is not None and self._missing.found:
-            why = f"{why}; {self._missing.found} rows lack it, which may be so: {missing.reason}"
+            why = f"{why}; missing in {self._missing.found} of its rows, which may be so: {missing.reason}"
         if criterion.severity == "record" and verdict != "not_applicable":
             verdict, why = "recorded", f"only recorded (would be {verdict}): {why}"
         elif verdict == "fail" and criterion.waiver is not None:

@@ -140,7 +140,7 @@ def test_what_rows_may_lack_is_counted_and_told():
     evidence = evidence_of([{"loss": 3.0}, *({"loss": 2.0, "v": 9.0} for _each in range(4))])
     judged = one(evidence, query="progress.fields.v.min", gt=8, missing_at_most=MAY_LACK)
     assert (judged["verdict"], judged["missing"]) == ("pass", 1)
-    assert judged["why"].endswith("; 1 rows lack it, which may be so: the first step has no throughput")
+    assert judged["why"].endswith("; missing in 1 of its rows, which may be so: the first step has no throughput")
     judged = one(evidence, query="progress.fields.loss.min", gt=1, missing_at_most=MAY_LACK)
     assert (judged["verdict"], judged["missing"]) == ("pass", 0)
     assert "missing" not in one(evidence, query="progress.fields.loss.min", gt=1)

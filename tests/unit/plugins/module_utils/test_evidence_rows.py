@@ -97,6 +97,13 @@ def test_groups_are_reduced_apart():
     assert document["malformed"] == 0
 
 
+@pytest.mark.parametrize("late", [0, 3000])
+def test_groups_that_are_written_alike_are_duplicates(late):
+    rows = [{"g": 1, "v": 1}, *({"g": 2, "v": 1} for _each in range(late)), {"g": "1", "v": 2}]
+    assert refused(lines(*rows), group_by="g") == "duplicate_key"
+    assert set(reduce(lines(*rows[:-1]), group_by="g")["groups"]) == ({"1", "2"} if late else {"1"})
+
+
 def test_rows_of_no_group_are_malformed():
     assert reduce(lines({"uuid": "a"}, {"uuid": None}, {}, {"uuid": True}), group_by="uuid")["malformed"] == 3
 
@@ -180,6 +187,62 @@ def test_csv_is_reduced_like_json_lines():
     loss = document["fields"]["loss"]
     assert (loss["count"], loss["slope"], loss["nulls"], loss["non_finite"]) == (2, -1, 1, 1)
     assert document["fields"]["name"]["other"] == 2
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("0", 0),
+        ("-0", 0),
+        ("12", 12),
+        (" 12 ", 12),
+        ("-1.5", -1.5),
+        ("0.05", 0.05),
+        ("1e3", 1000),
+        ("1.5E-3", 0.0015),
+        ("2e+2", 200),
+    ],
+)
+def test_a_cell_is_a_number_as_json_writes_one(cell, value):
+    field = reduce(f"job_id,attempt,v\n12,0,{cell}\n", "csv")["fields"]["v"]
+    assert (field["count"], field["first"], field["last"]) == (1, value, value)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "1_000",
+        "0005",
+        "00",
+        "-01",
+        "+0",
+        "+1",
+        "1.",
+        ".5",
+        "1e",
+        "0x10",
+        "٣",
+        "1 000",
+        "1,5",
+        "--1",
+        "true",
+        "1" * 5000,
+    ],
+)
+def test_any_other_cell_is_text(cell):
+    field = reduce(f'job_id,attempt,v\n12,0,"{cell}"\n', "csv")["fields"]["v"]
+    assert (field["count"], field["other"], field["first"]) == (0, 1, None)
+
+
+@pytest.mark.parametrize("cell", ["nan", "NaN", "-nan", "inf", "+Inf", "-Infinity", "INFINITY", "1e999", "-1e999"])
+def test_a_cell_may_say_that_it_is_not_finite(cell):
+    field = reduce(f"job_id,attempt,v\n12,0,{cell}\n", "csv")["fields"]["v"]
+    assert (field["count"], field["non_finite"], field["last"]) == (0, 1, None)
+
+
+@pytest.mark.parametrize("own", ["012,0", "12.0,0", "+12,0", "12,00", "12,0.5", "12,", ",0"])
+def test_a_csv_row_of_a_job_that_is_written_another_way_is_foreign(own):
+    assert refused(f"job_id,attempt,v\n{own},1\n", "csv") == "foreign"
 
 
 @pytest.mark.parametrize(
