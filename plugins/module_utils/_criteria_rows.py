@@ -55,8 +55,7 @@ class Missing:
                 f"{_shown(field)} is missing in {counts['nulls']} of {rows} rows, and {allowed} may lack it "
                 "(missing_at_most of the criterion, with a reason)"
             )
-        if counts["nulls"]:
-            self.columns[field.name] = counts["nulls"]
+        self.columns[field.name] = counts["nulls"]
 
     @property
     def found(self) -> int:

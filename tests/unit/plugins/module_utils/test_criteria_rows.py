@@ -10,7 +10,11 @@ import io
 import json
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence_rows
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import (
+    _criteria_query,
+    _criteria_rows,
+    _evidence_rows,
+)
 
 from tests.unit.plugins.module_utils.criteria_fake import EACH, field, one, whole
 
@@ -112,6 +116,45 @@ def test_a_reduction_that_does_not_count_its_rows_decides_nothing(key, count):
     assert verdict(evidence, query="progress.fields.loss.last", lt=9) == "undetermined"
     del evidence["progress"]["fields"]["loss"][key]
     assert verdict(evidence, query="progress.fields.loss.last", lt=9) == "undetermined"
+
+
+@pytest.mark.parametrize(("wrong", "rows"), [({"non_finite": 1, "other": 1}, 2), ({"nulls": 3, "other": 2}, 2)])
+def test_how_many_rows_are_no_number_is_told(wrong, rows):
+    evidence = whole()
+    evidence["progress"]["fields"]["loss"] = field(**wrong)
+    why = one(evidence, query="progress.fields.loss.last", lt=9)["why"]
+    assert f"progress.fields.loss is no finite number in {rows} of {5 + sum(wrong.values())} rows" in why
+
+
+def test_none_may_lack_it_where_the_criterion_does_not_say():
+    evidence = whole()
+    evidence["progress"]["fields"]["loss"] = field(nulls=1)
+    why = one(evidence, query="progress.fields.loss.last", lt=9)["why"]
+    assert "progress.fields.loss is missing in 1 of 6 rows, and none may lack it" in why
+    reduced = _criteria_rows.with_reduced_fields(evidence)["progress"]["fields"]["loss"]
+    with pytest.raises(_criteria_rows.UndeterminedError):
+        _criteria_rows.Missing().require_numbers(reduced)
+    for ask in (_criteria_query.evaluate_element, lambda tree, value: _criteria_query.evaluate(tree, value, set())):
+        with pytest.raises(_criteria_rows.UndeterminedError):
+            ask(_criteria_query.parse("loss.last"), {"loss": reduced})
+
+
+@pytest.mark.parametrize("made_up", [None, 5, "text", [], [1]])
+@pytest.mark.parametrize("place", ["fields", "field", "groups", "group", "group fields"])
+def test_rows_that_are_made_up_decide_nothing(place, made_up):
+    evidence = whole()
+    if place == "fields":
+        evidence["gpu"]["fields"] = made_up
+    elif place == "field":
+        evidence["gpu"]["fields"]["util"] = made_up
+    elif place == "groups":
+        evidence["gpu"]["groups"] = made_up
+    else:
+        evidence["gpu"]["groups"]["GPU-a"] = made_up if place == "group" else {"rows": 1, "fields": made_up}
+    query = "gpu.fields.util.max" if place.startswith("field") else "gpu.groups.*.fields.util.max | [0]"
+    judged = one(evidence, query=query, gt=0)
+    assert judged["verdict"] == "undetermined"
+    assert "judging it failed" not in judged["why"]
 
 
 @pytest.mark.parametrize(("uuid", "rows"), [("GPU-a", 10), ("GPU-b", 1)])
