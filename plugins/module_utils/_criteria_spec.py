@@ -32,10 +32,11 @@ LOGS = ("stdout", "stderr")
 # An override moves a bound. What is measured, and whether it counts, is not an inventory's to change:
 # that would turn what could not be judged into a pass. Leaving a criterion out is what `waive` is for.
 _OVERRIDABLE = ("unit", "remedy", "severity", "waive", "each")
-# Each test whose bound can be moved, with the keys that its bound consists of; none where it is a plain value.
+# Each test whose bound can be moved, with the keys that its bound consists of; none where it is a plain value. Another
+# name of a reference is none: where the inventory has no such reference, an optional criterion would not apply.
 _MOVABLE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("gt", "ge", "lt", "le", "eq", "between"), ()),
-    "within": ("reference", "from", "tolerance", "absolute"),
+    "within": ("reference", "tolerance", "absolute"),
     "ratio_ge": ("bound",),
     "ratio_le": ("bound",),
     "decreasing": ("min_drop",),
@@ -249,11 +250,14 @@ class _Reader:
             self._wrong(key, f"an override keeps the kind of bound, as in {had!r}", value)
         elif _MOVABLE[test] and isinstance(value, dict):
             for name, part in value.items():
-                if name not in _MOVABLE[test]:
+                if name == "from":
+                    self._wrong(
+                        f"{key}.{name}", "cannot be overridden; a site's number goes into its references", value
+                    )
+                elif name not in _MOVABLE[test]:
                     self._wrong(f"{key}.{name}", f"cannot be overridden; expected {' or '.join(_MOVABLE[test])}", value)
                 elif part is None:
-                    instead = "a site's number goes into the references" if name == "from" else _INSTEAD
-                    self._wrong(f"{key}.{name}", f"an override moves a bound and drops none; {instead}", value)
+                    self._wrong(f"{key}.{name}", f"an override moves a bound and drops none; {_INSTEAD}", value)
         elif _MOVABLE[test]:
             self._wrong(key, f"expected {' or '.join(_MOVABLE[test])} with another value; {_INSTEAD}", value)
 
