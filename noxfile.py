@@ -75,6 +75,8 @@ def preflight_faults(session: nox.Session) -> None:
 @nox.session
 def slow(session: nox.Session) -> None:
     """Long waits, and what else the integration tests leave out."""
+    # As many as it takes to find what hides in one of a thousand (tests/unit/criteria/test_random_damage.py).
+    session.run("pytest", "tests/unit/criteria/test_random_damage.py", env={"HPC_VALIDATION_EXAMPLES": "10000"})
     alone = "tests/integration/test_category2.py"  # its speed-ups need the machine
     folders = ["tests/unit", "tests/integration", "tests/workloads", f"--ignore={alone}"]
     _on_clusters(session, 2, *folders, "-m", "slow", *session.posargs)

@@ -38,15 +38,26 @@ def within(rows: Iterable[dict[str, Any]], windows: Sequence[Window]) -> Iterato
 
 
 def reduce(rows: Iterable[dict[str, Any]], windows: Sequence[Window]) -> dict[str, dict[str, Any]]:
-    """Return each GPU's quantities over the windows (`kit.gpu.reduce`); None with ``why`` for too few samples."""
+    """Return each GPU's quantities over the windows (`kit.gpu.reduce`).
+
+    All are None, with ``why``, for too few samples; one alone that some of the samples lack is.
+    """
     rows = list(rows)
     found: dict[str, dict[str, Any]] = {}
     for key in by_gpu(rows):
         inside = [row for row in within(rows, windows) if gpu_of(row) == key]
         why = _doubt([float(row["time"]) for row in inside], windows)
         quantities = by_gpu(inside).get(key, {"util": None})
-        found[key] = {**dict.fromkeys(quantities), "why": why} if why else dict(quantities)
+        found[key] = {**dict.fromkeys(quantities), "why": why} if why else _whole(quantities, len(inside))
     return found
+
+
+def _whole(quantities: dict[str, Any], samples: int) -> dict[str, Any]:
+    """Leave out what some of the samples do not tell: nobody knows what it was then."""
+    lacking = {name: samples - each["count"] for name, each in quantities.items() if each and each["count"] < samples}
+    whole = {name: None if name in lacking else each for name, each in quantities.items()}
+    told = ", ".join(f"{number} lack {name}" for name, number in lacking.items())
+    return {**whole, "why": f"of {samples} samples in the steady window {told}"} if told else whole
 
 
 def _doubt(moments: list[float], windows: Sequence[Window]) -> str | None:

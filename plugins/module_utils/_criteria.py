@@ -16,12 +16,17 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils import _crite
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_query as query
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_job import came_to_an_end, judge_job
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import (
+    Missing,
+    UndeterminedError,
+    is_rows,
+    with_reduced_fields,
+)
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_spec import JOB_ID, Criterion
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tests import (
     Denominator,
     Needs,
     Outcome,
-    UndeterminedError,
     bound_text,
     inner_test,
     is_against_baseline,
@@ -36,6 +41,8 @@ CLOCKS_APART = 300
 ROWS_OF_THE_KIT = ("gpu",)
 # The evidence's own parts; every other key is a document that was read.
 PARTS = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline", "leg")
+# What is not the job's, but said of it.
+SAID_OF_IT = ("schema", "job", "context", "problems")
 _NOT_BY_QUERY = {
     "logs": "use log with absent or present, which see to it that the log is whole",
     "baseline": "use ratio_ge or ratio_le, which see to it that its runs can be compared",
@@ -64,7 +71,7 @@ def judge(
 
     `today` decides whether a waiver still holds. Never raises for what the evidence holds.
     """
-    whole = evidence if isinstance(evidence, dict) else {}
+    whole = with_reduced_fields(evidence) if isinstance(evidence, dict) else {}
     result = [judge_job(whole.get("job"))]
     for criterion in criteria:
         result.append(_One(whole, criterion, references or {}, today).judge())
@@ -98,6 +105,7 @@ class _One:
         self._references = references
         self._today = today
         self._roots: set[str] = set()
+        self._missing = Missing(criterion.missing.rows if criterion.missing else 0)
         self._remedy: str | None = criterion.remedy
         self._value: Any = None
 
@@ -107,6 +115,9 @@ class _One:
         source = self._source_text()
         criterion = self._criterion
         bound = criterion.data[criterion.test]
+        missing = criterion.missing
+        if missing is not None and self._missing.found:
+            why = f"{why}; missing in {self._missing.found} of its rows, which may be so: {missing.reason}"
         if criterion.severity == "record" and verdict != "not_applicable":
             verdict, why = "recorded", f"only recorded (would be {verdict}): {why}"
         elif verdict == "fail" and criterion.waiver is not None:
@@ -116,7 +127,7 @@ class _One:
                 why = f"{why}; waived until {waiver.expires}: {waiver.reason}"
             else:
                 why = f"{why}; the waiver expired on {waiver.expires} ({waiver.reason})"
-        return {
+        judged = {
             "id": criterion.id,
             "title": criterion.title,
             "verdict": verdict,
@@ -130,6 +141,7 @@ class _One:
             "severity": criterion.severity,
             "against_baseline": is_against_baseline(criterion.test, bound),
         }
+        return judged if missing is None else {**judged, "missing": self._missing.found}
 
     def _verdict(self) -> tuple[str, Any, str]:
         try:
@@ -214,7 +226,7 @@ class _One:
         for name, element in named:
             label = _numbers.printable(name)
             try:
-                found = query.evaluate_element(self._criterion.trees["each.query"], element)
+                found = query.evaluate_element(self._criterion.trees["each.query"], element, self._missing)
                 outcome = judge_value(test, each[test], found, self._needs("each."))
                 values[label] = outcome.value
                 if not outcome.met:
@@ -232,13 +244,15 @@ class _One:
         return Outcome(True, values, f"all {len(named)} are {bound_text(test, each[test])}")
 
     def _require_count(self, each: dict[str, Any], found: int) -> None:
-        wanted = each["count"]
+        key = "at_least" if "at_least" in each else "count"
+        wanted = each[key]
         if isinstance(wanted, str):
-            wanted = self._find("each.count")
-        if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 1:
-            raise UndeterminedError(f"how many there must be ({each['count']}) is {_numbers.describe(wanted)}")
-        if found < wanted:
-            raise UndeterminedError(f"{each['over']} has {found} and there must be {wanted}")
+            wanted = self._find(f"each.{key}")
+        if not _is_integer(wanted) or wanted < 1:
+            raise UndeterminedError(f"how many there must be ({each[key]}) is {_numbers.describe(wanted)}")
+        if found < wanted or (key == "count" and found != wanted):
+            least = "at least " if key == "at_least" else ""
+            raise UndeterminedError(f"{each['over']} has {found} and there must be {least}{wanted}")
 
     def _judge_log(self, data: dict[str, Any]) -> Outcome:
         test = self._criterion.test
@@ -298,17 +312,18 @@ class _One:
     @staticmethod
     def _job_of(evidence: dict[str, Any]) -> dict[str, Any]:
         job = evidence.get("job")
-        if not isinstance(job, dict):
+        if not isinstance(job, dict) or not isinstance(job.get("job_id"), str) or not job["job_id"]:
             raise UndeterminedError("the evidence does not say which job it is of")
         return job
 
     def _judge_artifact(self, data: dict[str, Any]) -> Outcome:
         name = data["artifact"]
+        job = self._job_of(self._evidence)
         self._raise_problem(f"artifacts.{name}", absent_is_an_answer=True)
         missing = self._problem(f"artifacts.{name}")
         if missing is not None:
             why = f"{_numbers.printable(str(missing.get('path', name)))} does not exist"
-            if not came_to_an_end(self._job_of(self._evidence)):
+            if not came_to_an_end(job):
                 raise UndeterminedError(f"{why}, and the job did not come to its own end")
             return Outcome(False, None, why)
         artifacts = self._evidence.get("artifacts")
@@ -352,7 +367,7 @@ class _One:
 
     def _evaluate(self, tree: Any, expression: str, evidence: dict[str, Any], roots: set[str]) -> Any:
         try:
-            value = query.evaluate(tree, evidence, roots)
+            value = query.evaluate(tree, evidence, roots, self._missing)
         except query.UnansweredError as exc:
             self._require_sound(tree, evidence, roots)
             if exc.root is not None or not all(isinstance(evidence[root], dict) for root in roots):
@@ -367,12 +382,12 @@ class _One:
             if root in _NOT_BY_QUERY:
                 raise UndeterminedError(f"{root} cannot be judged by a query; {_NOT_BY_QUERY[root]}")
             self._require_own(evidence, root)
-            document = evidence.get(root)
-            if root in PARTS or not isinstance(document, dict):
+            document: Any = evidence.get(root)
+            if root in PARTS or not is_rows(document):
                 continue
             # A row that could not be read may be the one that mattered.
-            malformed = document.get("malformed") if {"rows", "fields"} <= set(document) else 0
-            if malformed != 0 and query.fields(tree) != {root, "malformed"}:
+            malformed = document["malformed"]
+            if not (_is_integer(malformed) and malformed == 0) and query.fields(tree) != {root, "malformed"}:
                 raise UndeterminedError(f"{root}: {malformed} of its lines cannot be read, or belong to no group")
 
     def _require_own(self, evidence: dict[str, Any], root: str) -> None:
@@ -380,11 +395,14 @@ class _One:
         problem = next((item for item in _problems(evidence) if item.get("source") == root), None)
         if problem is not None:
             raise self._undetermined_by(problem)
-        document = evidence.get(root)
-        if root in PARTS or not isinstance(document, dict):
+        if root in SAID_OF_IT or root not in evidence:
             return
-        if "job_id" in document and not _same_run(document, self._job_of(evidence)):
-            raise UndeterminedError(f"{root} is of another job or attempt")
+        job, document = self._job_of(evidence), evidence[root]
+        if root not in PARTS and not is_rows(document):
+            if not isinstance(document, dict) or "job_id" not in document:
+                raise UndeterminedError(f"{_numbers.printable(root)} does not say which job wrote it")
+            if not _same_run(document, job):
+                raise UndeterminedError(f"{_numbers.printable(root)} is of another job or attempt")
         doubt = _time_doubt(evidence, root)
         if doubt is not None:
             raise UndeterminedError(doubt)
@@ -398,7 +416,7 @@ class _One:
                 return Denominator([self._divisor(tree, expression, self._evidence, "own")])
             return self._against_baseline(tree, expression)
 
-        return Needs(reference=self._reference, denominator=denominator)
+        return Needs(reference=self._reference, denominator=denominator, missing=self._missing)
 
     def _divisor(self, tree: Any, expression: str, evidence: dict[str, Any], whose: str) -> float:
         found = self._evaluate(tree, expression, evidence, set())
@@ -417,6 +435,7 @@ class _One:
         )
 
     def _divisor_of_run(self, tree: Any, expression: str, run: dict[str, Any]) -> float:
+        run = with_reduced_fields(run)
         try:
             self._require_collected(run)
             for root in baseline.COMPARED:

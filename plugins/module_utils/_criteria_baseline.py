@@ -12,10 +12,12 @@ from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_job import judge_job
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tests import UndeterminedError
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_baseline import LEGS, STORED
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import UndeterminedError
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_baseline import LEGS, NAMES, STORED
 
 SECONDS_OF_A_DAY = 86400
+# Nothing that is compared shows what a machine did to itself in longer than this.
+MOST_DAYS = 90
 # The documents that say what a run is compared by, and the own run's, whose legs.json has the rules.
 COMPARED = ("metrics", "provenance")
 COMPARED_OF_OWN = (*COMPARED, LEGS)
@@ -35,7 +37,18 @@ def runs(own: dict[str, Any]) -> list[dict[str, Any]]:
         raise UndeterminedError("the baseline does not say which runs it is made of")
     if not all(isinstance(run, dict) for run in found):
         raise UndeterminedError("one of the baseline's runs is no evidence")
+    _require_both_legs_or_one_run(own, found)
     return found
+
+
+def _require_both_legs_or_one_run(own: dict[str, Any], found: list[dict[str, Any]]) -> None:
+    """Legs are one before and one after, whose difference tells whether the machine was steady."""
+    if is_of_legs(own) or any("leg" in run for run in found):
+        names = [_at(run, "leg", "name") for run in found]
+        if sorted(map(str, names)) != sorted(NAMES):
+            raise UndeterminedError(f"the baseline's legs are {_numbers.show(names)}, not {' and '.join(NAMES)}")
+    elif len(found) != 1:
+        raise UndeterminedError(f"the stored baseline is {len(found)} runs, not one")
 
 
 def title(run: dict[str, Any]) -> str:
@@ -74,6 +87,8 @@ def age(own: dict[str, Any], found: list[dict[str, Any]]) -> str | None:
     if max(ended) > started:
         raise UndeterminedError(f"the stored baseline of job {jobs} ended after this job began")
     days = int((started - min(ended)) // SECONDS_OF_A_DAY)
+    if days >= MOST_DAYS:
+        raise UndeterminedError(f"the stored baseline of job {jobs} is {days} days old, and {MOST_DAYS} are too many")
     old = "less than a day" if days == 0 else "1 day" if days == 1 else f"{_numbers.show(days)} days"
     return f"stored baseline of job {jobs}, {old} old"
 
@@ -137,7 +152,7 @@ def _counts(own: dict[str, Any], run: dict[str, Any], name: str) -> tuple[int, i
 def _require_window(own: dict[str, Any], run: dict[str, Any]) -> None:
     """Its speed must have been measured for as long as the own job says."""
     least, found = _at(own, LEGS, "steady_seconds"), _at(run, "metrics", "steady", "seconds")
-    if not _numbers.is_number(least) or not _numbers.is_number(found) or found < least:
+    if not _numbers.is_number(least) or not _numbers.is_number(found) or not 0 < least <= found:
         raise UndeterminedError(
             f"its speed was measured over {_numbers.show(found)} s, and {_numbers.show(least)} s are needed"
         )

@@ -5,7 +5,8 @@
 
 The grammar is JMESPath's and its parser is the `jmespath` package's; the evaluation is ours, because the standard one
 answers where a judge must not: a path that leads nowhere is null, projections drop nulls, `sum([])` is 0, a filter
-over nothing is an empty list, `True > 0.95` holds. Here each of these raises `UnansweredError`.
+over nothing is an empty list, `True > 0.95` holds. Here each of these raises `UnansweredError`, and what is read of
+reduced rows that lack numbers `UndeterminedError`.
 PRIVATE to the collection.
 """
 
@@ -14,6 +15,11 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import (
+    REDUCTIONS,
+    Missing,
+    ReducedField,
+)
 
 MAX_EXPRESSION = 1000
 
@@ -134,14 +140,17 @@ def _check(node: Any, *, literal_allowed: bool) -> None:
         _check(child, literal_allowed=allowed)
 
 
-def evaluate(tree: dict[str, Any], evidence: dict[str, Any], roots: set[str]) -> Any:
-    """Return what `tree` finds in the evidence; raise UnansweredError. `roots` collects the names of what it read."""
-    return _Evaluation(evidence, roots).visit(tree, evidence)
+def evaluate(tree: dict[str, Any], evidence: dict[str, Any], roots: set[str], missing: Missing | None = None) -> Any:
+    """Return what `tree` finds in the evidence; raise UnansweredError. `roots` collects the names of what it read.
+
+    `missing` says how many rows may lack what is read of reduced rows, none if not given, and counts those that do.
+    """
+    return _Evaluation(evidence, roots, missing or Missing()).visit(tree, evidence)
 
 
-def evaluate_element(tree: dict[str, Any], element: Any) -> Any:
+def evaluate_element(tree: dict[str, Any], element: Any, missing: Missing | None = None) -> Any:
     """Return what `tree` finds in one element of a list; raise UnansweredError."""
-    return _Evaluation(None, set()).visit(tree, element)
+    return _Evaluation(None, set(), missing or Missing()).visit(tree, element)
 
 
 def fields(tree: dict[str, Any]) -> set[str]:
@@ -177,9 +186,10 @@ def _number_list(value: Any, what: str) -> list[float]:
 class _Evaluation:
     """One evaluation over one document."""
 
-    def __init__(self, evidence: Any, roots: set[str]) -> None:
+    def __init__(self, evidence: Any, roots: set[str], missing: Missing) -> None:
         self._evidence = evidence
         self._roots = roots
+        self._missing = missing
 
     def visit(self, node: dict[str, Any], value: Any) -> Any:
         return getattr(self, "visit_" + node["type"])(node, value)
@@ -203,9 +213,13 @@ class _Evaluation:
                 raise UnansweredError(f"there is no document '{name}' in the evidence", root=name)
             known = ", ".join(sorted(map(str, value))[:12]) or "nothing"
             raise UnansweredError(f"there is no '{name}' (there is: {known})")
+        if isinstance(value, ReducedField) and name in REDUCTIONS:
+            self._missing.require_numbers(value)
         return value[name]
 
     def visit_current(self, _node: dict[str, Any], value: Any) -> Any:
+        if self._evidence is not None and value is self._evidence:
+            self._roots.update(value)  # whatever is made of it is made of all documents
         return value
 
     visit_identity = visit_current
@@ -242,7 +256,7 @@ class _Evaluation:
         found = self.visit(base, value)
         if not isinstance(found, dict) or not found:
             raise UnansweredError(f"* needs an object with keys and finds {_numbers.describe(found)}")
-        return [self.visit(each, element) for element in found.values()]
+        return [self.visit(each, element) for element in self._values(found)]
 
     def visit_filter_projection(self, node: dict[str, Any], value: Any) -> Any:
         base, each, condition = node["children"]
@@ -300,6 +314,11 @@ class _Evaluation:
     def call_values(self, value: Any) -> list[Any]:
         if not isinstance(value, dict):
             raise UnansweredError(f"values() of {_numbers.describe(value)}")
+        return self._values(value)
+
+    def _values(self, value: dict[str, Any]) -> list[Any]:
+        if isinstance(value, ReducedField):
+            self._missing.require_numbers(value)
         return list(value.values())
 
     def call_sum(self, value: Any) -> float:

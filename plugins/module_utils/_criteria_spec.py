@@ -17,6 +17,7 @@ from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_query as query
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import REDUCTIONS
 
 JOB_ID = "JOB"
 
@@ -25,20 +26,23 @@ VALUE_TESTS = (*NUMBER_TESTS, "eq", "ratio_ge", "ratio_le", "decreasing", "finit
 SOURCES = ("query", "log", "artifact", "each")
 TESTS_OF = {"query": VALUE_TESTS, "log": ("absent", "present"), "artifact": ("exists",), "each": ("each",)}
 ALL_TESTS = (*VALUE_TESTS, "absent", "exists", "each")
-COMMON_KEYS = ("id", "title", "unit", "applies_when", "severity", "remedy")
+COMMON_KEYS = ("id", "title", "unit", "applies_when", "severity", "remedy", "missing_at_most")
 LOGS = ("stdout", "stderr")
 
 # An override moves a bound. What is measured, and whether it counts, is not an inventory's to change:
 # that would turn what could not be judged into a pass. Leaving a criterion out is what `waive` is for.
-_OVERRIDABLE = {
-    **dict.fromkeys(("gt", "ge", "lt", "le", "eq", "between", "unit", "remedy", "severity", "waive"), ()),
-    "within": ("reference", "from", "tolerance", "absolute"),
+_OVERRIDABLE = ("unit", "remedy", "severity", "waive", "each")
+# Each test whose bound can be moved, with the keys that its bound consists of; none where it is a plain value. Another
+# name of a reference is none: where the inventory has no such reference, an optional criterion would not apply.
+_MOVABLE: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("gt", "ge", "lt", "le", "eq", "between"), ()),
+    "within": ("reference", "tolerance", "absolute"),
     "ratio_ge": ("bound",),
     "ratio_le": ("bound",),
     "decreasing": ("min_drop",),
     "exists": ("min_bytes",),
-    "each": NUMBER_TESTS,
 }
+_INSTEAD = "to let the criterion fail, waive it: waive: {reason: …, expires: 2026-12-31}"
 
 
 class CriteriaError(ValueError):
@@ -58,6 +62,14 @@ class Waiver:
 
 
 @dataclass(frozen=True)
+class MissingAtMost:
+    """A manifest's leave for rows to lack what is reduced: how many of each column, and why they may."""
+
+    rows: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Criterion:
     """A criterion that has been checked: its parts are there and of the right kind."""
 
@@ -71,6 +83,7 @@ class Criterion:
     unit: str | None = None
     remedy: str | None = None
     waiver: Waiver | None = None
+    missing: MissingAtMost | None = None
     trees: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
@@ -135,6 +148,10 @@ def _kind(value: Any) -> str:
     return "number" if _numbers.is_number(value) else type(value).__name__
 
 
+def _tests(body: Any) -> list[str]:
+    return [name for name in ALL_TESTS if name in body] if isinstance(body, dict) else []
+
+
 class _Reader:
     """Checks one entry; collects errors rather than stopping at the first."""
 
@@ -160,6 +177,7 @@ class _Reader:
         self._common(data)
         source = self._source(data)
         test = self._test(data, source) if source else None
+        missing = self._missing_at_most(data, source) if "missing_at_most" in data else None
         if self.errors or source is None or test is None or self.id is None:
             return None
         body = data["each"] if test == "each" else data
@@ -176,6 +194,7 @@ class _Reader:
             unit=data.get("unit"),
             remedy=data.get("remedy"),
             waiver=waive,
+            missing=missing,
             trees=self._trees,
         )
 
@@ -190,31 +209,57 @@ class _Reader:
             self._check_override(str(key), value)
         waiver = self._waiver(override["waive"]) if "waive" in override else None
         moved = any(key in ALL_TESTS for key in change)
-        return merge(self._entry, change), waiver, "override" if moved else "manifest"
+        merged = self._entry if self.errors else merge(self._entry, change)
+        return merged, waiver, "override" if moved else "manifest"
 
     def _check_override(self, key: str, value: Any) -> None:
-        if key not in _OVERRIDABLE:
-            self._wrong(key, f"cannot be overridden; an inventory may change {', '.join(sorted(_OVERRIDABLE))}", value)
+        if key == "each":
+            self._check_each(value)
+        elif key in ALL_TESTS:
+            self._check_bound(key, value, self._entry, key)
+        elif key not in _OVERRIDABLE:
+            known = ", ".join(sorted({*_OVERRIDABLE, *_MOVABLE}))
+            self._wrong(key, f"cannot be overridden; an inventory may change {known}", value)
+        elif value is None:
+            self._wrong(key, "an override changes a key and deletes none", value)
+        elif key == "severity" and value != "gate":
+            self._wrong(key, f"an override can only make it a gate; {_INSTEAD}", value)
+
+    def _check_each(self, value: Any) -> None:
+        had = self._entry.get("each")
+        if not isinstance(value, dict) or not isinstance(had, dict):
+            self._wrong("each", f"expected {_listed(_tests(had))} with another bound; {_INSTEAD}", value)
             return
-        inner = _OVERRIDABLE[key]
-        if inner and isinstance(value, dict):
-            for name in value:
-                if name not in inner:
-                    self._wrong(f"{key}.{name}", f"cannot be overridden; expected one of {', '.join(inner)}", value)
-        if key == "severity" and value != "gate":
-            self._wrong(
-                key, "an override can only make it a gate; to let it fail, waive it with reason and expires", value
-            )
-        had = [name for name in ALL_TESTS if name in self._entry]
-        exchange = key in NUMBER_TESTS and all(name in NUMBER_TESTS for name in had)
-        if key in ALL_TESTS and key not in had and not exchange:
-            self._wrong(
-                key, f"an override keeps the kind of test; this criterion has {', '.join(had) or 'none'}", value
-            )
-        elif key in ALL_TESTS and value is None and key not in NUMBER_TESTS:
-            self._wrong(key, "an override cannot delete this test", value)
-        elif key == "eq" and key in had and _kind(value) != _kind(self._entry[key]):
-            self._wrong(key, f"an override keeps the kind of bound, as in {self._entry[key]!r}", value)
+        for name, bound in value.items():
+            if name not in NUMBER_TESTS:
+                self._wrong(f"each.{name}", f"cannot be overridden; expected one of {', '.join(NUMBER_TESTS)}", value)
+            else:
+                self._check_bound(name, bound, had, f"each.{name}")
+
+    def _check_bound(self, test: str, value: Any, body: dict[str, Any], key: str) -> None:
+        """Report an override that does more than move the bound of the test that `body` has."""
+        had = body.get(test)
+        if test not in body:
+            kept = _listed(_tests(body))
+            self._wrong(key, f"an override keeps the kind of test, {kept}, and moves its bound; {_INSTEAD}", value)
+        elif test not in _MOVABLE or (test == "eq" and isinstance(had, bool)):
+            self._wrong(key, f"there is no bound to move in {test}: {_numbers.show(had)}; {_INSTEAD}", value)
+        elif value is None:
+            self._wrong(key, f"an override moves a bound and drops none; {_INSTEAD}", value)
+        elif test == "eq" and _kind(value) != _kind(had):
+            self._wrong(key, f"an override keeps the kind of bound, as in {had!r}", value)
+        elif _MOVABLE[test] and isinstance(value, dict):
+            for name, part in value.items():
+                if name == "from":
+                    self._wrong(
+                        f"{key}.{name}", "cannot be overridden; a site's number goes into its references", value
+                    )
+                elif name not in _MOVABLE[test]:
+                    self._wrong(f"{key}.{name}", f"cannot be overridden; expected {' or '.join(_MOVABLE[test])}", value)
+                elif part is None:
+                    self._wrong(f"{key}.{name}", f"an override moves a bound and drops none; {_INSTEAD}", value)
+        elif _MOVABLE[test]:
+            self._wrong(key, f"expected {' or '.join(_MOVABLE[test])} with another value; {_INSTEAD}", value)
 
     def _waiver(self, waive: Any) -> Waiver | None:
         if not isinstance(waive, dict) or set(waive) != {"reason", "expires"}:
@@ -246,6 +291,27 @@ class _Reader:
         if data.get("severity", "gate") not in ("gate", "record"):
             self._wrong("severity", "expected gate or record", data["severity"])
         self._applies_when(data)
+
+    def _missing_at_most(self, data: dict[str, Any], source: str | None) -> MissingAtMost | None:
+        value, key = data["missing_at_most"], "missing_at_most"
+        if not self._keys(value, key, {"rows", "reason"}, set()):
+            return None
+        rows, reason = value["rows"], value["reason"]
+        if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
+            self._wrong(f"{key}.rows", "expected how many rows may lack it, a whole number from 1", rows)
+        elif not isinstance(reason, str) or not reason.strip():
+            self._wrong(f"{key}.reason", "expected why these rows may lack it, in words", reason)
+        elif not self._reduces_rows(data, source):
+            self._wrong(key, f"goes with a reduction of rows alone, such as fields.NAME.{REDUCTIONS[4]}", value)
+        else:
+            return MissingAtMost(rows, reason.strip())
+        return None
+
+    def _reduces_rows(self, data: dict[str, Any], source: str | None) -> bool:
+        """Say whether the criterion's queries ask for a reduction of a column of rows."""
+        mentioned = set().union(*map(query.fields, self._trees.values()))
+        body = data["each"] if source == "each" else data
+        return "fields" in mentioned and (not mentioned.isdisjoint(REDUCTIONS) or "decreasing" in _tests(body))
 
     def _applies_when(self, data: dict[str, Any]) -> None:
         if "applies_when" not in data:
@@ -320,11 +386,23 @@ class _Reader:
         else:
             checks.get(test, self._number)(value, key)
 
-    def _number(self, value: Any, key: str, *, least: float | None = None) -> None:
+    def _number(self, value: Any, key: str, *, least: float | None = None) -> bool:
         if not _numbers.is_number(value):
             self._wrong(key, "expected a finite number", value)
         elif least is not None and value < least:
             self._wrong(key, f"expected at least {least:g}", value)
+        else:
+            return True
+        return False
+
+    def _fraction(self, value: Any, key: str) -> bool:
+        """Report what is no fraction from 0 to below 1: a per cent would allow everything."""
+        if self._number(value, key, least=0) and value >= 1:
+            self._wrong(
+                key, f"expected a fraction below 1, such as 0.15 for 15 %; {value:g} is {value * 100:g} %", value
+            )
+            return False
+        return bool(_numbers.is_number(value)) and value >= 0
 
     def _equal(self, value: Any, key: str) -> None:
         if not isinstance(value, (str, bool)) and not _numbers.is_number(value):
@@ -355,15 +433,18 @@ class _Reader:
             self._wrong(key, "expected either reference, a number, or from, the name of a reference", value)
         if ("tolerance" in value) == ("absolute" in value):
             self._wrong(key, "expected either tolerance, a fraction, or absolute", value)
-        if "reference" in value:
-            self._number(value["reference"], f"{key}.reference")
-            if value["reference"] == 0 and "tolerance" in value:
-                self._wrong(f"{key}.tolerance", "a fraction of a reference of 0 is nothing; expected absolute", value)
         if "from" in value and (not isinstance(value["from"], str) or not value["from"]):
             self._wrong(f"{key}.from", "expected the name of a reference", value["from"])
-        for name in ("tolerance", "absolute"):
-            if name in value:
-                self._number(value[name], f"{key}.{name}", least=0)
+        good = "tolerance" not in value or self._fraction(value["tolerance"], f"{key}.tolerance")
+        good = ("absolute" not in value or self._number(value["absolute"], f"{key}.absolute", least=0)) and good
+        if "reference" in value and self._number(value["reference"], f"{key}.reference") and good:
+            self._ends(value["reference"], value, key)
+
+    def _ends(self, reference: float, value: dict[str, Any], key: str) -> None:
+        if "tolerance" in value and reference <= 0:
+            self._wrong(f"{key}.tolerance", "is a fraction of the reference, which must be above 0; or absolute", value)
+        elif "absolute" in value and not _numbers.is_number(abs(reference) + value["absolute"]):
+            self._wrong(key, "expected a reference and a margin whose sum is finite", value)
 
     def _ratio(self, value: Any, key: str) -> None:
         if not self._keys(value, key, {"bound", "to"}, {"of", "spread"}):
@@ -379,6 +460,8 @@ class _Reader:
     def _spread(self, value: Any, key: str, whose: Any) -> None:
         if not _numbers.is_number(value) or value <= 0:
             self._wrong(key, "expected a fraction above 0, by which the baseline's runs may differ", value)
+        elif value >= 1:
+            self._wrong(key, "expected a fraction below 1, such as 0.1 for 10 %", value)
         elif whose == "own":
             self._wrong(key, "goes with a baseline, which may have several runs; the own run is one", value)
 
@@ -386,7 +469,9 @@ class _Reader:
         if value is True:
             return
         if self._keys(value, key, set(), {"min_drop"}) and "min_drop" in value:
-            self._number(value["min_drop"], f"{key}.min_drop", least=0)
+            drop = value["min_drop"]
+            if self._number(drop, f"{key}.min_drop", least=0) and drop > 1:
+                self._wrong(f"{key}.min_drop", "expected a fraction of at most 1, such as 0.05 for 5 %", drop)
 
     def _exists(self, value: Any, key: str) -> None:
         if value is True:
@@ -401,30 +486,38 @@ class _Reader:
             self._wrong(key, "expected over, query, count and one test", value)
             return
         tests = [name for name in VALUE_TESTS if name in value]
-        if not self._keys(value, key, {"over", "query", "count"}, set(VALUE_TESTS)):
+        if not self._keys(value, key, {"over", "query"}, {"count", "at_least", *VALUE_TESTS}):
             return
         self._parse(f"{key}.over", value["over"])
         self._parse(f"{key}.query", value["query"], element=True)
-        count = value["count"]
-        if isinstance(count, str):
-            self._parse(f"{key}.count", count)
-            if "(" in count:
-                self._wrong(
-                    f"{key}.count", "expected where the number stands, such as job.gpus, not a computation", count
-                )
-        elif not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            self._wrong(f"{key}.count", "expected how many there must be: a whole number from 1, or a query", count)
+        numbers = [name for name in ("count", "at_least") if name in value]
+        if len(numbers) != 1:
+            self._wrong(key, "expected either count, how many there must be, or at_least", value)
+            return
+        self._how_many(value[numbers[0]], f"{key}.{numbers[0]}")
         if len(tests) != 1:
             what = f"two tests, {' and '.join(tests)}" if tests else "no test"
             self._wrong(key, f"{what}; expected exactly one of {', '.join(VALUE_TESTS)}", shown=False)
             return
         self._bound(tests[0], value[tests[0]], f"{key}.{tests[0]}")
 
+    def _how_many(self, count: Any, key: str) -> None:
+        if isinstance(count, str):
+            self._parse(key, count)
+            if "(" in count:
+                self._wrong(key, "expected where the number stands, such as job.gpus, not a computation", count)
+        elif not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            self._wrong(key, "expected how many there must be: a whole number from 1, or a query", count)
+
     def _parse(self, key: str, expression: Any, *, element: bool = False) -> None:
         try:
             self._trees[key] = query.parse(expression, element=element)
         except query.QueryError as exc:
             self._wrong(key, str(exc), shown=False)
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(names) or "none"
 
 
 def _check_references(references: Any, where: str, errors: list[str]) -> None:

@@ -10,18 +10,26 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import (
+    COUNTS,
+    Missing,
+    ReducedField,
+    UndeterminedError,
+)
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_rows import slope_error
 
 # How far the baseline's runs may differ, as a fraction of their mean, where a criterion does not say.
 SPREAD = 0.1
-REDUCTION_KEYS = frozenset(("count", "first", "last", "slope", "nulls", "non_finite", "other"))
-
-
-class UndeterminedError(Exception):
-    """The evidence does not decide the criterion; the message is the criterion's `why`."""
+LEAST_POINTS = 3
+# A smaller drop, as a fraction of the largest value, may be rounding.
+LEAST_DROP = 1e-6
+# How many times its standard error a falling slope must be. Values that fall at once and then stay make 1.73 times,
+# however many they are; what only goes up and down makes less than 1.5 times in nine cases of ten.
+LEAST_SLOPE = 1.5
 
 
 @dataclass(frozen=True)
@@ -43,10 +51,11 @@ class Denominator:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a test may ask for beyond the value; both raise UndeterminedError."""
+    """What a test may ask for beyond the value; all raise UndeterminedError."""
 
     reference: Callable[[str], float]
     denominator: Callable[[str, str], Denominator]
+    missing: Missing = field(default_factory=Missing)
 
 
 def judge_value(test: str, bound: Any, value: Any, needs: Needs) -> Outcome:
@@ -63,11 +72,11 @@ def judge_value(test: str, bound: Any, value: Any, needs: Needs) -> Outcome:
     if test in ("ratio_ge", "ratio_le"):
         return _ratio(test, bound, _number(value), needs)
     if test == "decreasing":
-        return _decreasing(bound, value)
+        return _decreasing(bound, value, needs)
     if test == "finite":
         return _finite(value)
     if test == "present":
-        return _present(value)
+        return _present(value, needs)
     raise UndeterminedError(f"this judge knows no test {test!r}")
 
 
@@ -108,7 +117,8 @@ def bound_text(test: str, bound: Any) -> str:
         return f"no {bound}"
     if test == "each":
         inner = inner_test(bound)
-        return f"each of {bound['count']}: {bound_text(inner, bound[inner])}"
+        number = f"at least {bound['at_least']}" if "at_least" in bound else bound["count"]
+        return f"each of {number}: {bound_text(inner, bound[inner])}"
     return "present" if bound is True else f"has {bound}"
 
 
@@ -122,7 +132,7 @@ def is_against_baseline(test: str, bound: Any) -> bool:
 
 def inner_test(each: dict[str, Any]) -> str:
     """Return the name of the test that `each` puts every element to."""
-    return next(name for name in each if name not in ("over", "query", "count"))
+    return next(name for name in each if name not in ("over", "query", "count", "at_least"))
 
 
 def minimum_bytes(bound: Any) -> int:
@@ -156,8 +166,10 @@ def _equal(bound: Any, value: Any) -> Outcome:
 
 def _within(bound: dict[str, Any], value: float, needs: Needs) -> Outcome:
     reference = bound["reference"] if "reference" in bound else needs.reference(bound["from"])
-    margin = bound["absolute"] if "absolute" in bound else bound["tolerance"] * abs(reference)
-    low, high = reference - margin, reference + margin
+    if "tolerance" in bound and reference <= 0:
+        raise UndeterminedError(f"a tolerance is a fraction of the reference, which is {_numbers.show(reference)}")
+    margin = bound["absolute"] if "absolute" in bound else bound["tolerance"] * reference
+    low, high = _number(reference - margin), _number(reference + margin)
     met = low <= value <= high
     shown = _numbers.show
     return Outcome(met, value, f"{shown(value)} is {'' if met else 'not '}from {shown(low)} to {shown(high)}")
@@ -167,7 +179,9 @@ def _ratio(test: str, bound: dict[str, Any], value: float, needs: Needs) -> Outc
     shown = _numbers.show
     denominator = needs.denominator(bound["to"], bound.get("of", "baseline"))
     least, most = min(denominator.values), max(denominator.values)
-    if least <= 0 or value < 0:
+    # A run that has no speed is not compared with another's; of its own, nothing is a share.
+    nothing = value == 0 and is_against_baseline(test, bound)
+    if least <= 0 or value < 0 or nothing:
         raise UndeterminedError(f"no ratio can be formed of {shown(value)} to {shown(least)}")
     mean = statistics.mean(denominator.values)
     _require_steady((most - least) / mean, bound.get("spread", SPREAD))
@@ -191,46 +205,69 @@ def _require_steady(difference: float, allowed: float) -> None:
         )
 
 
-def _decreasing(bound: Any, value: Any) -> Outcome:
+@dataclass(frozen=True)
+class _Fit:
+    """A line through values: its ends in their order, the slope with its standard error, and the largest value."""
+
+    slope: float
+    start: float
+    end: float
+    error: float | None
+    largest: float
+
+
+def _decreasing(bound: Any, value: Any, needs: Needs) -> Outcome:
     least = bound.get("min_drop", 0) if isinstance(bound, dict) else 0
-    slope, start, end = _fit_of_list(value) if isinstance(value, list) else _fit_of_reduction(value)
-    if start <= 0 and least:
-        raise UndeterminedError(f"a drop cannot be given as a fraction of the fitted start {_numbers.show(start)}")
-    drop = (start - end) / start if start > 0 else None
-    met = slope < 0 and (not least or (drop is not None and drop >= least))
-    change = f", {_numbers.show(abs(drop) * 100)} % {'down' if drop >= 0 else 'up'}" if drop is not None else ""
-    why = f"the fitted line goes from {_numbers.show(start)} to {_numbers.show(end)}{change}"
-    return Outcome(met, {"slope": slope, "fit_first": start, "fit_last": end}, why)
+    fit = _fit_of_list(value) if isinstance(value, list) else _fit_of_reduction(value, needs)
+    shown = _numbers.show
+    fall = fit.start - fit.end
+    if fit.start <= 0 and least:
+        raise UndeterminedError(f"a drop cannot be given as a fraction of the fitted start {shown(fit.start)}")
+    drop = fall / fit.start if fit.start > 0 else None
+    change = f", {shown(abs(drop) * 100)} % {'down' if drop >= 0 else 'up'}" if drop is not None else ""
+    why = f"the fitted line goes from {shown(fit.start)} to {shown(fit.end)}{change}"
+    met = fall > LEAST_DROP * fit.largest and (not least or (drop is not None and drop >= least))
+    if met and fit.error is not None and abs(fit.slope) < LEAST_SLOPE * fit.error:
+        raise UndeterminedError(
+            f"{why}, but the values scatter: the slope {shown(fit.slope)} is less than {LEAST_SLOPE} times "
+            f"its standard error {shown(fit.error)}"
+        )
+    return Outcome(met, {"slope": fit.slope, "fit_first": fit.start, "fit_last": fit.end}, why)
 
 
-def _fit_of_list(values: list[Any]) -> tuple[float, float, float]:
+def _require_points(count: float) -> None:
+    if count < LEAST_POINTS:
+        raise UndeterminedError(f"a trend needs at least three numbers and there are {_numbers.show(count)}")
+
+
+def _fit_of_list(values: list[Any]) -> _Fit:
     numbers = []
     for position, item in enumerate(values):
         try:
             numbers.append(_numbers.number(item))
         except _numbers.NotANumberError as exc:
             raise UndeterminedError(f"number {position + 1} of {len(values)} {exc}") from exc
-    if len(numbers) < 2:
-        raise UndeterminedError(f"a trend needs at least two numbers and there are {len(numbers)}")
-    middle, mean = (len(numbers) - 1) / 2, sum(numbers) / len(numbers)
-    slope = sum((x - middle) * (y - mean) for x, y in enumerate(numbers)) / sum(
-        (x - middle) ** 2 for x in range(len(numbers))
-    )
-    return slope, mean - slope * middle, mean + slope * middle
+    _require_points(len(numbers))
+    middle, mean = (len(numbers) - 1) / 2, _number(sum(numbers)) / len(numbers)
+    sxx = sum((x - middle) ** 2 for x in range(len(numbers)))
+    slope = _number(sum((x - middle) * (y - mean) for x, y in enumerate(numbers)) / sxx)
+    syy = sum((y - mean) * (y - mean) for y in numbers)
+    error = slope_error(len(numbers), sxx, syy, slope)
+    start, end = _number(mean - slope * middle), _number(mean + slope * middle)
+    return _Fit(slope, start, end, _number(error), max(map(abs, numbers)))
 
 
-def _fit_of_reduction(value: Any) -> tuple[float, float, float]:
-    if not isinstance(value, dict) or not set(value) >= REDUCTION_KEYS:
+def _fit_of_reduction(value: Any, needs: Needs) -> _Fit:
+    if not isinstance(value, ReducedField):
         raise UndeterminedError(
             f"the value is {_numbers.describe(value)}, neither a list of numbers nor a reduced field"
         )
-    for key in ("nulls", "non_finite", "other"):
-        if value[key] != 0:
-            raise UndeterminedError(f"{_numbers.show(value[key])} of the values are {key.replace('_', '-')}")
-    if _number(value["count"]) < 2:
-        raise UndeterminedError(f"a trend needs at least two numbers and there are {_numbers.show(value['count'])}")
-    ends = [value.get("fit_first", value["first"]), value.get("fit_last", value["last"])]
-    return _number(value["slope"]), _number(ends[0]), _number(ends[1])
+    needs.missing.require_numbers(value)
+    _require_points(_number(value["count"]))
+    slope, start, end = (_number(value.get(key)) for key in ("slope", "fit_first", "fit_last"))
+    # Evidence saved by an earlier version does not tell how far its values scatter.
+    error = _number(value["slope_error"]) if "slope_error" in value else None
+    return _Fit(slope, start, end, error, max(abs(_number(value.get(key))) for key in ("min", "max")))
 
 
 def _finite(value: Any) -> Outcome:
@@ -251,11 +288,11 @@ def _count_numbers(value: Any, found: dict[str, int]) -> None:
         found["non_finite"] += 1
     elif _numbers.is_number(value):
         found["numbers"] += 1
-    elif isinstance(value, dict) and set(value) >= REDUCTION_KEYS:
-        counts = [_number(value[key]) for key in ("count", "non_finite", "nulls", "other")]
-        found["numbers"] += int(counts[0])
-        found["non_finite"] += int(counts[1])
-        found["others"] += int(counts[2] + counts[3]) + (sum(counts) == 0)
+    elif isinstance(value, ReducedField):
+        counts = {key: _number(value.get(key)) for key in COUNTS}
+        found["numbers"] += int(counts["count"])
+        found["non_finite"] += int(counts["non_finite"])
+        found["others"] += int(counts["nulls"] + counts["other"]) + (sum(counts.values()) == 0)
     elif isinstance(value, (list, dict)) and value:
         for item in value.values() if isinstance(value, dict) else value:
             _count_numbers(item, found)
@@ -263,15 +300,17 @@ def _count_numbers(value: Any, found: dict[str, int]) -> None:
         found["others"] += 1
 
 
-def _present(value: Any) -> Outcome:
-    _refuse_empty(value)
+def _present(value: Any, needs: Needs) -> Outcome:
+    _refuse_empty(value, needs)
     return Outcome(True, value, "it is there")
 
 
-def _refuse_empty(value: Any) -> None:
+def _refuse_empty(value: Any, needs: Needs) -> None:
     if value is None or value in ("", [], {}) or _numbers.is_non_finite(value):
         described = '""' if value == "" else _numbers.describe(value)
         raise UndeterminedError(f"the value is or holds {described}")
+    if isinstance(value, ReducedField):
+        needs.missing.require_numbers(value)
     if isinstance(value, (list, dict)):
         for item in value.values() if isinstance(value, dict) else value:
-            _refuse_empty(item)
+            _refuse_empty(item, needs)

@@ -14,6 +14,7 @@ from typing import Any
 
 LEGS = "legs"
 STORED = "stored"
+NAMES = ("before", "after")
 
 
 def _source(name: str) -> str:

@@ -72,7 +72,10 @@ def clean(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list):
         return [clean(item, depth + 1) for item in value]
     if isinstance(value, dict):
-        return {clean(key): clean(item, depth + 1) for key, item in value.items()}
+        result = {clean(key): clean(item, depth + 1) for key, item in value.items()}
+        if len(result) != len(value):
+            raise EvidenceError("duplicate_key", "two keys of one object differ only in what is no text")
+        return result
     if isinstance(value, float) and not math.isfinite(value):
         return _numbers.bounded(value)
     return value

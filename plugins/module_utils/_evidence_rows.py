@@ -14,8 +14,9 @@ import io
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
-from operator import itemgetter, mul
+from operator import itemgetter, le, mul
 from typing import Any, BinaryIO
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
@@ -29,6 +30,9 @@ MAX_GROUPS = 1024
 MAX_POINTS = 200
 MAX_SERIES = 32
 OWN = ("job_id", "attempt")
+# A number as JSON writes it, and the words for what is none. Python would take 1_000, 0005, +0 and other digits too.
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?")
+_NON_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 Row = dict[str, Any]
 
@@ -42,7 +46,7 @@ def reduce_rows(
     """
     rows = _jsonl_blocks(stream) if form == "jsonl" else _csv_blocks(stream)
     whole = _Reduction(x, series=True)
-    groups: dict[str, _Reduction] = {}
+    groups: dict[str | int, _Reduction] = {}
     malformed = 0
     for block, bad in rows:
         malformed += bad
@@ -59,7 +63,11 @@ def reduce_rows(
         "series": whole.series(),
     }
     if group_by is not None:
-        document["groups"] = {name: {"rows": group.rows, "fields": group.fields()} for name, group in groups.items()}
+        document["groups"] = {
+            str(name): {"rows": group.rows, "fields": group.fields()} for name, group in groups.items()
+        }
+        if len(document["groups"]) != len(groups):
+            raise EvidenceError("duplicate_key", f"two values of {group_by} are written alike, as a number and as text")
     return document
 
 
@@ -86,14 +94,14 @@ def _full_column(block: list[Row], name: str) -> list[Any] | None:
         return None
 
 
-def _add_groups(groups: dict[str, _Reduction], block: list[Row], group_by: str, x: str | None) -> int:
+def _add_groups(groups: dict[str | int, _Reduction], block: list[Row], group_by: str, x: str | None) -> int:
     """Sort the block's rows into groups; return how many name none."""
-    parts: dict[str, list[Row]] = {}
+    parts: dict[str | int, list[Row]] = {}
     nameless = 0
     for row in block:
         name = row.get(group_by)
         if isinstance(name, (str, int)) and not isinstance(name, bool):
-            parts.setdefault(str(name), []).append(row)
+            parts.setdefault(name, []).append(row)
         else:
             nameless += 1
     for name, part in parts.items():
@@ -146,7 +154,9 @@ class _Axis:
 
     def __init__(self, xs: Sequence[Any]) -> None:
         self.xs = xs
-        self.known = bool(xs) and set(map(type, xs)) <= {int, float} and _numbers.is_number(sum(xs))
+        self.known = bool(xs) and _numbers.is_number(_sum(xs))
+        # A line over an x that goes back falls where the values rise.
+        self.known = self.known and all(map(le, xs, xs[1:]))
         self.mean = sum(xs) / len(xs) if self.known else 0.0
         self.offsets = [x - self.mean for x in xs] if self.known else []
         self.squares = sum(map(mul, self.offsets, self.offsets))
@@ -158,23 +168,28 @@ class _Field:
     def __init__(self, nulls: int, series: bool) -> None:
         self._nulls = nulls
         self._non_finite = self._other = self._count = 0
-        self._first: Any = None
+        self._begun = nulls > 0
+        self._first: Any = None  # the first row's and the last row's; None where that has no number
         self._last: Any = None
+        self._last_number: Any = None
         self._min, self._max = math.inf, -math.inf
         self._mean = 0.0
         self._x_first: Any = None
         self._x_last: Any = None
-        self._x_mean = self._sxx = self._sxy = 0.0
+        self._x_mean = self._sxx = self._sxy = self._syy = 0.0
         self._x_known = True
         self._points: list[list[Any]] | None = [] if series else None
         self._stride = 1
 
     def add(self, values: list[Any], axis: _Axis) -> None:
         """Add the field's value of each row of a block."""
-        total = sum(values) if set(map(type, values)) <= {int, float} else math.nan
+        if not self._begun and values:
+            self._begun, self._first = True, _number_or_none(values[0])
+        self._last = _number_or_none(values[-1]) if values else self._last
+        total = _sum(values)
         if not _numbers.is_number(total):
             values, xs = self._numbers_of(values, axis.xs)
-            total, axis = sum(values), _Axis(xs)
+            total, axis = _sum(values), _Axis(xs)
         if values:
             if self._points is not None:
                 self._thin(values, axis.xs)
@@ -196,9 +211,11 @@ class _Field:
 
     def _add_numbers(self, values: list[Any], axis: _Axis, total: float) -> None:
         count = len(values)
-        if self._first is None:
-            self._first, self._x_first = values[0], axis.xs[0]
-        self._last, self._x_last = values[-1], axis.xs[-1]
+        if self._count == 0:
+            self._x_first = axis.xs[0]
+        elif self._x_known and axis.known and axis.xs[0] < self._x_last:
+            self._x_known = False
+        self._last_number, self._x_last = values[-1], axis.xs[-1]
         constant = values[0] == values[-1] and values.count(values[0]) == count
         self._min = min(self._min, values[0] if constant else min(values))
         self._max = max(self._max, values[0] if constant else max(values))
@@ -210,6 +227,7 @@ class _Field:
             self._sxx += axis.squares + dx * dx * weight
             # The offsets add up to nothing, so the values need not be taken from their mean.
             self._sxy += (0.0 if constant else sum(map(mul, axis.offsets, values))) + dx * dy * weight
+            self._syy += (0.0 if constant else _squares(values, mean)) + dy * dy * weight
             self._x_mean += dx * count / merged
         else:
             self._x_known = False
@@ -229,10 +247,11 @@ class _Field:
     def result(self) -> dict[str, Any]:
         some = self._count > 0
         slope = self._sxy / self._sxx if self._x_known and self._sxx > 0 else None
-        start = end = None
+        start = end = error = None
         if slope is not None:
             start = self._mean + slope * (self._x_first - self._x_mean)
             end = self._mean + slope * (self._x_last - self._x_mean)
+            error = slope_error(self._count, self._sxx, self._syy, slope)
         return {
             "count": self._count,
             "first": self._first,
@@ -241,6 +260,7 @@ class _Field:
             "max": self._max if some else None,
             "mean": self._mean if some else None,
             "slope": slope,
+            "slope_error": error,
             "fit_first": start,
             "fit_last": end,
             "nulls": self._nulls,
@@ -253,8 +273,35 @@ class _Field:
 
     def points(self) -> list[list[Any]]:
         points = list(self._points or [])
-        last = [self._x_last, self._last]
+        last = [self._x_last, self._last_number]
         return points if points and points[-1] == last else [*points, last]
+
+
+def slope_error(count: int, sxx: float, syy: float, slope: float) -> float | None:
+    """Return the standard error of a fitted slope, None for fewer than three points: any two lie on a line."""
+    if count < 3:
+        return None
+    rest = syy - slope * slope * sxx
+    return math.sqrt(max(0.0, rest) / (count - 2) / sxx) if math.isfinite(rest) else math.inf
+
+
+def _sum(values: Sequence[Any]) -> float:
+    """Return the sum; NaN where a value is no number, or is one that has no float."""
+    if not set(map(type, values)) <= {int, float}:
+        return math.nan
+    try:
+        return sum(values)
+    except OverflowError:
+        return math.nan
+
+
+def _squares(values: Sequence[Any], mean: float) -> float:
+    offsets = [value - mean for value in values]
+    return sum(map(mul, offsets, offsets))
+
+
+def _number_or_none(value: Any) -> Any:
+    return value if _numbers.is_number(value) else None
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[list[bytes], bool]]:
@@ -324,7 +371,7 @@ def _shown(line: bytes) -> str:
 
 
 class _Text(io.RawIOBase):
-    """Passes a file's bytes on and refuses a line that is too long; csv would take it whole."""
+    """Passes a file's bytes on and refuses what csv would take: a line that is too long, a hole."""
 
     def __init__(self, stream: BinaryIO) -> None:
         super().__init__()
@@ -342,6 +389,8 @@ class _Text(io.RawIOBase):
             if self._length > MAX_LINE:
                 raise EvidenceError("too_large", f"a line is longer than {MAX_LINE} bytes")
             self.ends_with_newline = block.endswith(b"\n")
+            if b"\0" in block:  # as a hole in a file reads; Python 3.11 and newer would take it for text
+                raise EvidenceError("not_csv", "it holds a NUL byte")
         buffer[: len(block)] = block
         return len(block)
 
@@ -374,13 +423,16 @@ def _csv_blocks(stream: BinaryIO) -> Iterator[tuple[list[Row], int]]:
 
 
 def _cell(text: str) -> Any:
-    """A cell that is wholly a number is one; an empty one is null; all else is text."""
+    """A cell that is wholly a number, as JSON writes one, is one; an empty one is null; all else is text."""
     text = text.strip()
     if not text:
         return None
+    number = _NUMBER.fullmatch(text)
+    if number is None and not _NON_FINITE.fullmatch(text):
+        return text
     try:
-        return int(text) if text.lstrip("+-").isdecimal() else float(text)
-    except ValueError:
+        return int(text) if number and not number[2] and not number[3] else float(text)
+    except ValueError:  # thousands of digits
         return text
 
 

@@ -62,7 +62,9 @@ options:
       - Documents to read, by the name that queries use. Each has C(path), below O(output), and C(format).
         A path that leads elsewhere is refused.
       - The format V(json) is read whole; V(jsonl) and V(csv) are reduced to C(count), C(first), C(last), C(min),
-        C(max), C(mean), C(slope) and so on for each field.
+        C(max), C(mean), C(slope) and so on for each field. C(first) and C(last) are the first and the last row's.
+      - A reduction of a field that is no finite number in some row decides nothing. Only with C(missing_at_most) of the
+        criterion, C(rows) and a C(reason), so many rows may lack the field or have null there; they are counted.
       - C(group_by) names a field by whose values the rows are reduced apart.
       - C(x) names the field that slopes are over; without it, they are over the row's number.
       - Each must carry the job's C(job_id) and C(attempt), JSON Lines and CSV in every row.
@@ -93,13 +95,18 @@ options:
   criteria:
     description:
       - The criteria, as in a workload's manifest. Malformed ones are refused before anything is judged.
+      - C(each) needs exactly C(count) elements, or C(at_least) so many. C(tolerance) of C(within) is a fraction below 1
+        of a reference above 0.
+      - C(decreasing) needs three numbers, whose fitted line falls by more than rounding, and by C(min_drop); where the
+        slope is less than 1.5 times its standard error it is V(undetermined).
       - Required, though it may be an empty list, whose verdict is V(undetermined).
     type: list
     elements: dict
   overrides:
     description:
-      - Changes of the inventory to the criteria, by id. They are merged in deeply; a null deletes a key.
-      - Only bounds can be changed. C(waive) with C(reason) and C(expires) lets a criterion fail until that day.
+      - Changes of the inventory to the criteria, by id. They are merged in deeply.
+      - A bound can be moved; it cannot be dropped (null), and the test stays what it is, so that C(gt) does not become
+        C(lt). C(waive) with C(reason) and C(expires) lets a criterion fail until that day.
     type: dict
     default: {}
   references:
@@ -122,9 +129,9 @@ options:
       - Each is the path of a JSON file below O(output), which carries the job's C(job_id) and C(attempt).
       - O(files) must have the document C(legs), which says of each leg its C(exit_code) and C(nodes), and should have
         C(metrics) and C(provenance), by which the legs are compared with the run on all GPUs.
-      - C(legs) must also have C(work), which says what stays equal, and C(steady_seconds), which C(steady.seconds) of
-        each leg's metrics must reach. With C(work) V(weak) that is C(batch_per_rank) of the metrics, with V(strong)
-        their C(batch); C(world_size) of each leg must be less than the run's.
+      - C(legs) must also have C(work), which says what stays equal, and C(steady_seconds), above 0, which
+        C(steady.seconds) of each leg's metrics must reach. With C(work) V(weak) that is C(batch_per_rank) of the
+        metrics, with V(strong) their C(batch); C(world_size) of each leg must be less than the run's.
       - A file that is missing or of another job leaves only the criteria undetermined that need the baseline.
     type: dict
     suboptions:
@@ -140,7 +147,7 @@ options:
     description:
       - Saved evidence, on the controller, of the earlier run that ratios are formed against, in place of O(legs).
       - Where that run had legs itself, these are the runs that ratios are formed against.
-      - Its job must have ended before this one began, and must have the same name.
+      - Its job must have ended before this one began, less than 90 days, and must have the same name.
       - O(files) must have the document C(legs) here too, with C(work) and C(steady_seconds) as for O(legs).
     type: str
   evidence:
@@ -276,6 +283,10 @@ criteria:
     bound_from: {description: 'V(manifest), V(reference) or V(override).', type: str, returned: always}
     severity: {description: 'V(gate) or V(record).', type: str, returned: always}
     against_baseline: {description: Whether the value is a ratio to that of a baseline., type: bool, returned: always}
+    missing:
+      description: How many rows had no value in the columns that were reduced.
+      returned: for a criterion with C(missing_at_most)
+      type: int
 evidence:
   description: Where the evidence was saved or read, on the controller.
   returned: when it is on the controller

@@ -9,6 +9,7 @@ import re
 import typing as t
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_tests, _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import UndeterminedError
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _remedies
 
 Json = dict[str, t.Any]
@@ -67,10 +68,10 @@ def judged(
     """
     try:
         if value is None:
-            raise _criteria_tests.UndeterminedError(missing or "it was not told")
+            raise UndeterminedError(missing or "it was not told")
         outcome = _criteria_tests.judge_value(test, bound, value, _NO_NEEDS)
         verdict, why = ("pass" if outcome.met is True else "fail"), outcome.why
-    except _criteria_tests.UndeterminedError as exc:
+    except UndeterminedError as exc:
         verdict, why = "undetermined", str(exc)
     if detail:
         why = f"{why}: {detail}"
@@ -127,7 +128,7 @@ def not_applicable(identity: str, title: str, reason: str, *, source: str, where
 
 
 def _nothing(*_other: str) -> t.NoReturn:
-    raise _criteria_tests.UndeterminedError("a probe's bound names no reference")
+    raise UndeterminedError("a probe's bound names no reference")
 
 
 _NO_NEEDS = _criteria_tests.Needs(reference=_nothing, denominator=_nothing)

@@ -167,10 +167,13 @@ def ticks(
     watchable = bool(usable.gpus) or jetson.row() is not None  # with no GPU there is one row to say so
     errors = NewErrors()
     tick = time.monotonic()
+    count = 0
     while True:
         now = time.time()
-        # The last row of a job that ended in order says so: without it the sampler was killed, or hung.
-        ended = {"ended": 1} if stop.is_set() else {}
+        count += 1
+        # The last row of a job that ended in order says so: without it the sampler was killed, or hung. It also says
+        # for how much of the job's time the samples stand: a driver that answers slowly leaves few.
+        ended = {"ended": 1, "sampled_seconds": count * interval} if stop.is_set() else {}
         rows = list(samples(pynvml, usable, watches, last=bool(ended)))
         yield [{"time": now, **row, "ecc_uncorrected_new": errors.of(row), **ended} for row in rows]
         if ended or not alive() or not watchable:

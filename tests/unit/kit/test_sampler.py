@@ -191,6 +191,7 @@ def test_xids_stand_in_their_row_and_the_first_in_the_last(
     assert [row.get("xids") for row in (before, after, last)] == [None, listed, None]
     assert [key in row for row in (before, after, last) for key in ("xid", "needs_repair")] == [False] * 4 + [True] * 2
     assert last["xid"] == first
+    assert [row.get("sampled_seconds") for row in (before, after, last)] == [None, None, 3 * 0.01]
 
 
 def test_a_gpu_without_a_handle_is_lost_and_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,16 @@ def test_fewer_than_twenty_samples_are_no_mean_and_say_why() -> None:
     assert "why" not in found["GPU-b"]
 
 
+@pytest.mark.parametrize("util", [None, "80", True, float("nan")])
+def test_a_sample_without_the_utilisation_leaves_no_mean_of_it(util: object) -> None:
+    samples = [{**row, "power_w": 70.0} for row in rows("GPU-a", list(range(30)))]
+    samples[7]["util"] = util
+    found = window.reduce(samples, [[0, 30]])
+    assert found["GPU-a"]["util"] is None
+    assert found["GPU-a"]["power_w"]["count"] == 30
+    assert found["GPU-a"]["why"] == "of 30 samples in the steady window 1 lack util"
+
+
 @pytest.mark.parametrize(
     ("moments", "gap"),
     [

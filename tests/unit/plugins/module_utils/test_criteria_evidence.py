@@ -179,7 +179,54 @@ def test_a_document_that_is_no_object_answers_nothing(evidence, document):
     for test in ({"gt": 0}, {"present": True}):
         judged = one(evidence, query="metrics.accuracy", **test)
         assert judged["verdict"] == "undetermined"
-        assert "'accuracy' is looked for in" in judged["why"]
+        assert "metrics does not say which job wrote it" in judged["why"]
+    assert one(evidence, query="metrics", present=True)["verdict"] == "undetermined"
+
+
+@pytest.mark.parametrize("key", ["job_id", "attempt"])
+@pytest.mark.parametrize("part", ["metrics", "legs"])
+def test_a_document_that_does_not_say_whose_it_is_is_nobodys(evidence, part, key):
+    del evidence[part][key]
+    for test in ({"query": "metrics.accuracy", "gt": 0.1}, {"query": "legs.work", "eq": "weak"}):
+        named = part in test["query"]
+        assert one(evidence, **test)["verdict"] == ("undetermined" if named else "pass")
+
+
+@pytest.mark.parametrize("job", [None, {}, {"job_id": None}, {"job_id": ""}, {"job_id": 12}])
+def test_evidence_that_does_not_say_which_job_it_is_of_is_nobodys(evidence, job):
+    evidence["job"] = {**evidence["job"], **job} if job else job
+    for criterion in (
+        {"query": "metrics.accuracy", "gt": 0.1},
+        {"query": "progress.fields.loss.last", "lt": 9},
+        {"query": "files.metrics.size", "eq": 1},
+        {"artifact": "model.pt", "exists": True},
+        {"log": ["stdout"], "absent": "cuda_errors"},
+    ):
+        assert one(evidence, **criterion)["verdict"] == "undetermined"
+
+
+# All documents at once
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "values(@)[0].accuracy",
+        "*.accuracy",
+        "length(@) | {a: @}.a",
+        "{a: @}.a.metrics.accuracy",
+        "keys(@)[?@ == 'metrics'].a",
+    ],
+)
+def test_what_is_made_of_the_whole_evidence_reads_each_document(evidence, query):
+    evidence["problems"].append({"source": "metrics", "path": "/m", "problem": "foreign", "detail": "d"})
+    assert one(evidence, query=query, present=True)["verdict"] == "undetermined"
+
+
+def test_an_element_that_is_the_whole_evidence_reads_each_document(evidence):
+    evidence["metrics"]["job_id"] = "13"
+    each = {"over": "{a: @, b: metrics}", "query": "metrics.accuracy", "count": 2, "gt": 0.1}
+    assert one(evidence, each=each)["verdict"] == "undetermined"
 
 
 @pytest.mark.parametrize("key", ["rows", "fields"])

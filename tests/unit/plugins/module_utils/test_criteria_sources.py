@@ -229,11 +229,10 @@ def test_a_reference_for_other_hardware_leaves_it_open_though_there_need_be_none
     assert one(evidence, REFERENCES, query="metrics.accuracy", within=within)["verdict"] == "fail"
 
 
-def test_an_inventory_that_gives_the_number_itself_needs_no_reference(evidence):
+def test_an_inventory_that_has_the_reference_makes_the_criterion_apply(evidence):
     within = {"from": "speed", "absolute": 9, "optional": True}
-    override = {"within": {"from": None, "reference": 100}}
-    judged = one(evidence, None, override, query="metrics.accuracy", within=within)
-    assert (judged["verdict"], judged["bound_from"]) == ("fail", "override")
+    judged = one(evidence, {"speed": 100}, query="metrics.accuracy", within=within)
+    assert (judged["verdict"], judged["bound_from"]) == ("fail", "reference")
 
 
 def test_whether_it_applies_here_comes_before_whether_there_is_a_reference(evidence):

@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 GOOD = {"id": "S0-13", "title": "accuracy", "query": "metrics.accuracy", "gt": 0.95}
 EACH = {"over": "gpu.groups", "query": "fields.util.mean", "count": "job.gpus"}
+ROWS = {"query": "progress.fields.loss.last", "gt": 0}
 SETS = ("cuda_errors", "oom")
 
 
@@ -87,6 +88,22 @@ MALFORMED = [
         criterion(gt=None, within={"reference": 1, "absolute": 1, "tolerance": 1}),
         "key within: expected either tolerance",
     ),
+    *[
+        (criterion(gt=None, within={**reference, "tolerance": tolerance}), "key within.tolerance: expected a fraction")
+        for reference in ({"reference": 10}, {"from": "x"})
+        for tolerance in (1, 1.0, 15, 100)
+    ],
+    *[
+        (criterion(gt=None, within={"reference": value, "tolerance": 0.1}), "key within.tolerance: is a fraction of")
+        for value in (-1, -1e-9, 0.0)
+    ],
+    (criterion(gt=None, within={"reference": 1.7e308, "absolute": 1e308}), "key within: expected a reference and a"),
+    (criterion(gt=None, within={"reference": -1.7e308, "absolute": 1e308}), "key within: expected a reference and a"),
+    *[
+        (criterion(gt=None, ratio_ge={"bound": 1, "to": "m.a", "spread": spread}), "key ratio_ge.spread: expected a fr")
+        for spread in (1, 10)
+    ],
+    (criterion(gt=None, decreasing={"min_drop": 5}), "key decreasing.min_drop: expected a fraction"),
     (criterion(gt=None, ratio_ge=5), "key ratio_ge"),
     (criterion(gt=None, ratio_ge={"bound": 1, "to": "m.a", "off": "own"}), "key ratio_ge.off"),
     (criterion(gt=None, ratio_le={"bound": True, "to": "m.a"}), "key ratio_le.bound"),
@@ -111,7 +128,40 @@ MALFORMED = [
     (criterion(gt=None, present="oom"), "key present"),
     (each(), "no test"),
     (each(gt=1, lt=2), "two tests"),
-    (each(gt=1, count=None), "key each.count: is missing"),
+    (each(gt=1, at_least=1), "key each: expected either count"),
+    (each(gt=1, count=None, at_least=0), "key each.at_least: expected how many"),
+    (each(gt=1, count=None, at_least="length(metrics.a)"), "key each.at_least: expected where the number stands"),
+    *[
+        (criterion(**ROWS, missing_at_most=given), f"key missing_at_most{where}")
+        for given, where in (
+            (1, ": expected a mapping with reason, rows"),
+            ({"rows": 1}, ".reason: is missing"),
+            ({"reason": "x"}, ".rows: is missing"),
+            ({"rows": 1, "reason": "x", "share": 1}, ".share: is unknown"),
+            ({"rows": 0, "reason": "x"}, ".rows: expected how many"),
+            ({"rows": True, "reason": "x"}, ".rows: expected how many"),
+            ({"rows": 1.5, "reason": "x"}, ".rows: expected how many"),
+            ({"rows": "1", "reason": "x"}, ".rows: expected how many"),
+            ({"rows": 1, "reason": " "}, ".reason: expected why"),
+            ({"rows": 1, "reason": 5}, ".reason: expected why"),
+        )
+    ],
+    *[
+        (
+            criterion(**{"missing_at_most": {"rows": 1, "reason": "x"}, **body}),
+            "key missing_at_most: goes with a reduction",
+        )
+        for body in (
+            {},
+            {"query": "progress.fields.loss.count"},
+            {"query": "progress.fields.loss", "gt": None, "finite": True},
+            {"query": "progress.fields.loss", "gt": None, "present": True},
+            {"query": None, "gt": None, "log": ["stdout"], "absent": "oom"},
+            {"query": None, "gt": None, "artifact": "a", "exists": True},
+        )
+    ],
+    (each(gt=1, query="util", missing_at_most={"rows": 1, "reason": "x"}), "key each.missing_at_most: is unknown"),
+    (each(gt=1, count=None), "key each: expected either count, how many there must be, or at_least"),
     (each(gt=1, count=0), "key each.count"),
     (each(gt=1, count=True), "key each.count"),
     (each(gt=1, count=1.5), "key each.count"),
@@ -151,7 +201,20 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize(("entry", "expected"), MALFORMED, ids=[f"{case[0]}"[:90] for case in MALFORMED])
+# YAML can say these.
+NOT_JSON = [
+    (criterion(gt=None, within={"reference": 1e308, "absolute": float("inf")}), "key within.absolute"),
+    (criterion(gt=None, within={"reference": float("nan"), "absolute": 1}), "key within.reference"),
+    (criterion(gt=None, within={"reference": 1, "tolerance": float("nan")}), "key within.tolerance"),
+    (criterion(gt=float("inf")), "key gt"),
+    (criterion(gt=None, between=[0, float("inf")]), "key between"),
+    (criterion(gt=None, ratio_ge={"bound": float("-inf"), "to": "m.a"}), "key ratio_ge.bound"),
+    (criterion(gt=None, decreasing={"min_drop": float("nan")}), "key decreasing.min_drop"),
+]
+REFUSED = [*MALFORMED, *NOT_JSON]
+
+
+@pytest.mark.parametrize(("entry", "expected"), REFUSED, ids=[f"{case[0]}"[:90] for case in REFUSED])
 def test_a_malformed_criterion_is_refused_by_name(entry, expected):
     with pytest.raises(_criteria_spec.CriteriaError) as refused:
         _criteria_spec.read([entry], workload="MLOPS-1.1", pattern_sets=SETS)
@@ -163,7 +226,10 @@ def test_a_malformed_criterion_is_refused_by_name(entry, expected):
 
 
 # What needs JMESPath, the pattern sets or arithmetic is beyond a schema.
-BEYOND = ("key query", "each.over", "each.query", "ratio_ge.to", "key between", "within.tolerance", "key gt", "key eq")
+BEYOND = (
+    *("key query", "each.over", "each.query", "ratio_ge.to", "key between", "within.tolerance", "key gt", "key eq"),
+    *("key within: expected a reference and a", "key missing_at_most: goes with a reduction"),
+)
 VISIBLE = [entry for entry, expected in MALFORMED if not expected.endswith(BEYOND) and entry != log(absent="unknown")]
 
 

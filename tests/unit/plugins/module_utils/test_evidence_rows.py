@@ -37,7 +37,7 @@ def test_a_field_is_reduced():
     assert document["malformed"] == 0
     field = document["fields"]["loss"]
     assert field["count"] == 3
-    assert (field["first"], field["last"], field["min"], field["max"], field["mean"]) == (3, 1, 1, 3, 2)
+    assert (field["first"], field["last"], field["min"], field["max"], field["mean"]) == (3, None, 1, 3, 2)
     assert (field["nulls"], field["other"], field["non_finite"]) == (2, 2, 0)
     assert "job_id" not in document["fields"]
 
@@ -95,6 +95,13 @@ def test_groups_are_reduced_apart():
     assert {name: group["fields"]["u"]["mean"] for name, group in document["groups"].items()} == {"a": 85, "b": 10}
     assert document["groups"]["a"]["rows"] == 2
     assert document["malformed"] == 0
+
+
+@pytest.mark.parametrize("late", [0, 3000])
+def test_groups_that_are_written_alike_are_duplicates(late):
+    rows = [{"g": 1, "v": 1}, *({"g": 2, "v": 1} for _each in range(late)), {"g": "1", "v": 2}]
+    assert refused(lines(*rows), group_by="g") == "duplicate_key"
+    assert set(reduce(lines(*rows[:-1]), group_by="g")["groups"]) == ({"1", "2"} if late else {"1"})
 
 
 def test_rows_of_no_group_are_malformed():
@@ -183,6 +190,62 @@ def test_csv_is_reduced_like_json_lines():
 
 
 @pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("0", 0),
+        ("-0", 0),
+        ("12", 12),
+        (" 12 ", 12),
+        ("-1.5", -1.5),
+        ("0.05", 0.05),
+        ("1e3", 1000),
+        ("1.5E-3", 0.0015),
+        ("2e+2", 200),
+    ],
+)
+def test_a_cell_is_a_number_as_json_writes_one(cell, value):
+    field = reduce(f"job_id,attempt,v\n12,0,{cell}\n", "csv")["fields"]["v"]
+    assert (field["count"], field["first"], field["last"]) == (1, value, value)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "1_000",
+        "0005",
+        "00",
+        "-01",
+        "+0",
+        "+1",
+        "1.",
+        ".5",
+        "1e",
+        "0x10",
+        "٣",
+        "1 000",
+        "1,5",
+        "--1",
+        "true",
+        "1" * 5000,
+    ],
+)
+def test_any_other_cell_is_text(cell):
+    field = reduce(f'job_id,attempt,v\n12,0,"{cell}"\n', "csv")["fields"]["v"]
+    assert (field["count"], field["other"], field["first"]) == (0, 1, None)
+
+
+@pytest.mark.parametrize("cell", ["nan", "NaN", "-nan", "inf", "+Inf", "-Infinity", "INFINITY", "1e999", "-1e999"])
+def test_a_cell_may_say_that_it_is_not_finite(cell):
+    field = reduce(f"job_id,attempt,v\n12,0,{cell}\n", "csv")["fields"]["v"]
+    assert (field["count"], field["non_finite"], field["last"]) == (0, 1, None)
+
+
+@pytest.mark.parametrize("own", ["012,0", "12.0,0", "+12,0", "12,00", "12,0.5", "12,", ",0"])
+def test_a_csv_row_of_a_job_that_is_written_another_way_is_foreign(own):
+    assert refused(f"job_id,attempt,v\n{own},1\n", "csv") == "foreign"
+
+
+@pytest.mark.parametrize(
     ("content", "problem"),
     [
         ("", "not_csv"),
@@ -195,6 +258,7 @@ def test_csv_is_reduced_like_json_lines():
         (CSV + "12,0,1,3.5,x", "truncated"),
         (CSV.encode() + b"12,0,1,3.5,\xff\n", "not_csv"),
         (CSV + '12,0,1,3.5,"open', "not_csv"),
+        (CSV + "12,0,1,3.5,x\0\n", "not_csv"),
     ],
 )
 def test_csv_that_is_no_evidence(content, problem):

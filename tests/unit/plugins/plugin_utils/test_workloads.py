@@ -195,7 +195,7 @@ CONTAINER = {"CONTAINER.entered", "CONTAINER.image", "CONTAINER.lock"}
 def test_a_workload_that_asks_for_gpus_has_their_criteria_too(folder, example):
     (workload,) = _workloads.find_workloads([folder()])
     common = {criterion["id"] for criterion in workload["criteria"][len(example("manifest")["criteria"]) :]}
-    gpus = {f"GPU.{name}" for name in ("sampled", "lost", "answers", "slowdown", "ecc", "xid", "repair")}
+    gpus = {f"GPU.{name}" for name in ("sampled", "samples", "lost", "answers", "slowdown", "ecc", "xid", "repair")}
     assert common == {*CONTAINER, "CONTAINER.gpus", *gpus}
     _workloads.check_criteria([workload], [workload], {"MLOPS-1.1": {"GPU.slowdown": {"each": {"le": 0.2}}}}, {})
 

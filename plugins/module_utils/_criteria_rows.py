@@ -1,0 +1,106 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reduced rows as the judge sees them: what a reduction tells is not told of rows without a number.
+
+A file of rows is known by where its reduction stands in the evidence; an object in another document that looks like one
+is none (_evidence_rows makes them). PRIVATE to the collection.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+
+# What is worked out from the numbers of a column. All else only counts its rows.
+REDUCTIONS = ("first", "last", "min", "max", "mean", "slope", "slope_error", "fit_first", "fit_last")
+COUNTS = ("count", "nulls", "non_finite", "other")
+_NEEDED = {"rows", "malformed", "fields"}
+_POSSIBLE = _NEEDED | {"series", "groups"}
+
+
+class UndeterminedError(Exception):
+    """The evidence does not decide the criterion; the message is the criterion's `why`."""
+
+
+class ReducedField(dict[str, Any]):
+    """The reduction of one column; `name` is where it stands."""
+
+    def __init__(self, name: str, reduction: dict[str, Any]) -> None:
+        super().__init__(reduction)
+        self.name = name
+
+
+class Missing:
+    """How many rows of a column may lack a number, and how many did in each column that was read."""
+
+    def __init__(self, at_most: int = 0) -> None:
+        self.at_most = at_most
+        self.columns: dict[str, int] = {}
+
+    def require_numbers(self, field: ReducedField) -> None:
+        """Raise UndeterminedError unless each row has a number here, but for as many as may have no value."""
+        counts = {key: _count(field, key) for key in COUNTS}
+        rows = sum(counts.values())
+        wrong = counts["non_finite"] + counts["other"]
+        if wrong:
+            raise UndeterminedError(
+                f"{_shown(field)} is no finite number in {wrong} of {rows} rows "
+                f"({counts['non_finite']} NaN or infinite, {counts['other']} of another kind)"
+            )
+        if counts["nulls"] > self.at_most:
+            allowed = f"at most {self.at_most}" if self.at_most else "none"
+            raise UndeterminedError(
+                f"{_shown(field)} is missing in {counts['nulls']} of {rows} rows, and {allowed} may lack it "
+                "(missing_at_most of the criterion, with a reason)"
+            )
+        self.columns[field.name] = counts["nulls"]
+
+    @property
+    def found(self) -> int:
+        """How many rows lacked a number, of all columns that were read."""
+        return sum(self.columns.values())
+
+
+def is_rows(document: Any) -> bool:
+    """Say whether a document of the evidence is a reduced file of rows; any other says which job wrote it."""
+    return isinstance(document, dict) and _NEEDED <= set(document) <= _POSSIBLE
+
+
+def with_reduced_fields(evidence: dict[str, Any]) -> dict[str, Any]:
+    """Return the evidence with the columns of its files of rows marked as such; nothing else is copied.
+
+    The thinned series are left out: they are for plots, and hold numbers alone.
+    """
+    return {name: _marked(name, document) if is_rows(document) else document for name, document in evidence.items()}
+
+
+def _marked(name: str, document: dict[str, Any]) -> dict[str, Any]:
+    marked = {key: value for key, value in _with_fields(name, document).items() if key != "series"}
+    groups = document.get("groups")
+    if isinstance(groups, dict):
+        marked["groups"] = {key: _with_fields(f"{name}.groups.{key}", group) for key, group in groups.items()}
+    return marked
+
+
+def _with_fields(name: str, rows: Any) -> Any:
+    fields = rows.get("fields") if isinstance(rows, dict) else None
+    if not isinstance(fields, dict):
+        return rows
+    marked = {
+        key: ReducedField(f"{name}.fields.{key}", field) if isinstance(field, dict) else field
+        for key, field in fields.items()
+    }
+    return {**rows, "fields": marked}
+
+
+def _count(field: ReducedField, key: str) -> int:
+    count = field.get(key)
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise UndeterminedError(f"{_shown(field)}: its {key} is {_numbers.describe(count)}, no number of rows")
+    return count
+
+
+def _shown(field: ReducedField) -> str:
+    return _numbers.printable(field.name)
