@@ -211,6 +211,12 @@ def test_a_drop_within_rounding_is_none(values):
     assert not judge("decreasing", True, reduced).met
 
 
+@pytest.mark.parametrize("largest", [{"max": 1e9}, {"min": -1e9}])
+def test_rounding_is_that_of_the_largest_value(largest):
+    assert judge("decreasing", True, field()).met
+    assert not judge("decreasing", True, field(**largest)).met
+
+
 @pytest.mark.parametrize(
     "values", [[1.0, 5.0, 0.0], [2.0, 0.1, 2.1, 0.0, 2.0, 0.1], [2.31, 2.10, 2.2], [9.0, 1.0, 9.0, 1.0, 9.0, 0.0]]
 )
