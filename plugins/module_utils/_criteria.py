@@ -41,8 +41,8 @@ CLOCKS_APART = 300
 ROWS_OF_THE_KIT = ("gpu",)
 # The evidence's own parts; every other key is a document that was read.
 PARTS = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline", "leg")
-# What is not the job's, but said of it.
-SAID_OF_IT = ("schema", "job", "context", "problems")
+# Of these the parts that are the job's own, though they do not say so: the others are said of it.
+PARTS_OF_THE_JOB = ("artifacts", "files")
 _NOT_BY_QUERY = {
     "logs": "use log with absent or present, which see to it that the log is whole",
     "baseline": "use ratio_ge or ratio_le, which see to it that its runs can be compared",
@@ -395,7 +395,7 @@ class _One:
         problem = next((item for item in _problems(evidence) if item.get("source") == root), None)
         if problem is not None:
             raise self._undetermined_by(problem)
-        if root in SAID_OF_IT or root not in evidence:
+        if root not in evidence or (root in PARTS and root not in PARTS_OF_THE_JOB):
             return
         job, document = self._job_of(evidence), evidence[root]
         if root not in PARTS and not is_rows(document):

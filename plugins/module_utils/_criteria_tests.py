@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import mul
 from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
@@ -249,9 +250,9 @@ def _fit_of_list(values: list[Any]) -> _Fit:
             raise UndeterminedError(f"number {position + 1} of {len(values)} {exc}") from exc
     _require_points(len(numbers))
     middle, mean = (len(numbers) - 1) / 2, _number(sum(numbers)) / len(numbers)
-    sxx = sum((x - middle) ** 2 for x in range(len(numbers)))
-    slope = _number(sum((x - middle) * (y - mean) for x, y in enumerate(numbers)) / sxx)
-    syy = sum((y - mean) * (y - mean) for y in numbers)
+    xs, ys = [x - middle for x in range(len(numbers))], [y - mean for y in numbers]
+    sxx, sxy, syy = (sum(map(mul, *factors)) for factors in ((xs, xs), (xs, ys), (ys, ys)))
+    slope = _number(sxy / sxx)
     error = slope_error(len(numbers), sxx, syy, slope)
     start, end = _number(mean - slope * middle), _number(mean + slope * middle)
     return _Fit(slope, start, end, _number(error), max(map(abs, numbers)))

@@ -13,13 +13,14 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbe
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
 
 MAX_DEPTH = 64
+BLOCK_BYTES = 1 << 20
 
 
 def read_json(stream: BinaryIO, limit: int, job_id: str, attempt: int) -> dict[str, Any]:
     """Return the JSON object of at most `limit` bytes that this job and attempt wrote; else raise EvidenceError."""
     content = b""
     while len(content) <= limit:
-        block = stream.read(min(limit + 1 - len(content), 1 << 20))
+        block = stream.read(min(limit + 1 - len(content), BLOCK_BYTES))
         if not block:
             break
         content += block

@@ -50,6 +50,7 @@ def test_both_ends_of_a_range_belong_to_it(end):
     [
         ({"reference": 100, "tolerance": 0.25}, 75, 125),
         ({"reference": -100, "absolute": 25}, -125, -75),
+        ({"reference": 0.5, "tolerance": 0.5}, 0.25, 0.75),
         ({"from": "it", "tolerance": 0.5}, 20, 60),
         ({"from": "it", "absolute": 1}, 39, 41),
     ],
@@ -195,6 +196,7 @@ def test_a_trend_is_the_fitted_lines(values, least, met, why):
     "values",
     [
         [0.1] * 7,
+        [0.0] * 3,
         [0.1 + 0.2, 0.3, 0.3],
         [1e9, 1e9 - 1, 1e9 - 2],
         [1e-300] * 3,
@@ -209,6 +211,12 @@ def test_a_drop_within_rounding_is_none(values):
     assert not judge("decreasing", True, reduced).met
 
 
+@pytest.mark.parametrize("largest", [{"max": 1e9}, {"min": -1e9}])
+def test_rounding_is_that_of_the_largest_value(largest):
+    assert judge("decreasing", True, field()).met
+    assert not judge("decreasing", True, field(**largest)).met
+
+
 @pytest.mark.parametrize(
     "values", [[1.0, 5.0, 0.0], [2.0, 0.1, 2.1, 0.0, 2.0, 0.1], [2.31, 2.10, 2.2], [9.0, 1.0, 9.0, 1.0, 9.0, 0.0]]
 )
@@ -218,6 +226,7 @@ def test_a_fall_within_the_scatter_decides_nothing(values):
 
 def test_the_scatter_of_a_reduction_counts_as_well():
     assert judge("decreasing", True, field(slope_error=0.1666)).met
+    assert judge("decreasing", {}, field(slope=-0.75, slope_error=0.5)).met
     assert "the values scatter" in refused("decreasing", True, field(slope_error=0.1667))
     assert "Infinity" in refused("decreasing", True, field(slope_error={"non_finite": "Infinity"}))
     assert "null" in refused("decreasing", True, field(slope_error=None))
