@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO, Callable
@@ -74,6 +75,12 @@ def sync_directory(path: str | os.PathLike[str]) -> None:
         pass  # some network file systems do not sync folders; the rename itself has happened
     finally:
         os.close(descriptor)
+
+
+def only_ours(path: str | os.PathLike[str]) -> bool:
+    """Return whether nobody but this user and root can change a file: it is ours, no link, and writable by us alone."""
+    found = os.lstat(path)
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
 def sha256(path: str | os.PathLike[str]) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.errors import KitError
-from kit.files import sha256, write_atomic
+from kit.files import only_ours, write_atomic
 
 PINS = Path(__file__).with_name("pins.json")
 TIMEOUT = 60  # seconds without an answer
@@ -126,13 +126,18 @@ def fetch(
     if wheel is None:
         raise KitError(f"{project} {pin['version']}: no wheel is pinned for {machine}; install it on this node by hand")
     path = Path(target) / wheel["filename"]
-    if path.is_file() and sha256(path) == wheel["sha256"]:
+    present = path.read_bytes() if path.is_file() else b""
+    is_there = hashlib.sha256(present).hexdigest() == wheel["sha256"]
+    if is_there and only_ours(path):
         return path, False
     if check:
         return path, True
-    content = (
-        _from_folder(Path(wheelhouse), wheel["filename"]) if wheelhouse else _from_indexes(project, wheel, indexes)
-    )
+    if is_there:
+        content = present
+    elif wheelhouse:
+        content = _from_folder(Path(wheelhouse), wheel["filename"])
+    else:
+        content = _from_indexes(project, wheel, indexes)
     found = hashlib.sha256(content).hexdigest()
     if found != wheel["sha256"]:
         raise KitError(

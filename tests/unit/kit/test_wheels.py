@@ -100,6 +100,29 @@ def test_a_damaged_copy_is_fetched_again(site: Path, pins: Path, tmp_path: Path)
     assert (tmp_path / NAME).read_bytes() == CONTENT
 
 
+@pytest.mark.parametrize("mode", [0o666, 0o664, 0o646])
+def test_a_copy_that_others_could_change_is_written_anew_without_the_index(
+    site: Path, pins: Path, tmp_path: Path, mode: int
+) -> None:
+    path, _changed = wheels.fetch("tool", tmp_path, None, indexes=page(site, HTML), pins=pins)
+    path.chmod(mode)
+    inode = path.stat().st_ino
+    assert wheels.fetch("tool", tmp_path, None, indexes=["file:///nowhere"], pins=pins, check=True) == (path, True)
+    assert wheels.fetch("tool", tmp_path, None, indexes=["file:///nowhere"], pins=pins) == (path, True)
+    assert (path.stat().st_mode & 0o777, path.stat().st_ino != inode) == (0o644, True)
+    assert wheels.fetch("tool", tmp_path, None, indexes=["file:///nowhere"], pins=pins) == (path, False)
+
+
+def test_a_copy_of_another_user_is_written_anew(
+    site: Path, pins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _changed = wheels.fetch("tool", tmp_path, None, indexes=page(site, HTML), pins=pins)
+    monkeypatch.setattr(wheels, "only_ours", lambda _path: False)
+    inode = path.stat().st_ino
+    assert wheels.fetch("tool", tmp_path, None, indexes=["file:///nowhere"], pins=pins) == (path, True)
+    assert path.stat().st_ino != inode
+
+
 def test_another_file_under_that_name_is_refused_and_not_kept(site: Path, pins: Path, tmp_path: Path) -> None:
     (site / "files" / NAME).write_bytes(b"something else")
     with pytest.raises(KitError, match="pinned is"):
