@@ -168,8 +168,17 @@ class _One:
         for key, allowed in applies.items():
             if not isinstance(context, dict) or context.get(key) is None:
                 raise UndeterminedError(f"whether it applies depends on {key}, which the inventory does not say")
-            if not any(_is(context[key], value) for value in allowed):
-                wanted = " or ".join(_numbers.show(value) for value in allowed)
+            wanted = " or ".join(_numbers.show(value) for value in allowed)
+            if not {_kind(value) for value in allowed} & {_kind(context[key])}:
+                self._remedy = (
+                    f"Give {key} in the inventory as {wanted}, of that kind. An INI inventory and -e name=value make text "
+                    "of everything: use a YAML inventory, or -e with JSON."
+                )
+                said = _numbers.describe(context[key])
+                raise UndeterminedError(
+                    f"it applies where {key} is {wanted}; here it is {said}, which is of another kind"
+                )
+            if not any(_is(_spelt(context[key]), _spelt(value)) for value in allowed):
                 return f"it applies where {key} is {wanted}; here it is {_numbers.show(context[key])}"
         return None
 
@@ -553,6 +562,20 @@ def _row_times(document: Any) -> tuple[Any, Any]:
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _kind(value: Any) -> str:
+    """Return of what kind a value is that a criterion may depend on."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "text"
+    return "number" if _numbers.is_number(value) else "other"
+
+
+def _spelt(value: Any) -> Any:
+    """Return text as it is compared: people write it with capitals and blanks as they like."""
+    return value.strip().casefold() if isinstance(value, str) else value
 
 
 def _is(value: Any, wanted: Any) -> bool:
