@@ -171,8 +171,8 @@ class _One:
             wanted = " or ".join(_numbers.show(value) for value in allowed)
             if not {_kind(value) for value in allowed} & {_kind(context[key])}:
                 self._remedy = (
-                    f"Give {key} in the inventory as {wanted}, of that kind. An INI inventory and -e name=value make text "
-                    "of everything: use a YAML inventory, or -e with JSON."
+                    f"Give {key} in the inventory as {wanted}, of that kind. INI inventories and -e name=value make "
+                    "text of everything: use a YAML inventory, or -e with JSON."
                 )
                 said = _numbers.describe(context[key])
                 raise UndeterminedError(
