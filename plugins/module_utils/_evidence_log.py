@@ -31,6 +31,9 @@ MAX_QUOTE = 500
 
 # Short texts that stand for many, to keep the number of searches low; a matter of speed alone.
 _ANCHORS = (b"rror", b"NCCL", b"CUDA")
+# What logs are mostly made of. With these taken out of both, a text can only be in a block if its rest is in the rest of
+# the block, which is short: most texts need no search of their own.
+_COMMON = bytes(code for code in range(256) if chr(code) not in "_bfjkqvxzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _END_TEXT = b"hpc-validation-end"
 _END = re.compile(
     rb"hpc-validation-end job=([A-Za-z0-9_+.\[\]-]{1,64}) attempt=(\d{1,6}) exit=(-?\d{1,6})(?: nonce=([0-9a-f]{16,64}))?\s*"
@@ -116,13 +119,14 @@ class LogSearch:
             for text in known
             if not any(other != text and other in text for other in known)
         }
+        self._rests = {text: text.translate(None, _COMMON) for text in self._by_text}
 
     def scan(self, stream: BinaryIO, nonce: str | None = None) -> dict[str, Any]:
         """Return size, lines, SHA-256, hits by set with their counts, and the last end line that bears `nonce`.
 
         Raise EvidenceError for text in which nothing can be searched for.
         """
-        scan = _Scan(self._names, self._by_text, nonce)
+        scan = _Scan(self._names, self._by_text, self._rests, nonce)
         digest = hashlib.sha256()
         size = 0
         rest = b""
@@ -147,8 +151,11 @@ class LogSearch:
 class _Scan:
     """One pass over one log."""
 
-    def __init__(self, names: list[str], by_text: dict[bytes, list[_Pattern]], nonce: str | None) -> None:
+    def __init__(
+        self, names: list[str], by_text: dict[bytes, list[_Pattern]], rests: dict[bytes, bytes], nonce: str | None
+    ) -> None:
         self._by_text = by_text
+        self._rests = rests
         self._nonce = nonce
         self._hits: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
         self._counts = dict.fromkeys(names, 0)
@@ -167,8 +174,9 @@ class _Scan:
         if b"\x1b" in block:
             block = _ESCAPES.sub(b"", block)
         found: dict[tuple[int, int], set[_Pattern]] = {}
+        rest = block.translate(None, _COMMON)
         for text, patterns in self._by_text.items():
-            at = block.find(text)
+            at = block.find(text) if self._rests[text] in rest else -1
             while at >= 0:
                 span = _segment(block, at)
                 found.setdefault(span, set()).update(patterns)
