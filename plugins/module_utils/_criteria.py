@@ -289,7 +289,7 @@ class _One:
     def _end_doubt(self, log: str, document: dict[str, Any]) -> str | None:
         end = document.get("end")
         if not isinstance(end, dict):
-            empty = "is empty" if document.get("bytes") == 0 else "has no end line of the job's own"
+            empty = "is empty" if document.get("bytes") == 0 else "has no end marker of this job"
             doubt = document.get("end_doubt")
             return f"{log} {empty}, so it may not be whole{f': {_numbers.printable(doubt)}' if doubt else ''}"
         code = self._job_of(self._evidence).get("exit_code")
