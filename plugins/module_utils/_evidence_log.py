@@ -33,18 +33,17 @@ MAX_QUOTE = 500
 _ANCHORS = (b"rror", b"NCCL", b"CUDA")
 # What logs are mostly made of. With these taken out of both, a text can only be in a block if its rest is in the rest of
 # the block, which is short: most texts need no search of their own.
-_COMMON = bytes(code for code in range(256) if chr(code) not in "_bfjkqvxzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_COMMON = bytes(set(range(256)) - set(b"_bfjkqvxzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 _END_TEXT = b"hpc-validation-end"
 _END = re.compile(
-    rb"hpc-validation-end job=([A-Za-z0-9_+.\[\]-]{1,64}) attempt=(\d{1,6}) exit=(-?\d{1,6})(?: nonce=([0-9a-f]{16,64}))?\s*"
+    rb"hpc-validation-end job=([A-Za-z0-9_+.\[\]-]{1,64}) attempt=(\d{1,6}) exit=(-?\d{1,6})"
+    rb"(?: nonce=([0-9a-f]{16,64}))?\s*"
 )
 # What may follow the end line: Slurm's own words on the job, which it adds when the script has ended.
 _SLURM = re.compile(rb"(?:slurmstepd(?:-[\w.-]{1,64})?|srun|slurmd): ")
 # Terminal escapes: control sequences, strings with their end, character sets, then any other of two bytes. None of them
 # goes on in the next line, and a string without its end is none: what follows stays to be searched.
-_ESCAPES = re.compile(
-    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-~])"
-)
+_ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-~])")
 # Text that the kit has quoted, such as a training sample, with what JSON needs to hold it.
 _QUOTED = re.compile(rb'hpc-validation-quote "(?:[^"\\]|\\.)*"')
 # Letters that are apart by zero bytes: UTF-16 or UTF-32, in which nothing would be found.
@@ -226,15 +225,14 @@ class _Scan:
                 self._other_end = end
             at = block.rfind(_END_TEXT, 0, at)
         if self._end is not None and self._end["after"] is None:
-            self._look_after(block, after)
+            self._end["after"] = self._foreign(block, after)
 
-    def _look_after(self, block: bytes, position: int) -> None:
-        assert self._end is not None
+    def _foreign(self, block: bytes, position: int) -> dict[str, Any] | None:
+        """Return the first line from there on that is neither blank nor Slurm's."""
         for number, text in enumerate(block[position:].split(b"\n")):
             if text.strip() and not _SLURM.match(text):
-                line = self._lines + 1 + block.count(b"\n", 0, position) + number
-                self._end["after"] = {"line": line, "text": quote(text)}
-                return
+                return {"line": self._lines + 1 + block.count(b"\n", 0, position) + number, "text": quote(text)}
+        return None
 
     def result(self, size: int, sha256: str) -> dict[str, Any]:
         return {

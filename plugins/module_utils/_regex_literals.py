@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from typing import Any
 
 try:  # the parser of the re module, by its name from Python 3.11 on
-    from re import _constants as _codes  # type: ignore[attr-defined]
-    from re import _parser  # type: ignore[attr-defined]
+    _codes: Any = importlib.import_module("re._constants")
+    _parser: Any = importlib.import_module("re._parser")
 except ImportError:
-    import sre_constants as _codes  # type: ignore[no-redef]
-    import sre_parse as _parser  # type: ignore[no-redef]
+    _codes = importlib.import_module("sre_constants")
+    _parser = importlib.import_module("sre_parse")
 
 MAX_PATHS = 4096
 # A class of so few characters is followed as so many paths: [Ee]rror is error or Error.

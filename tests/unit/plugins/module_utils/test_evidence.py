@@ -220,6 +220,36 @@ def test_a_log_whose_end_is_not_yet_seen_is_read_again(out):
     assert document["logs"]["stdout"]["end"]["job_id"] == "12"
 
 
+@pytest.mark.parametrize(
+    "marker",
+    [
+        None,
+        "",
+        "{}",
+        json.dumps({**OWN}),
+        json.dumps({**OWN, "nonce": 5}),
+        json.dumps({**OWN, "nonce": "f" * 32}),
+        json.dumps({"job_id": "11", "attempt": 0, "nonce": NONCE}),
+        json.dumps({**OWN, "attempt": 1, "nonce": NONCE}),
+    ],
+)
+def test_no_log_is_whole_without_the_jobs_own_marker(out, marker):
+    (out / "o").write_text(f"working\n{END}")
+    if marker is not None:
+        (out / "end.json").write_text(marker)
+    document = collect(out, logs={"stdout": str(out / "o")}, end_marker=str(out / "end.json"))
+    assert document["logs"]["stdout"]["end"] is None
+
+
+def test_a_log_in_utf_16_is_a_problem_and_no_log(out):
+    (out / "o").write_bytes("RuntimeError: CUDA error: x\n".encode("utf-16"))
+    document = collect(out, logs={"stdout": str(out / "o")})
+    assert document["logs"] == {}
+    assert [(entry["source"], entry["problem"]) for entry in document["problems"]] == [
+        ("logs.stdout", "not_searchable")
+    ]
+
+
 def test_waiting_for_what_never_comes_takes_no_longer_than_asked(out):
     (out / "o").write_text("killed\n")
     document = collect(out, settle=0.3, logs={"stdout": str(out / "o")}, artifacts=["a", "b"])
