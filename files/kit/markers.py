@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import socket
 import sys
 import time
@@ -33,10 +34,14 @@ def begin(folder: str | os.PathLike[str], job: Job) -> None:
 
 
 def end(folder: str | os.PathLike[str], job: Job, exit_code: int) -> None:
-    """Close the job's logs with the end line, then write the end marker: once it is there, the logs are whole."""
+    """Close the job's logs with the end line, then write the end marker: once it is there, the logs are whole.
+
+    Both bear a nonce that is made here, when what the job ran has ended: what it printed cannot be taken for the line.
+    """
     if not 0 <= exit_code <= 255:
         raise KitError(f"exit code {exit_code} is not between 0 and 255")
-    line = f"hpc-validation-end job={job.job_id} attempt={job.attempt} exit={exit_code}"
+    nonce = secrets.token_hex(16)
+    line = f"hpc-validation-end job={job.job_id} attempt={job.attempt} exit={exit_code} nonce={nonce}"
     for stream in (sys.stdout, sys.stderr):
         # What the job printed last may lack its newline; the end line must stand alone.
         stream.write(f"\n{line}\n")
@@ -46,7 +51,8 @@ def end(folder: str | os.PathLike[str], job: Job, exit_code: int) -> None:
         except OSError as error:
             if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a pipe or a terminal; anything else lost the log
                 raise
-    write_json(marker_path(folder, job, "end"), {**job.stamp, "exit_code": exit_code, "time": time.time()})
+    marker = {**job.stamp, "exit_code": exit_code, "nonce": nonce, "time": time.time()}
+    write_json(marker_path(folder, job, "end"), marker)
 
 
 def progress(folder: str | os.PathLike[str], job: Job, row: dict[str, Any]) -> None:

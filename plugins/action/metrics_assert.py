@@ -77,7 +77,7 @@ class ActionModule(ActionBase):
 
     def _patterns(self, extra: dict[str, Any]) -> dict[str, Any]:
         try:
-            sets = {**_log_patterns.load(), **extra}
+            sets = _log_patterns.with_own(_log_patterns.load(), extra)
             compile_sets(sets)
         except (_log_patterns.PatternSetError, PatternsError) as exc:
             raise AnsibleActionFail(f"log patterns: {exc}") from exc
@@ -91,6 +91,7 @@ class ActionModule(ActionBase):
             output=options["output"] or "/",
             files={**options["files"], **_evidence_baseline.leg_files(options["legs"])},
             logs={name: path for name, path in options["logs"].items() if path},
+            end_marker=options["end_marker"],
             artifacts=options["artifacts"],
         )
         where = f"workload {options['workload']}: "

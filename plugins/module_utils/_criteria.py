@@ -37,10 +37,12 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_tes
 EVERYTHING = "*"
 # Seconds between the clocks of Slurm and the share: beyond them munge refuses what the hosts tell each other.
 CLOCKS_APART = 300
+# How end lines are to be read: with a nonce and with what follows them.
+_END_LINE = 2
 # In other rows `time` may be anything, such as seconds since the beginning.
 ROWS_OF_THE_KIT = ("gpu",)
 # The evidence's own parts; every other key is a document that was read.
-PARTS = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline", "leg")
+PARTS = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline", "leg", "versions")
 # Of these the parts that are the job's own, though they do not say so: the others are said of it.
 PARTS_OF_THE_JOB = ("artifacts", "files")
 _NOT_BY_QUERY = {
@@ -55,6 +57,7 @@ _REMEDIES = {
     "not_json": "Look at the file; the workload did not write what it should.",
     "unreadable": "Check that the user Ansible connects as may read the file.",
     "changed": "Something still writes to the file; judge again when the job has ended.",
+    "not_searchable": "Have the workload write its logs in UTF-8: look at PYTHONIOENCODING and the locale.",
     "timeout": "The share did not answer in time; check its mount on the host that reads it.",
     "not_collected": "Check that the login node can be reached, then run again.",
 }
@@ -299,7 +302,7 @@ class _One:
         if not isinstance(document, dict):
             raise UndeterminedError(f"the log {log} is not in the evidence")
         job = self._job_of(self._evidence)
-        end = document.get("end")
+        end = document.get("end") or document.get("other_end")
         if isinstance(end, dict) and not _same_run(end, job):
             raise UndeterminedError(
                 f"{log} is of job {_numbers.show(end.get('job_id'))} attempt {_numbers.show(end.get('attempt'))}"
@@ -309,14 +312,28 @@ class _One:
     def _end_doubt(self, log: str, document: dict[str, Any]) -> str | None:
         end = document.get("end")
         if not isinstance(end, dict):
-            empty = "is empty" if document.get("bytes") == 0 else "has no end marker"
-            return f"{log} {empty}, so it may not be whole"
+            empty = "is empty" if document.get("bytes") == 0 else "has no end marker of this job"
+            doubt = document.get("end_doubt")
+            return f"{log} {empty}, so it may not be whole{f': {_numbers.printable(doubt)}' if doubt else ''}"
         code = self._job_of(self._evidence).get("exit_code")
         if not _is_integer(code) or not _is_integer(end.get("exit_code")) or end["exit_code"] != code:
             return (
                 f"{log} ends with exit code {_numbers.show(end.get('exit_code'))} and Slurm says {_numbers.show(code)}"
             )
-        return None
+        return self._after_doubt(log, end)
+
+    def _after_doubt(self, log: str, end: dict[str, Any]) -> str | None:
+        """What follows the end line is of nobody. Evidence from before that was looked at has no `versions`."""
+        if "versions" not in self._evidence:
+            return None
+        versions = self._evidence["versions"]
+        if not isinstance(versions, dict) or versions.get("end_line") != _END_LINE or "after" not in end:
+            return f"the evidence does not say what follows the end line of {log}"
+        after = end["after"]
+        if after is None:
+            return None
+        line, text = (after.get("line"), after.get("text")) if isinstance(after, dict) else (None, after)
+        return f"{log} goes on after its end line, in line {_numbers.show(line)}: {_numbers.show(text)}"
 
     @staticmethod
     def _job_of(evidence: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,10 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io 
 )
 
 SCHEMA = 1
-RESERVED = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline", "leg")
+# What the words of a document mean where they once meant something else. An end line of the second kind bears the nonce
+# of the job's end marker, and says what follows it.
+VERSIONS = {"end_line": 2}
+RESERVED = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline", "leg", "versions")
 FORMATS = ("json", "jsonl", "csv")
 SETTLE_STEP = 0.5
 UNSETTLED = ("missing", "empty", "truncated", "changed")
@@ -39,7 +42,8 @@ Source = tuple[str, str]
 class Request:
     """What to collect: paths in `files` and `artifacts` lie below `output`; sizes in bytes, times in seconds.
 
-    They may be absolute if they do. `settle` is how long to wait for a file that is not there or not whole: a
+    They may be absolute if they do. `end_marker` is what the kit wrote when the job's script had ended; without it no
+    log is known to be whole. `settle` is how long to wait for a file that is not there or not whole: a
     parallel file system shows other hosts late what was written.
     """
 
@@ -48,6 +52,7 @@ class Request:
     output: str
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     logs: dict[str, str] = field(default_factory=dict)
+    end_marker: str = ""
     artifacts: list[str] = field(default_factory=list)
     patterns: dict[str, Any] = field(default_factory=dict)
     max_json: int = 1 << 20
@@ -89,6 +94,8 @@ def check(request: Request) -> list[str]:
     for name, path in request.logs.items():
         if not os.path.isabs(path):
             errors.append(f"logs: {name}: expected an absolute path, got {path!r}")
+    if request.end_marker and not os.path.isabs(request.end_marker):
+        errors.append(f"end_marker: expected an absolute path, got {request.end_marker!r}")
     return errors
 
 
@@ -98,7 +105,14 @@ def collect(request: Request, timeout: float) -> dict[str, Any]:
     The reading is done by a child process: a read from a dead file system cannot be interrupted, only left behind.
     """
     _evidence_log.compile_sets(request.patterns)
-    document: dict[str, Any] = {"schema": SCHEMA, "logs": {}, "artifacts": {}, "files": {}, "problems": []}
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "versions": dict(VERSIONS),
+        "logs": {},
+        "artifacts": {},
+        "files": {},
+        "problems": [],
+    }
     answered = set()
     for answer in _answers_of_child(request, time.monotonic() + timeout):
         answered.add((answer["section"], answer["name"]))
@@ -222,8 +236,9 @@ def _read_once(request: Request, source: Source) -> dict[str, Any]:
     answer: dict[str, Any] = {"section": section, "name": name}
     with open_regular(path, root) as opened:
         if section == "logs":
-            found = _evidence_log.compile_sets(request.patterns).scan(opened.stream)
-            answer["entry"] = {"path": path, **found}
+            nonce, doubt = _nonce(request)
+            found = _evidence_log.compile_sets(request.patterns).scan(opened.stream, nonce)
+            answer["entry"] = {"path": path, **found, **({"end_doubt": doubt} if doubt else {})}
         elif section == "artifacts":
             answer["entry"] = {"path": path, "size": opened.size, "sha256": _sha256(opened)}
         else:
@@ -233,6 +248,21 @@ def _read_once(request: Request, source: Source) -> dict[str, Any]:
             answer["entry"] = entry
     result: dict[str, Any] = _evidence_json.clean(answer)
     return result
+
+
+def _nonce(request: Request) -> tuple[str, str | None]:
+    """Return what the job's end lines must bear, and why that is not known; nothing bears the empty text."""
+    if not request.end_marker:
+        return "", "no end marker was named"
+    try:
+        with open_regular(request.end_marker, None) as opened:
+            marker = _evidence_json.read_json(opened.stream, request.max_json, request.job_id, request.attempt)
+    except EvidenceError as exc:
+        return "", f"the end marker {request.end_marker} is {exc}"
+    nonce = marker.get("nonce")
+    if not isinstance(nonce, str) or not nonce:
+        return "", f"the end marker {request.end_marker} has no nonce"
+    return nonce, None
 
 
 def _document(request: Request, name: str, opened: OpenFile) -> dict[str, Any]:

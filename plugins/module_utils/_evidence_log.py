@@ -5,6 +5,9 @@
 
 Each pattern names texts of which one is in every line that it matches. The file is searched for these texts, block
 by block; only lines that hold one meet the regular expressions. That is what makes it fast.
+
+What a terminal would act on is taken out first: colours may stand in the middle of a message. What `kit.quote` has
+marked as quoted is no message. An exception hides what it matches and nothing else: two ranks may share a line.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers, _regex_literals
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
 
 BLOCK_BYTES = 1 << 18
 MAX_SEGMENT = 1 << 13
@@ -27,10 +31,24 @@ MAX_QUOTE = 500
 
 # Short texts that stand for many, to keep the number of searches low; a matter of speed alone.
 _ANCHORS = (b"rror", b"NCCL", b"CUDA")
+# What logs are mostly made of. With these taken out of both, a text can only be in a block if its rest is in the rest of
+# the block, which is short: most texts need no search of their own.
+_COMMON = bytes(set(range(256)) - set(b"_bfjkqvxzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 _END_TEXT = b"hpc-validation-end"
-_END = re.compile(rb"hpc-validation-end job=([A-Za-z0-9_+.\[\]-]{1,64}) attempt=(\d{1,6}) exit=(-?\d{1,6})\s*")
-# Terminal escapes: control sequences, operating system commands, then any other two-byte escape.
-_ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -~])")
+_END = re.compile(
+    rb"hpc-validation-end job=([A-Za-z0-9_+.\[\]-]{1,64}) attempt=(\d{1,6}) exit=(-?\d{1,6})"
+    rb"(?: nonce=([0-9a-f]{16,64}))?\s*"
+)
+# What may follow the end line: Slurm's own words on the job, which it adds when the script has ended.
+_SLURM = re.compile(rb"(?:slurmstepd(?:-[\w.-]{1,64})?|srun|slurmd): ")
+# Terminal escapes: control sequences, strings with their end, character sets, then any other of two bytes. None of them
+# goes on in the next line, and a string without its end is none: what follows stays to be searched.
+_ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-~])")
+# Text that the kit has quoted, such as a training sample, with what JSON needs to hold it.
+_QUOTED = re.compile(rb'hpc-validation-quote "(?:[^"\\]|\\.)*"')
+# Letters that are apart by zero bytes: UTF-16 or UTF-32, in which nothing would be found.
+_WIDE = re.compile(rb"(?:[\x20-\x7e]\0{1,3}){8}")
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class PatternsError(ValueError):
@@ -52,23 +70,39 @@ def compile_sets(sets: dict[str, Any]) -> LogSearch:
     by_text: dict[bytes, list[_Pattern]] = {}
     for name, content in sets.items():
         try:
-            excepted = tuple(re.compile(entry["regex"].encode()) for entry in content.get("except") or [])
+            excepted = (_QUOTED, *(_compiled(entry["regex"]) for entry in content.get("except") or []))
+            if not content["patterns"]:
+                raise PatternsError(f"pattern set {name}: it has no pattern, so that nothing could ever be found")
             for entry in content["patterns"]:
-                texts = entry["texts"]
-                if (
-                    not isinstance(texts, list)
-                    or not texts
-                    or not all(text and isinstance(text, str) for text in texts)
-                ):
-                    raise PatternsError(f"pattern set {name}: {entry['id']}: texts: expected a list of texts")
-                encoded = tuple(text.encode() for text in texts)
-                regex = re.compile(entry["regex"].encode())
-                pattern = _Pattern(name, entry["id"], regex, encoded, entry.get("remedy", ""), excepted)
-                for text in encoded:
+                pattern = _pattern(name, entry, excepted)
+                for text in pattern.texts:
                     by_text.setdefault(text, []).append(pattern)
-        except (KeyError, TypeError, AttributeError, re.error) as exc:
+        except PatternsError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError, re.error) as exc:
             raise PatternsError(f"pattern set {name}: {type(exc).__name__}: {exc}") from exc
     return LogSearch(list(sets), by_text)
+
+
+def _pattern(set_name: str, entry: dict[str, Any], excepted: tuple[re.Pattern[bytes], ...]) -> _Pattern:
+    texts, where = entry["texts"], f"pattern set {set_name}: {entry['id']}"
+    if not isinstance(texts, list) or not texts or not all(text and isinstance(text, str) for text in texts):
+        raise PatternsError(f"{where}: texts: expected a list of texts")
+    regex = _compiled(entry["regex"])
+    if not _regex_literals.always_holds(entry["regex"], texts):
+        raise PatternsError(
+            f"{where}: texts: the regex also matches lines that hold none of them, which would not be found; "
+            f"give a text for each of its alternatives, as the regex itself writes it"
+        )
+    encoded = tuple(text.encode() for text in texts)
+    return _Pattern(set_name, entry["id"], regex, encoded, entry.get("remedy", ""), excepted)
+
+
+def _compiled(regex: str) -> re.Pattern[bytes]:
+    compiled = re.compile(regex.encode())
+    if compiled.search(b""):
+        raise ValueError(f"regex {regex!r} matches an empty line, and so every line")
+    return compiled
 
 
 class LogSearch:
@@ -84,10 +118,14 @@ class LogSearch:
             for text in known
             if not any(other != text and other in text for other in known)
         }
+        self._rests = {text: text.translate(None, _COMMON) for text in self._by_text}
 
-    def scan(self, stream: BinaryIO) -> dict[str, Any]:
-        """Return size, lines, SHA-256, hits by set with their counts, and the last end marker of the stream."""
-        scan = _Scan(self._names, self._by_text)
+    def scan(self, stream: BinaryIO, nonce: str | None = None) -> dict[str, Any]:
+        """Return size, lines, SHA-256, hits by set with their counts, and the last end line that bears `nonce`.
+
+        Raise EvidenceError for text in which nothing can be searched for.
+        """
+        scan = _Scan(self._names, self._by_text, self._rests, nonce)
         digest = hashlib.sha256()
         size = 0
         rest = b""
@@ -112,26 +150,37 @@ class LogSearch:
 class _Scan:
     """One pass over one log."""
 
-    def __init__(self, names: list[str], by_text: dict[bytes, list[_Pattern]]) -> None:
+    def __init__(
+        self, names: list[str], by_text: dict[bytes, list[_Pattern]], rests: dict[bytes, bytes], nonce: str | None
+    ) -> None:
         self._by_text = by_text
+        self._rests = rests
+        self._nonce = nonce
         self._hits: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
         self._counts = dict.fromkeys(names, 0)
         self._last_line = dict.fromkeys(names, 0)
         self._lines = 0
         self._ends_open = False
         self._end: dict[str, Any] | None = None
+        self._other_end: dict[str, Any] | None = None
 
     def block(self, block: bytes) -> None:
         if not block:
             return
+        wide = b"\0" in block and _WIDE.search(block.strip(b"\0"))  # a sparse file is quickly read
+        if wide or (self._lines == 0 and block.startswith(_WIDE_MARKS)):
+            raise EvidenceError("not_searchable", "it holds text in UTF-16 or UTF-32, in which no pattern is found")
+        if b"\x1b" in block:
+            block = _ESCAPES.sub(b"", block)
         found: dict[tuple[int, int], set[_Pattern]] = {}
+        rest = block.translate(None, _COMMON)
         for text, patterns in self._by_text.items():
-            at = block.find(text)
+            at = block.find(text) if self._rests[text] in rest else -1
             while at >= 0:
                 span = _segment(block, at)
                 found.setdefault(span, set()).update(patterns)
                 at = block.find(text, max(span[1], at + 1))
-        self._find_ends(block)
+        self._find_end(block)
         line, position = self._lines + 1, 0
         for span in sorted(found):
             line += block.count(b"\n", position, span[0])
@@ -141,40 +190,49 @@ class _Scan:
         self._ends_open = not block.endswith(b"\n")
 
     def _judge(self, text: bytes, patterns: set[_Pattern], line: int) -> None:
-        plain = _ESCAPES.sub(b"", text) if b"\x1b" in text else text
-        hit_sets = set()
         for pattern in sorted(patterns, key=lambda entry: (entry.set_name, entry.id)):
             name = pattern.set_name
             # A long line is looked at piece by piece, and still is one hit.
-            if name in hit_sets or self._last_line[name] == line:
+            if self._last_line[name] == line or not any(wanted in text for wanted in pattern.texts):
                 continue
-            match = pattern.regex.search(plain) if any(wanted in plain for wanted in pattern.texts) else None
-            if match is None:
-                continue
-            hit_sets.add(name)
-            if any(entry.search(plain) for entry in pattern.excepted):
+            match = pattern.regex.search(text) and pattern.regex.search(_without(pattern.excepted, text))
+            if not match:
                 continue
             self._counts[name] += 1
             self._last_line[name] = line
             if len(self._hits[name]) < MAX_HITS:
                 hit = {
                     "line": line,
-                    "text": _quote_match(plain, match),
+                    "text": _quote_match(text, match),
                     "pattern": pattern.id,
                     "remedy": pattern.remedy,
                 }
                 self._hits[name].append(hit)
 
-    def _find_ends(self, block: bytes) -> None:
+    def _find_end(self, block: bytes) -> None:
+        """Take the last end line of the block that counts, and look what follows the one that was taken last."""
+        after = 0
         at = block.rfind(_END_TEXT)
         while at >= 0:
             start, stop = _segment(block, at)
             match = _END.fullmatch(block, start, stop)
             if match:
-                job_id, attempt, code = (part.decode() for part in match.groups())
-                self._end = {"job_id": job_id, "attempt": int(attempt), "exit_code": int(code)}
-                return
+                end = {"job_id": match[1].decode(), "attempt": int(match[2]), "exit_code": int(match[3])}
+                if (match[4] and match[4].decode()) == self._nonce:
+                    self._end = {**end, "after": None}
+                    after = stop
+                    break
+                self._other_end = end
             at = block.rfind(_END_TEXT, 0, at)
+        if self._end is not None and self._end["after"] is None:
+            self._end["after"] = self._foreign(block, after)
+
+    def _foreign(self, block: bytes, position: int) -> dict[str, Any] | None:
+        """Return the first line from there on that is neither blank nor Slurm's."""
+        for number, text in enumerate(block[position:].split(b"\n")):
+            if text.strip() and not _SLURM.match(text):
+                return {"line": self._lines + 1 + block.count(b"\n", 0, position) + number, "text": quote(text)}
+        return None
 
     def result(self, size: int, sha256: str) -> dict[str, Any]:
         return {
@@ -184,7 +242,15 @@ class _Scan:
             "hits": self._hits,
             "counts": self._counts,
             "end": self._end,
+            **({"other_end": self._other_end} if self._end is None and self._other_end else {}),
         }
+
+
+def _without(excepted: tuple[re.Pattern[bytes], ...], text: bytes) -> bytes:
+    """Return the text, as long as before, with line ends in place of what is excepted: no match goes across them."""
+    for entry in excepted:
+        text = entry.sub(lambda match: b"\n" * len(match[0]), text)
+    return text
 
 
 def _segment(block: bytes, at: int) -> tuple[int, int]:

@@ -37,6 +37,7 @@ def argument_spec() -> dict[str, Any]:
             "default": {},
             "options": {"stdout": {"type": "str"}, "stderr": {"type": "str"}},
         },
+        "end_marker": {"type": "str", "default": ""},
         "legs": {
             "type": "dict",
             "options": {"before": {"type": "str", "required": True}, "after": {"type": "str", "required": True}},

@@ -81,6 +81,14 @@ options:
       stderr:
         description: Path of the standard error.
         type: str
+  end_marker:
+    description:
+      - The path of the end marker that C(kit end) wrote when the job's script had ended.
+      - A log is whole where it ends with a line that bears this marker's nonce. Only blank lines and lines of Slurm may
+        follow it. Without the marker every criterion over O(logs) is V(undetermined), unless it found what must not be.
+    type: str
+    default: ''
+    version_added: 0.2.0
   artifacts:
     description: Files below O(output) whose size and SHA-256 are evidence.
     type: list
@@ -117,9 +125,11 @@ options:
     default: {}
   patterns:
     description:
-      - Sets of log patterns beside those that ship with the collection, by name.
-      - Each has C(patterns), a list of C(id), C(regex), C(texts) (of which each matching line holds one) and
-        C(remedy), and C(except), a list of C(regex).
+      - Sets of log patterns beside those that ship with the collection, by name. A name that ships is refused.
+      - Each has C(patterns), a list of C(id), C(regex), C(texts) and C(remedy), and may have C(except), a list of
+        C(regex). Whatever C(except) matches in a line is hidden, and nothing else of it.
+      - The log is searched for C(texts) first, so that each match must hold one of them, as C(regex) itself writes it.
+        Otherwise the pattern is refused, as are a set without patterns and a regex that matches an empty line.
     type: dict
     default: {}
   legs:
@@ -193,6 +203,7 @@ EXAMPLES = r"""
     logs:
       stdout: "{{ training.job.stdout }}"
       stderr: "{{ training.job.stderr }}"
+    end_marker: "/mnt/beegfs/jobs/.markers/{{ training.job.job_id }}.end.json"
     artifacts: [mnist_cnn_single_gpu.pt]
     context: {accelerator: cuda}
     save: "results/{{ run }}/evidence/MLOPS-1.1.json"
@@ -320,6 +331,7 @@ def main() -> None:
         output=options["output"] or "/nonexistent",
         files=options["files"],
         logs={name: path for name, path in options["logs"].items() if path},
+        end_marker=options["end_marker"],
         artifacts=options["artifacts"],
         patterns=options["patterns"],
         max_json=options["max_json_bytes"],

@@ -44,6 +44,14 @@ def load(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     return sets
 
 
+def with_own(shipped: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Return both; raise PatternSetError where a set of one's own would take the place of one that ships."""
+    taken = sorted(set(shipped) & set(own))
+    if taken:
+        raise PatternSetError(f"patterns: {', '.join(taken)}: a set of this name ships; give your own another name")
+    return {**shipped, **own}
+
+
 def remedy_of(text: str) -> str | None:
     """Return what to do about a message, as it would be said of the same line in a job's log; None if it is unknown."""
     lines = text.splitlines()

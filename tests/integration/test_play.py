@@ -183,7 +183,7 @@ def test_the_rendered_script_can_be_submitted_by_hand(play, canary):
     wait_for(lambda: jobs() == [], 60)
     metrics = json.loads(cluster("login", "cat", f"/mnt/beegfs/models/canary/job-{job}/metrics.json"))
     assert metrics["job_id"] == job
-    assert f"hpc-validation-end job={job} attempt=0 exit=0" in cluster(
+    assert f"hpc-validation-end job={job} attempt=0 exit=0 nonce=" in cluster(
         "login", "cat", f"/mnt/beegfs/jobs/canary-{job}.out"
     )
 

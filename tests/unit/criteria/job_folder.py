@@ -31,6 +31,9 @@ LINK = re.compile(r"\(link: (.+)\)")
 # As the workload role asks for them.
 LEGS = {"before": "baseline-before/metrics.json", "after": "baseline-after/metrics.json"}
 STAMP = {"job_id": "12", "attempt": 0}
+# As `kit end` writes them: descriptions give the end line without the nonce.
+NONCE = "00112233445566778899aabbccddeeff"
+END_LINE = re.compile(r"(?m)^(hpc-validation-end job=12 attempt=0 exit=-?[0-9]+)$")
 WRITTEN = 1795232630.0  # while the job of files/schemas/examples ran
 TODAY = datetime.date(2026, 11, 21)
 PATTERNS = _log_patterns.load()
@@ -57,7 +60,8 @@ def write(folder: Path, described: dict[str, Any]) -> None:
     for name, content in described["files"].items():
         _write(folder / "output" / name, content)
     for name, text in described["logs"].items():
-        _write(folder / name, text)
+        _write(folder / name, END_LINE.sub(rf"\1 nonce={NONCE}", text))
+    _write(folder / "end.json", {"exit_code": 0, "nonce": NONCE})
 
 
 def _write(path: Path, content: Any) -> None:
@@ -89,6 +93,7 @@ def collect(folder: Path, manifest: dict[str, Any], described: dict[str, Any], j
         output=str(folder / "output"),
         files={**read_files(manifest), **_evidence_baseline.leg_files(legs)},
         logs={name: str(folder / name) for name in ("stdout", "stderr")},
+        end_marker=str(folder / "end.json"),
         artifacts=manifest["output"].get("artifacts", []),
         patterns=PATTERNS,
         settle=0.0,

@@ -72,10 +72,19 @@ def test_end_closes_both_logs_on_a_line_of_its_own_and_writes_the_marker(tmp_pat
         HPC_VALIDATION_MARKERS=str(folder),
     )
     assert done.returncode == 0
-    for log in ("no newline" + done.stdout, "no newline" + done.stderr):
-        assert log.splitlines()[-1] == "hpc-validation-end job=12 attempt=1 exit=3"
     written = json.loads((folder / "12.end.json").read_text())
+    assert len(written["nonce"]) == 32
+    for log in ("no newline" + done.stdout, "no newline" + done.stderr):
+        assert log.splitlines()[-1] == f"hpc-validation-end job=12 attempt=1 exit=3 nonce={written['nonce']}"
     assert (written["job_id"], written["attempt"], written["exit_code"]) == ("12", 1, 3)
+
+
+def test_no_two_ends_bear_the_same_nonce(tmp_path: Path) -> None:
+    nonces = set()
+    for _each in range(3):
+        markers.end(tmp_path, JOB, 0)
+        nonces.add(json.loads((tmp_path / "12.end.json").read_text())["nonce"])
+    assert len(nonces) == 3
 
 
 def test_the_end_marker_is_not_written_when_the_log_cannot_be(tmp_path: Path, root: Path) -> None:

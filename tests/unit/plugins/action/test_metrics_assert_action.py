@@ -23,7 +23,8 @@ from tests.unit.plugins.module_utils.criteria_fake import alone, provenance, who
 LEGS_FILE = {"files": {"legs": {"path": "legs.json", "format": "json"}}}
 JOB = {**whole()["job"], "steps": None, "gpus": 1, "source": "squeue"}
 OWN = {"job_id": "12", "attempt": 0}
-END = "hpc-validation-end job=12 attempt=0 exit=0\n"
+NONCE = "00112233445566778899aabbccddeeff"
+END = f"hpc-validation-end job=12 attempt=0 exit=0 nonce={NONCE}\n"
 CRITERIA = [
     {"id": "S0-13", "title": "accuracy", "query": "metrics.test_accuracy", "gt": 0.95},
     {"id": "S0-13.loss", "title": "loss", "query": "metrics.loss", "finite": True},
@@ -43,6 +44,7 @@ def out(tmp_path):
     (folder / "m.pt").write_bytes(b"weights")
     for name in ("o", "e"):
         (folder / name).write_text("training\n" + END)
+    (folder / "end.json").write_text(json.dumps({**OWN, "exit_code": 0, "nonce": NONCE}))
     return folder
 
 
@@ -57,6 +59,7 @@ def arguments(out, tmp_path):
             "progress": {"path": "progress.jsonl", "format": "jsonl"},
         },
         "logs": {"stdout": str(out / "o"), "stderr": str(out / "e")},
+        "end_marker": str(out / "end.json"),
         "artifacts": ["m.pt"],
         "context": {"accelerator": "simulated"},
         "criteria": copy.deepcopy(CRITERIA),
@@ -74,6 +77,7 @@ def as_the_module_does(module_args, **_unused):
         output=module_args["output"],
         files=module_args["files"],
         logs={name: path for name, path in module_args["logs"].items() if path},
+        end_marker=module_args["end_marker"],
         artifacts=module_args["artifacts"],
         patterns=module_args["patterns"],
         settle=module_args["settle"],

@@ -78,6 +78,35 @@ def test_the_end_marker_and_slurm_must_name_one_whole_number(evidence, told, cod
     assert "ends with exit code" in judged["why"]
 
 
+@pytest.mark.parametrize(
+    ("versions", "end", "verdict"),
+    [
+        ({"end_line": 2}, {"after": None}, "pass"),
+        ({"end_line": 2}, {"after": {"line": 9, "text": "step 2"}}, "undetermined"),
+        ({"end_line": 2}, {"after": "step 2"}, "undetermined"),
+        ({"end_line": 2}, {}, "undetermined"),
+        ({"end_line": 3}, {"after": None}, "undetermined"),
+        ({}, {"after": None}, "undetermined"),
+        (None, {"after": None}, "undetermined"),
+        ("absent", {}, "pass"),
+    ],
+)
+def test_only_evidence_from_before_does_not_say_what_follows_the_end(evidence, versions, end, verdict):
+    for each in evidence["logs"].values():
+        each["end"] = {"job_id": "12", "attempt": 0, "exit_code": 0, **end}
+    if versions == "absent":
+        evidence.pop("versions", None)
+    else:
+        evidence["versions"] = versions
+    assert one(evidence, log=["stdout", "stderr"], absent="cuda_errors")["verdict"] == verdict
+
+
+def test_a_log_whose_end_line_bears_another_jobs_name_is_not_this_jobs(evidence):
+    evidence["logs"]["stdout"] = log("/jobs/12.out", {"cuda_errors": 1})
+    evidence["logs"]["stdout"].update(end=None, other_end={"job_id": "11", "attempt": 0, "exit_code": 0})
+    assert one(evidence, log=["stdout"], absent="cuda_errors")["verdict"] == "undetermined"
+
+
 @pytest.mark.parametrize("change", [{"counts": {"cuda_errors": True}}, {"counts": None}, {"hits": {}}])
 def test_a_search_that_was_not_made_is_no_answer(evidence, change):
     evidence["logs"]["stdout"].update(change)

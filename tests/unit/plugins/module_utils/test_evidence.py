@@ -12,6 +12,8 @@ import pytest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence, _evidence_io
 
 OWN = {"job_id": "12", "attempt": 0}
+NONCE = "00112233445566778899aabbccddeeff"
+END = f"hpc-validation-end job=12 attempt=0 exit=0 nonce={NONCE}\n"
 SETS = {
     "cuda_errors": {
         "patterns": [{"id": "c", "regex": "CUDA error", "texts": ["CUDA error"], "remedy": "r"}],
@@ -46,7 +48,8 @@ def test_a_job_that_left_everything(out):
     (out / "metrics.json").write_text(json.dumps({**OWN, "accuracy": 0.97}))
     (out / "rows.jsonl").write_text("".join(json.dumps({**OWN, "loss": loss}) + "\n" for loss in (3, 2, 1)))
     (out / "model.pt").write_bytes(b"weights")
-    (out / "o.log").write_text("CUDA error: x\nhpc-validation-end job=12 attempt=0 exit=0\n")
+    (out / "o.log").write_text(f"CUDA error: x\n{END}")
+    (out / "end.json").write_text(json.dumps({**OWN, "nonce": NONCE}))
     document = collect(
         out,
         files={
@@ -54,6 +57,7 @@ def test_a_job_that_left_everything(out):
             "rows": {"path": "rows.jsonl", "format": "jsonl"},
         },
         logs={"stdout": str(out / "o.log")},
+        end_marker=str(out / "end.json"),
         artifacts=["model.pt"],
     )
     assert document["problems"] == []
@@ -65,7 +69,8 @@ def test_a_job_that_left_everything(out):
         "sha256": hashlib.sha256(b"weights").hexdigest(),
     }
     assert document["logs"]["stdout"]["counts"] == {"cuda_errors": 1}
-    assert document["logs"]["stdout"]["end"] == {"job_id": "12", "attempt": 0, "exit_code": 0}
+    assert document["logs"]["stdout"]["end"] == {"job_id": "12", "attempt": 0, "exit_code": 0, "after": None}
+    assert document["versions"] == _evidence.VERSIONS
     assert document["files"]["metrics"]["size"] == (out / "metrics.json").stat().st_size
 
 
@@ -207,11 +212,42 @@ def test_a_file_that_appears_late_is_waited_for(out):
 def test_a_log_whose_end_is_not_yet_seen_is_read_again(out):
     path = out / "o"
     path.write_text("working\n")
-    timer = threading.Timer(0.5, lambda: path.write_text("working\nhpc-validation-end job=12 attempt=0 exit=0\n"))
+    (out / "end.json").write_text(json.dumps({**OWN, "nonce": NONCE}))
+    timer = threading.Timer(0.5, lambda: path.write_text(f"working\n{END}"))
     timer.start()
-    document = collect(out, settle=20.0, logs={"stdout": str(path)})
+    document = collect(out, settle=20.0, logs={"stdout": str(path)}, end_marker=str(out / "end.json"))
     timer.join()
     assert document["logs"]["stdout"]["end"]["job_id"] == "12"
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        None,
+        "",
+        "{}",
+        json.dumps({**OWN}),
+        json.dumps({**OWN, "nonce": 5}),
+        json.dumps({**OWN, "nonce": "f" * 32}),
+        json.dumps({"job_id": "11", "attempt": 0, "nonce": NONCE}),
+        json.dumps({**OWN, "attempt": 1, "nonce": NONCE}),
+    ],
+)
+def test_no_log_is_whole_without_the_jobs_own_marker(out, marker):
+    (out / "o").write_text(f"working\n{END}")
+    if marker is not None:
+        (out / "end.json").write_text(marker)
+    document = collect(out, logs={"stdout": str(out / "o")}, end_marker=str(out / "end.json"))
+    assert document["logs"]["stdout"]["end"] is None
+
+
+def test_a_log_in_utf_16_is_a_problem_and_no_log(out):
+    (out / "o").write_bytes("RuntimeError: CUDA error: x\n".encode("utf-16"))
+    document = collect(out, logs={"stdout": str(out / "o")})
+    assert document["logs"] == {}
+    assert [(entry["source"], entry["problem"]) for entry in document["problems"]] == [
+        ("logs.stdout", "not_searchable")
+    ]
 
 
 def test_waiting_for_what_never_comes_takes_no_longer_than_asked(out):

@@ -9,6 +9,8 @@ import re
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence_log as log
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
+from kit import quote
 
 SETS = {
     "errors": {
@@ -40,7 +42,7 @@ def test_hits_have_line_text_pattern_and_remedy():
     assert [hit["line"] for hit in found["hits"]["traces"]] == [4]
     assert found["counts"] == {"errors": 1, "traces": 1}
     assert found["lines"] == 5
-    assert found["end"] == {"job_id": "12", "attempt": 0, "exit_code": 0}
+    assert found["end"] == {"job_id": "12", "attempt": 0, "exit_code": 0, "after": None}
 
 
 def test_a_clean_log_has_empty_hits_for_every_set():
@@ -85,7 +87,60 @@ def test_one_line_is_one_hit_of_a_set():
 )
 def test_the_end_marker_is_a_line_of_its_own(line, end):
     found = scan(b"work\n" + line)["end"]
-    assert found == (end and {"job_id": str(end[0]), "attempt": end[1], "exit_code": end[2]})
+    assert found == (end and {"job_id": str(end[0]), "attempt": end[1], "exit_code": end[2], "after": None})
+
+
+@pytest.mark.parametrize(
+    ("content", "after"),
+    [
+        (END + b"\n  \t\r\n\n", None),
+        (END + b"slurmstepd: error: Detected 1 oom_kill event in StepId=12.batch.\n", None),
+        (END + b"\nslurmstepd-n1.x: error: *** JOB 12 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***", None),
+        (END + b"\x1b[0m\n", None),
+        (END + b"still training\n", 3),
+        (END + b"\nslurmstepd: error: x\n[rank 0] step 2", 5),
+        (END + b"not slurmstepd: error: x\n", 3),
+        (b"a\n" + END + b"b\n" + END, None),
+        (END + b"x" * (3 << 18) + b"\n", 3),
+    ],
+)
+def test_only_blanks_and_lines_of_slurm_may_follow_the_end(content, after):
+    end = scan(b"work\n" + content)["end"]
+    assert (end["after"] and end["after"]["line"]) == after
+
+
+@pytest.mark.parametrize("between", [0, 1, 5])
+def test_what_follows_the_end_is_found_in_a_later_block_too(between):
+    blanks = b"\n" * (between * log.BLOCK_BYTES // 2)
+    assert scan(END + blanks + b"more\n")["end"]["after"] == {"line": 2 + len(blanks), "text": "more"}
+
+
+NONCE = "0123456789abcdef" * 2
+OWN_END = END[:-1] + f" nonce={NONCE}\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "ends", "other"),
+    [
+        (OWN_END, True, False),
+        (END, False, True),
+        (END[:-1] + b" nonce=" + b"0" * 32 + b"\n", False, True),
+        (OWN_END + END, True, False),
+        (b"work\n", False, False),
+    ],
+)
+def test_a_line_without_the_jobs_nonce_is_no_end(content, ends, other):
+    found = log.compile_sets(SETS).scan(io.BytesIO(content), NONCE)
+    assert (found["end"] is not None, "other_end" in found) == (ends, other)
+
+
+def test_an_end_that_the_job_printed_after_its_own_is_what_follows_it():
+    found = log.compile_sets(SETS).scan(io.BytesIO(OWN_END + END), NONCE)
+    assert found["end"]["after"]["line"] == 2
+
+
+def test_no_line_is_an_end_where_the_nonce_is_not_known():
+    assert log.compile_sets(SETS).scan(io.BytesIO(END + OWN_END), "")["end"] is None
 
 
 def test_the_last_end_marker_counts_and_what_slurm_says_after_it_is_read():
@@ -103,8 +158,48 @@ def test_what_a_terminal_would_act_on_is_taken_out_of_a_quote():
     assert "\x1b" not in hit["text"]
 
 
-def test_a_pattern_is_found_in_spite_of_colours_only_if_its_text_is_whole():
-    assert scan(b"\x1b[31mCUDA error: bad\x1b[0m\n")["counts"]["errors"] == 1
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\x1b[31mCUDA error: bad\x1b[0m\n",
+        b"\x1b[1mCUDA\x1b[0m \x1b[31merror\x1b[0m: bad\n",
+        b"CUDA\x1b(B\x1b[m error: bad\n",
+        b"CUDA \x1b]8;;https://x\x1b\\error\x1b]8;;\x1b\\: bad\n",
+        b"C\x1b[38;5;1mU\x1b[0mDA error: bad\n",
+        b"\x1b]0;a title without its end CUDA error: bad\n",
+    ],
+)
+def test_a_pattern_is_found_in_spite_of_colours(line):
+    found = scan(b"start\n" + line + END)
+    assert [hit["line"] for hit in found["hits"]["errors"]] == [2]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+@pytest.mark.parametrize("before", [b"", b"training\n", b"x" * (3 << 18)])
+def test_text_in_which_nothing_is_found_is_no_clean_log(encoding, before):
+    with pytest.raises(EvidenceError) as raised:
+        scan(before + "RuntimeError: CUDA error: x".encode(encoding) + b"\n" + END)
+    assert raised.value.problem == "not_searchable"
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        (b"ignored CUDA error: x, then CUDA error: y\n", 1),
+        (b"CUDA error: y and an ignored CUDA error: x\n", 1),
+        (b"ignored CUDA error: x and Stale file handle\n", 1),
+        (b"ignored CUDA error: x ignored CUDA error: y\n", 0),
+    ],
+)
+def test_an_exception_hides_its_own_span_and_no_more(line, count):
+    assert scan(line)["counts"]["errors"] == count
+
+
+def test_what_the_kit_has_quoted_is_no_message():
+    quoted = quote.quoted('he said "CUDA error: x"\nTraceback').encode()
+    assert scan(b"sample: " + quoted + b"\n")["counts"] == {"errors": 0, "traces": 0}
+    assert scan(quoted + b" CUDA error: y\n")["counts"]["errors"] == 1
+    assert scan(b'hpc-validation-quote "CUDA error: x\n')["counts"]["errors"] == 1
 
 
 def test_a_quote_is_bounded():
@@ -188,6 +283,16 @@ def test_it_finds_what_the_regular_expressions_alone_would_find():
         {"patterns": [{"id": "x", "regex": "x", "texts": "x"}]},
         {"patterns": [{"id": "x", "regex": "x", "texts": [""]}]},
         {"patterns": [{"id": "x", "regex": 5, "texts": ["x"]}]},
+        {"patterns": []},
+        {"patterns": [{"id": "x", "regex": "", "texts": ["x"]}]},
+        {"patterns": [{"id": "x", "regex": "x*", "texts": ["x"]}]},
+        {"patterns": [{"id": "x", "regex": "x|", "texts": ["x"]}]},
+        {"patterns": [{"id": "x", "regex": "CUDA error", "texts": ["Xid"]}]},
+        {"patterns": [{"id": "x", "regex": "CUDA error|Xid", "texts": ["CUDA"]}]},
+        {"patterns": [{"id": "x", "regex": "CUDA (?:error)?", "texts": ["error"]}]},
+        {"patterns": [{"id": "x", "regex": "(?i)CUDA error", "texts": ["CUDA error"]}]},
+        {"patterns": [{"id": "x", "regex": "x", "texts": ["x"]}], "except": [{"regex": ""}]},
+        {"patterns": [{"id": "x", "regex": "x", "texts": ["x"]}], "except": [{"regex": ".*"}]},
     ],
 )
 def test_a_malformed_set_is_refused_by_name(content):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 
 import pytest
 import yaml
@@ -25,6 +26,50 @@ mean squared error: 0.0123, 0 errors, CUDA available: True
 saved to /mnt/beegfs/models/mnist/job-12/mnist_cnn_single_gpu.pt
 hpc-validation-end job=12 attempt=0 exit=0
 """
+# What a healthy run may print, each beside a message that is none.
+INNOCENT = [
+    "no NCCL errors were seen",
+    "0 uncorrectable",
+    "ECC errors: 0 corrected, 0 uncorrectable",
+    "volatile: 0 uncorrectable ECC errors",
+    "CUDA errors are retried",
+    "NCCL errors are retried",
+    "I/O errors are retried",
+    "network errors are retried up to 5 times",
+    "out of memory errors are retried with half the batch",
+    "no errors, no timeouts, nothing failed",
+    "0 errors, 0 warnings",
+    "validation error 0.0123 training error 0.0101",
+    "mean squared error: 0.0123",
+    "error rate: 0.01",
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING=1 TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=480",
+    "CUDA_LAUNCH_BLOCKING=0 CUBLAS_WORKSPACE_CONFIG=:4096:8",
+    "CUDA error checking is enabled",
+    "CUDA error=0",
+    "step 12 CUDA memory 1.2 GiB",
+    "Process group watchdog thread terminated normally",
+    "node1:1:2 [0] NCCL INFO NCCL_IB_TIMEOUT set by environment to 22.",
+    "node1:1:2 [0] NCCL INFO Bootstrap: Using eth0:10.0.0.1<0>",
+    "node1:1:2 [0] NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.",
+    "node1:1:2 [0] NCCL INFO Connected all rings, 0 errors",
+    "[Gloo] Rank 0 is connected to 1 peer ranks. Expected number of connected peer ranks is : 1",
+    "[W socket.cpp:764] [c10d] The client socket has failed to connect to [node1]:29500 (errno: 97 - x).",
+    "[rank0]:[W ProcessGroupNCCL.cpp:1] Warning: WARNING: destroy_process_group() was not called before program exit",
+    "[1] UCX  INFO  UCX_* env variables: UCX_TLS=all",
+    "slurmstepd: error: common_file_write_content: unable to write 1 bytes to cgroup"
+    " /sys/fs/cgroup/memory/slurm/uid_1000/memory.use_hierarchy: Device or resource busy",
+    "slurmstepd: error: Unable to create TMPDIR [/run/user/1000]: Permission denied",
+    "srun: job 12 has been allocated resources",
+    "srun: Job 12 step creation temporarily disabled, retrying (Requested nodes are busy)",
+    "UserWarning: 'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't",
+    "exitcode: 0",
+    "Killed bacteria are counted; segmentation quality 0.9; the vote was Aborted twice",
+    "DataLoader workers: 4, timeout 120 s, prefetch 2",
+    "The timeout is 1800 s",
+    "Traceback is printed where an exception is raised",
+    "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  570.133.20",
+    "NVRM: Xid (PCI:0000:20:00): 45, Ch 00000008",
+]
 
 
 def hits(line, name):
@@ -88,6 +133,101 @@ def test_a_healthy_log_has_no_hit():
     assert set(found["counts"].values()) == {0}, found["hits"]
 
 
+@pytest.mark.parametrize("line", INNOCENT)
+def test_an_innocent_line_has_no_hit(line):
+    found = SEARCH.scan(io.BytesIO(line.encode() + b"\n"))
+    assert set(found["counts"].values()) == {0}, found["hits"]
+
+
+def spoilt(text):
+    """The text without its end, and with a letter changed in its middle: nearly a match."""
+    return [text[:-1], text[: len(text) // 2] + "~" + text[len(text) // 2 + 1 :]]
+
+
+def nearly(entry):
+    """What a pattern looks for, whole and spoilt, repeated: where a search that begins anew each time grows."""
+    pieces = dict.fromkeys([*entry.get("texts", []), *entry["matches"]])
+    for piece in pieces:
+        yield piece
+        yield from spoilt(piece)
+    yield "".join(f"{text[:-1]} " for text in pieces)
+    yield " "
+    yield "a"
+
+
+NAMED = [*PATTERNS, *EXCEPTIONS]
+EACH = pytest.mark.parametrize(
+    "entry", [entry for _name, entry in NAMED], ids=[f"{name}.{entry['id']}" for name, entry in NAMED]
+)
+
+
+@EACH
+def test_no_pattern_is_worse_than_linear(entry):
+    regex = re.compile(_log_patterns._joined(entry["regex"]).encode())
+    for piece in nearly(entry):
+        assert growth(regex, piece.encode()) <= 3, piece
+
+
+def growth(regex, piece):
+    """How many times the CPU time of a line is that of half the line; 0 where both are too short to be measured."""
+    half, whole = (piece * (size // len(piece) + 1) for size in (1 << 15, 1 << 16))
+    best = 99.0
+    for _each in range(7):
+        spent = [cpu(regex, text) for text in (half, whole)]
+        if spent[1] < 2e-4:
+            return 0
+        best = min(best, spent[1] / spent[0])
+        if best <= 3:
+            break
+    return best
+
+
+def cpu(regex, text):
+    """All matches, as one that ends at the first would hide how the rest is searched."""
+    start = time.process_time()
+    for _match in regex.finditer(text):
+        pass
+    return time.process_time() - start
+
+
+def repeats(parsed):
+    """Each repetition of a regular expression, as its most."""
+    for _code, argument in parsed:
+        for part in argument if isinstance(argument, (tuple, list)) else ():
+            inner = part if isinstance(part, list) else [part]
+            for each in inner:
+                if hasattr(each, "data"):
+                    yield from repeats(each)
+        if str(_code) in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+            yield argument[1]
+
+
+def test_what_grows_faster_is_noticed():
+    assert growth(re.compile(rb"Error.*gloo"), b"Error ") > 3
+
+
+@EACH
+def test_each_repetition_of_a_pattern_has_a_bound(entry):
+    parsed = re._parser.parse(_log_patterns._joined(entry["regex"]))
+    assert max(repeats(parsed), default=0) <= 400
+
+
+def test_the_search_itself_does_not_grow_on_a_long_line():
+    def spent(count):
+        start = time.process_time()
+        SEARCH.scan(io.BytesIO(b"Error gloo NCCL [Ee]rror: " * count))
+        return time.process_time() - start
+
+    assert min(spent(8000) / spent(4000) for _each in range(3)) <= 3
+
+
+def test_a_set_of_ones_own_takes_no_shipped_ones_place():
+    own = {"mine": {"patterns": [{"id": "x", "regex": "x", "texts": ["x"]}]}}
+    assert set(_log_patterns.with_own(SETS, own)) == {*SETS, "mine"}
+    with pytest.raises(_log_patterns.PatternSetError, match="oom"):
+        _log_patterns.with_own(SETS, {**own, "oom": {"patterns": []}})
+
+
 def test_a_symptom_has_the_remedy_that_a_probe_gives_for_it():
     (lost,) = [pattern for pattern in SETS["cuda_errors"]["patterns"] if pattern["id"] == "gpu_lost"]
     assert lost["remedy"] == _remedies.remedy("gpu.answers")
@@ -101,10 +241,10 @@ def test_a_symptom_without_a_remedy_is_named(tmp_path):
         _log_patterns.load(tmp_path)
 
 
-@pytest.mark.parametrize("action", ["isolate", "reboot", "reset"])
+@pytest.mark.parametrize("action", _xids.ACTIONS)
 def test_the_xids_of_a_pattern_are_those_of_the_table(action):
     (pattern,) = [p for p in SETS["nvidia_driver"]["patterns"] if p["id"] == f"xid_{action}"]
-    table = {code for code, xid in _xids.load().items() if (xid.severity, xid.action) == ("fail", action)}
+    table = {code for code, xid in _xids.load().items() if xid.severity != "info" and xid.action == action}
     lines = {code: f"NVRM: Xid (PCI:0000:20:00): {code}, pid=1" for code in range(1000)}
     assert {code for code, line in lines.items() if re.search(pattern["regex"], line)} == table
 

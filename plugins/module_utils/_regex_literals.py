@@ -1,0 +1,77 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a regular expression's matches are sure to hold: the literal texts along each of its paths. PRIVATE, pure."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import Any
+
+try:  # the parser of the re module, by its name from Python 3.11 on
+    _codes: Any = importlib.import_module("re._constants")
+    _parser: Any = importlib.import_module("re._parser")
+except ImportError:
+    _codes = importlib.import_module("sre_constants")
+    _parser = importlib.import_module("sre_parse")
+
+MAX_PATHS = 4096
+# A class of so few characters is followed as so many paths: [Ee]rror is error or Error.
+MAX_CLASS = 4
+
+# A path is the literal runs along it; None stands between two runs that need not touch.
+Path = tuple[object, ...]
+
+
+class TooManyPathsError(ValueError):
+    """The expression has more alternatives than can be looked at one by one."""
+
+
+def always_holds(regex: str, texts: list[str]) -> bool:
+    """Say whether each match of `regex` is sure to hold one of `texts`. Raise re.error, TooManyPathsError."""
+    parsed = _parser.parse(regex)
+    if parsed.state.flags & re.IGNORECASE:
+        return False
+    return all(any(text in run for run in _runs(path) for text in texts) for path in _paths(parsed))
+
+
+def _runs(path: Path) -> list[str]:
+    runs = [""]
+    for part in path:
+        if part is None:
+            runs.append("")
+        else:
+            runs[-1] += str(part)
+    return runs
+
+
+def _paths(sequence: Any) -> list[Path]:
+    found: list[Path] = [()]
+    for code, argument in sequence:
+        after = _of(code, argument)
+        found = [(*path, *more) for path in found for more in after]
+        if len(found) > MAX_PATHS:
+            raise TooManyPathsError(f"it has more than {MAX_PATHS} alternatives")
+    return found
+
+
+def _of(code: Any, argument: Any) -> list[Path]:
+    """Return the paths through one element; what is not known to be there is a gap."""
+    if code is _codes.LITERAL:
+        return [(chr(argument),)]
+    if code is _codes.IN and len(argument) <= MAX_CLASS and all(kind is _codes.LITERAL for kind, _char in argument):
+        return [(chr(char),) for _kind, char in argument]
+    if code is _codes.BRANCH:
+        return [path for branch in argument[1] for path in _paths(branch)]
+    if code is _codes.SUBPATTERN:
+        _group, added, _removed, inner = argument
+        return [(None,)] if added & re.IGNORECASE else _paths(inner)
+    if code in (_codes.MAX_REPEAT, _codes.MIN_REPEAT):
+        least, most, inner = argument
+        if (least, most) == (0, 1):
+            return [(), *_paths(inner)]
+        return [(None,)] if least == 0 else [(*path, None) for path in _paths(inner)]
+    if code in (_codes.AT, _codes.ASSERT, _codes.ASSERT_NOT):
+        return [()]
+    return [(None,)]
