@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_cli
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_cli, _json
 
 Facts = dict[str, Any]
 SECTIONS = ("mount", "use", "speed")
@@ -127,7 +126,7 @@ def _kit(
     # Each check ends in its own time; after the first that does not, no other begins.
     result = run(argv, 4 * options["deadline"] + 60, stdin=stdin, environment=environment)
     try:
-        document = json.loads(result.out) if result.rc == 0 else None
+        document = _json.parse(result.out) if result.rc == 0 else None
     except ValueError:
         document = None
     if isinstance(document, dict):

@@ -10,6 +10,7 @@ import re
 import typing as t
 from pathlib import Path
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
 
 NOT_ASCII = re.compile(r"[^\n -~]")
@@ -30,4 +31,4 @@ def _escaped(match: re.Match[str]) -> str:
 
 def read_json(path: Path) -> t.Any:
     """The JSON document at `path`. Raises OSError or ValueError."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    return _json.parse(path.read_bytes())

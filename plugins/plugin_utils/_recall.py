@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import json
 import time
 import typing as t
 from pathlib import Path
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec, _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec, _json, _numbers
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _evidence_store, _log_patterns, _run, _schema
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json
 
@@ -80,7 +79,7 @@ def _newest(folder: Path, identity: str) -> tuple[Path, bytes, Json, Json]:
     for other in sorted(others, reverse=True):
         try:
             content = (other / "verdict.json").read_bytes()
-            verdict = json.loads(content)
+            verdict = _json.parse(content)
             _schema.require("verdict", verdict, str(other / "verdict.json"))
         except (OSError, ValueError, _schema.SchemaError) as exc:
             raise StaleError(f"the verdict of run {other.name} cannot be read: {exc}") from exc
