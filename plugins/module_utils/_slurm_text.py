@@ -9,7 +9,7 @@ import re
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[ -/][0-~])")
 _NOT_ASCII = re.compile(r"[^ -~]")
-_KEY = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z0-9_:/.]*)=")
+_KEY = re.compile(r"(?:^| )([A-Za-z][A-Za-z0-9_:/.]*)=")
 _NODE_LIMIT = 65536
 
 
