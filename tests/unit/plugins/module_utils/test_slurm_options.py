@@ -15,11 +15,11 @@ ALLOWED = """
 account bb bbf begin cpu-freq cpus-per-task dependency deadline delay-boot error export export-file get-user-env gid
 gres gres-flags ignore-pbs input job-name no-kill licenses container container-id distribution mail-type mail-user
 mcs-label ntasks nice no-requeue ntasks-per-node nodes oom-kill-step output overcommit partition power priority profile
-propagate qos quiet reboot requeue oversubscribe core-spec signal spread-job switches thread-spec time time-min tres-bind
-tres-per-task uid use-min-nodes verbose wckey cluster-constraint contiguous constraint nodefile mem mincpus reservation
-tmp nodelist exclude exclusive mem-per-cpu resv-ports sockets-per-node cores-per-socket threads-per-core extra-node-info
-ntasks-per-core ntasks-per-socket cpus-per-gpu gpus gpu-bind gpu-freq gpus-per-node gpus-per-socket gpus-per-task
-mem-per-gpu wait-all-nodes
+propagate qos quiet reboot requeue oversubscribe core-spec signal spread-job switches thread-spec time time-min
+tres-bind tres-per-task uid use-min-nodes verbose wckey cluster-constraint contiguous constraint nodefile mem mincpus
+reservation tmp nodelist exclude exclusive mem-per-cpu resv-ports sockets-per-node cores-per-socket threads-per-core
+extra-node-info ntasks-per-core ntasks-per-socket cpus-per-gpu gpus gpu-bind gpu-freq gpus-per-node gpus-per-socket
+gpus-per-task mem-per-gpu wait-all-nodes
 """
 
 
