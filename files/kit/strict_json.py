@@ -69,7 +69,7 @@ def _lines(text: str) -> tuple[int, int] | None:
             if lines:
                 return lines
         elif token[2]:
-            key = json.loads(token[1], strict=False)
+            key = json.loads(token[1])
             if key in objects[-1] and not found[-1]:
                 found[-1] = (objects[-1][key], line)
             objects[-1].setdefault(key, line)

@@ -77,7 +77,7 @@ def _index(folder: Path) -> dict[str, str]:
         return {}
     except ValueError as exc:
         raise RecordError(f"{folder / INDEX} cannot be read: {exc}") from exc
-    if not isinstance(index, dict) or not all(isinstance(digest, str) for digest in index.values()):
+    if not isinstance(index, dict):
         raise RecordError(f"{folder / INDEX} is not a list of what was recorded")
     return index
 

@@ -34,7 +34,7 @@ class _Loader(yaml.SafeLoader):
             if key_node.tag == _MERGE:
                 why = "a merge key (<<) is used; write the values out"
                 raise yaml.constructor.ConstructorError(None, None, why, key_node.start_mark)
-            key = self.construct_object(key_node, deep=True)
+            key = self.construct_object(key_node)
             if not isinstance(key, t.Hashable):
                 raise yaml.constructor.ConstructorError(None, None, "a key is no scalar", key_node.start_mark)
             line = key_node.start_mark.line + 1

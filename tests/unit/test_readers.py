@@ -39,6 +39,9 @@ PLAIN = {
     [
         ('{"a": 1,\n"b": 2,\n"a": 3}', "a", (1, 3)),
         ('[{"a": 1}, {"a": 1}, {\n"a": 1, "a": 2}]', "a", (2, 2)),
+        ('\n{"a": "b",\n"b": 1,\n"a": 2}', "a", (2, 4)),
+        ('{"a": 1,\n"a": 2,\n"b": 1,\n"b": 2}', "a", (1, 2)),
+        ('{"x": 1, "a": 2, "y": 3,\n"a": 4}', "a", (1, 2)),
         ('{"a": {"b": 1,\n "c": [{}, "b"],\n\n "b": 2}, "a": 3}', "b", (1, 4)),
         ('{"a": "{\\"a\\": 1",\n "\\u0061": 2}', "a", (1, 2)),
         ('{"a": 1, "a" \n\t: 1}', "a", (1, 1)),
@@ -88,7 +91,9 @@ def test_files_are_read_so_too(tmp_path: Path) -> None:
         ("a:\n  <<: [{b: 1}, {b: 2}]\n", ["merge key", "line 2"]),
         ("? [a]\n: 1\n", ["line 1"]),
         ("a: 1\n--- \na: 2\n", ["line 2"]),
-        ("a: 99999999999999999999\n", ["64 bits"]),
+        ("a: 9223372036854775808\n", ["64 bits", "line 1"]),
+        ("a: -0x8000000000000000\n", ["64 bits"]),
+        ("a: !!map x\n", ["expected a mapping node"]),
         ("a: 2026-13-45\n", ["month"]),
         ("[" * 3000, ["recursion"]),
         ("a: \x00\n", ["#x0000"]),
@@ -101,9 +106,9 @@ def test_yaml_that_would_drop_or_multiply_something_is_refused(text: str, says: 
 
 
 def test_other_yaml_is_read_as_ever(tmp_path: Path) -> None:
-    text = "a: {b: [1, x, 0.5, null, 2026-11-24], c: '<<'}\n'<<': {b: 1}\n1: -9223372036854775807\n"
+    text = "a: {b: [1, x, null, 2026-11-24], c: '<<'}\n'<<': {b: 1}\n1: -9223372036854775807\n2: 9223372036854775807\n"
     value = _yaml.parse(text)
-    assert (value["a"]["c"], value["<<"], value[1]) == ("<<", {"b": 1}, -(2**63) + 1)
+    assert (value["a"]["c"], value["<<"], value[1], value[2]) == ("<<", {"b": 1}, -(2**63) + 1, 2**63 - 1)
     path = tmp_path / "x.yml"
     path.write_text(text)
     assert _yaml.read(path) == value

@@ -94,7 +94,7 @@ def test_a_derived_exit_code_that_cannot_be_read_is_no_success() -> None:
 
 
 def test_a_line_of_another_job_is_its_own_matter() -> None:
-    assert judged(JOB + BATCH + sacct_row("2.0", "NEWSTATE"), ids=("1", "2"))["verdict"] == "pass"
+    assert judged(JOB + BATCH + "2.0|NEWSTATE\n", ids=("1", "2"))["verdict"] == "pass"
     assert judged(JOB + BATCH + sacct_row("3.0", "FAILED"))["verdict"] == "pass"
 
 

@@ -188,7 +188,15 @@ def test_a_record_that_nobody_recorded_is_no_pass(folder, workload):
     path = folder / "workloads/MLOPS-1.1.json"
     path.parent.mkdir()
     path.write_text(json.dumps(workload()))
-    assert _run.finish(folder)["workloads"][0]["verdict"] == "undetermined"
+    (told,) = _run.finish(folder)["workloads"]
+    assert told["verdict"] == "undetermined"
+    assert str(path) in told["why"]
+
+
+def test_facts_that_nobody_recorded_are_no_pass(folder, workload):
+    _run.record(folder, "workload", workload())
+    (folder / "probed.json").write_text("{}")
+    assert _run.finish(folder)["verdict"] == "undetermined"
 
 
 def test_the_last_record_of_a_workload_counts(folder, workload):
