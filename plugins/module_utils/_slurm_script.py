@@ -19,10 +19,10 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli im
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import clean
 
 COMMENT_PREFIX = "hpc_validation:"
-SCRIPT_BYTES = 4 * 1024 * 1024
+SCRIPT_BYTES = 4 << 20
 
 # YAML reads an unquoted 10:00 as the number 600, and Slurm reads 600 as minutes.
-_TIMES = ("time", "time-min", "deadline", "begin")
+_TIMES = ("time-min", "deadline", "begin")  # time itself is short for the first
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _check(script: bytes, where: str) -> None:
             "Convert it with: sed -i 's/\\r$//' <script>"
         )
     if not script.startswith(b"#!"):
-        first = clean(script.split(b"\n", 1)[0].decode("utf-8", "replace"), 80)
+        first = clean(script.partition(b"\n")[0].decode("utf-8", "replace"), 80)
         raise SlurmError(
             f"Nothing was submitted: {where} does not begin with #! and an interpreter (its first line is {first!r}). "
             "Begin it with: #!/usr/bin/env bash"

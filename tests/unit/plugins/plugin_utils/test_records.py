@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import shutil
+import stat
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _records, _run
@@ -229,3 +231,45 @@ def test_processes_that_record_at_once_lose_nothing(folder):
     assert [process.exitcode for process in processes] == [0] * 4
     found = {each["id"] for each in _run.finish(folder)["findings"]}
     assert found == {f"step.p{who}_{number}" for who in range(4) for number in range(8)}
+
+
+# -- how a run begins
+
+
+def test_its_folders_are_made_for_everybody_to_read_and_nobody_else_to_write(tmp_path, manifest):
+    plan = {"title": "t", "accelerator": "cpu", "workloads": [manifest]}
+    results = tmp_path / "a" / "results"
+    before = os.umask(0)
+    try:
+        first = _run.start(results, plan, VERSIONS)
+        second = _run.start(results, plan, VERSIONS)
+    finally:
+        os.umask(before)
+    assert first != second
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (results, first, second)] == [0o755] * 3
+
+
+def test_a_folder_that_is_there_is_never_another_runs(tmp_path, manifest, monkeypatch):
+    plan = {"title": "t", "accelerator": "cpu", "workloads": [manifest]}
+    monkeypatch.setattr(_run.secrets, "token_hex", lambda count: "ab" * count)
+    first = _run.start(tmp_path, plan, VERSIONS, now=1795500000.0)
+    assert first.name == "20261124T060000Z-ababab"
+    content = (first / "plan.json").read_bytes()
+    with pytest.raises(RunError, match="hpc_validation_results"):
+        _run.start(tmp_path, {**plan, "title": "other"}, VERSIONS, now=1795500000.0)
+    assert (first / "plan.json").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "verdict"),
+    [
+        (["pass", "fail", "undetermined"], "fail"),
+        (["pass", "undetermined"], "undetermined"),
+        (["pass", "recorded"], "pass"),
+        (["recorded", "not_applicable"], "undetermined"),
+        ([], "undetermined"),
+    ],
+)
+def test_one_verdict_of_many(verdicts, verdict):
+    assert _run.verdict_of(verdicts) == verdict
+    assert _run.verdict_of(reversed(verdicts)) == verdict
