@@ -273,3 +273,22 @@ def test_a_folder_that_is_there_is_never_another_runs(tmp_path, manifest, monkey
 def test_one_verdict_of_many(verdicts, verdict):
     assert _run.verdict_of(verdicts) == verdict
     assert _run.verdict_of(reversed(verdicts)) == verdict
+
+
+def test_a_criterion_that_is_none_is_refused(folder, workload):
+    document = workload()
+    document["criteria"][0]["verdict"] = "perhaps"
+    with pytest.raises(RunError, match="verdict"):
+        _run.record(folder, "workload", document)
+
+
+@pytest.mark.parametrize(("verdict", "count"), [("pass", 0), ("recorded", 0), ("undetermined", 1), ("fail", 1)])
+def test_findings_that_are_amiss_are_counted(folder, verdict, count):
+    _run.record(folder, "findings", [finding(verdict)])
+    assert _run.amiss(folder) == count
+
+
+def test_nothing_is_recorded_outside_of_a_run(tmp_path):
+    with pytest.raises(RunError, match="is not the folder of a run"):
+        _run.record(tmp_path, "findings", [finding("pass")])
+    assert list(tmp_path.iterdir()) == []
