@@ -23,8 +23,8 @@ test-slow: .venv/ready  ## Long waits, and what else make test leaves out of the
 test-matrix: .venv/ready  ## Slurm releases, ansible-core releases, Pythons of the nodes; renews the README's table
 	nox -s matrix
 
-faults: .venv/ready  ## Every fault of tests/faults/faults.yml on live clusters; renews docs/faults.md
-	nox -s faults
+faults: .venv/ready  ## Every fault of tests/faults/faults.yml on live clusters, or of GROUP=name; renews docs/faults.md
+	nox -s faults -- $(if $(GROUP),--faults-group $(GROUP))
 
 faults-preflight: .venv/ready  ## Every fault of tests/faults/preflight.yml, and the run after each repair
 	nox -s preflight_faults
@@ -35,8 +35,8 @@ faults-reframe: .venv/ready  ## What ReFrame answers to the same faults; renews 
 clean-runs: .venv/ready  ## Thirty plays in a row where nothing is wrong: none may fail; renews docs/faults.md
 	nox -s clean_runs
 
-mutants: .venv/ready  ## Break the judge in some two thousand ways: the unit tests must notice
-	nox -s mutants
+mutants: .venv/ready  ## Break the judge, and what it is fed by, in thousands of ways: the unit tests must notice; ONLY="_run _slurm_*"
+	nox -s mutants -- $(foreach name,$(ONLY),'$(name)')
 
 molecule: .venv/ready  ## The scenarios of extensions/molecule
 	nox -s molecule

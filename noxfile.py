@@ -106,7 +106,7 @@ def clean_runs(session: nox.Session) -> None:
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """Breaks the judge in some two thousand ways; the unit tests must notice."""
+    """Breaks the judge, and what it is fed by, in thousands of ways; the unit tests must notice."""
     session.run("python", "-m", "tests.mutation", *session.posargs)
 
 

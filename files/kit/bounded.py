@@ -10,7 +10,6 @@ waits for it, and it holds none of the parent's descriptors, so that whoever rea
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import resource
 import select
@@ -22,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Callable, NoReturn
 
+from kit import strict_json
 from kit.files import json_line
 
 PR_SET_PDEATHSIG = 1
@@ -104,7 +104,7 @@ class Child:
         if line is None:
             raise GivenUpError(self._end())
         try:
-            document = json.loads(line)
+            document = strict_json.parse(line)
         except ValueError:  # it died while it wrote
             raise GivenUpError(self._end()) from None
         if "failed" in document:

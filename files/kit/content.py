@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
+from kit import strict_json
 from kit.errors import KitError
 
 HEAD_BYTES = 512
@@ -56,7 +56,7 @@ def read_json(path: Path, limit: int) -> Any:
         size = os.stat(path).st_size
         if size > limit:
             raise KitError(f"{path.name} has {size} bytes, more than the {limit} that such a file may have")
-        return json.loads(path.read_bytes())
+        return strict_json.read(path)
     except OSError as error:
         raise KitError(f"{path.name}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

@@ -9,11 +9,11 @@ or a proxy's may hold a password.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from typing import BinaryIO, NoReturn
 
+from kit import strict_json
 from kit.errors import KitError
 
 BYTES = 1 << 20
@@ -24,7 +24,7 @@ def run(argv: Sequence[str], stream: BinaryIO) -> NoReturn:
     if not argv:
         raise KitError("no command is given")
     try:
-        variables = json.loads(stream.read(BYTES))
+        variables = strict_json.parse(stream.read(BYTES))
         further = {str(name): str(value) for name, value in variables.items()}
     except (ValueError, AttributeError, RecursionError):  # without its text, which may hold a password
         raise KitError("standard input is not a JSON object of variables") from None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import getpass
-import json
 import os
 import platform
 import re
@@ -23,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from kit import strict_json
 from kit.job import Job, node_name
 from kit.wheels import index_urls
 
@@ -60,7 +60,7 @@ def ask(argv: Sequence[str], text: str | None = None, seconds: float = SECONDS) 
 def read_json(path: Path) -> Any:
     """Return a JSON document, or None where there is none to read."""
     try:
-        return json.loads(path.read_text())
+        return strict_json.read(path)
     except (OSError, ValueError):
         return None
 

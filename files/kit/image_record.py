@@ -10,12 +10,11 @@ own UUID); as long as these stay, so does the hash.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from pathlib import Path
 from typing import Any
 
-from kit import sif
+from kit import sif, strict_json
 from kit.errors import KitError
 
 
@@ -29,7 +28,7 @@ def record_path(folder: Path, name: str, path: Path) -> Path:
 def known(record: Path, path: Path) -> tuple[dict[str, Any] | None, str | None]:
     """Return (what was written down, None) where ``path`` is still that very file, else (None, why not)."""
     try:
-        document = json.loads(record.read_text())
+        document = strict_json.read(record)
         now = sif.read(path)
         if document["path"] != str(path) or any(document[key] != value for key, value in now.file.items()):
             return None, f"{path} is not the file that was staged: it was replaced or changed since"

@@ -11,7 +11,6 @@ Writes inference.json, also where something does not load: what failed is told t
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
@@ -21,6 +20,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from kit import strict_json
 from kit.files import write_json
 
 REPORT = "inference.json"
@@ -48,7 +48,7 @@ def load(folder: Path, device: torch.device) -> Any:
 def read_rows(path: Path) -> list[list[dict[str, str]]]:
     """Return the conversations of the first held-out rows."""
     with path.open(encoding="utf-8") as lines:
-        return [json.loads(line)["messages"] for line, _number in zip(lines, range(ROWS))]
+        return [strict_json.parse(line)["messages"] for line, _number in zip(lines, range(ROWS))]
 
 
 @torch.inference_mode()
@@ -110,7 +110,7 @@ def checkpoints(trained: Path) -> list[dict[str, Any]]:
             model = load(folder, torch.device("cpu"))
             entry["loads"] = True
             entry["finite"] = all(bool(torch.isfinite(weights).all()) for weights in model.parameters())
-            entry["step"] = json.loads((folder / "trainer_state.json").read_text())["global_step"]
+            entry["step"] = strict_json.read(folder / "trainer_state.json")["global_step"]
         except Exception as problem:  # this checkpoint cannot be used, and the report says why
             entry["error"] = f"{type(problem).__name__}: {problem}"[:500]
         found.append(entry)

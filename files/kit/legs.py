@@ -9,7 +9,6 @@ difference of the two runs on fewer ranks; then there is nothing to compare with
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -21,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kit import nodes, ranks, window
+from kit import nodes, ranks, strict_json, window
 from kit.bounded import die_with_parent, end
 from kit.errors import KitError
 from kit.files import write_json
@@ -169,7 +168,7 @@ def look_at_gpus(output: Path) -> None:
     path = output / LEGS_FILE
     if not path.is_file():
         return
-    document = json.loads(path.read_text())
+    document = strict_json.read(path)
     for name in (BEFORE, MEASURED, AFTER):
         if name in document:
             document[name]["gpus"] = _gpus(output, document[name]["steady_windows"])
@@ -179,7 +178,7 @@ def look_at_gpus(output: Path) -> None:
 def _windows(path: Path) -> list[list[float]]:
     """Return begin and end of the times in which the leg trained steadily, as its metrics say."""
     try:
-        found = json.loads(path.read_text())["steady"]["windows"]
+        found = strict_json.read(path)["steady"]["windows"]
         return [[float(begin), float(end)] for begin, end in found]
     except (OSError, ValueError, KeyError, TypeError):
         return []

@@ -8,7 +8,6 @@ A node writes to files of its own, since a share promises nothing of appends fro
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -16,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from kit import strict_json
 from kit.errors import KitError
 from kit.files import write_atomic, write_json
 from kit.job import node_name
@@ -73,7 +73,7 @@ def gather(output: Path, count: int) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(path.read_text()))
+        return dict(strict_json.read(path))
     except (OSError, ValueError, TypeError) as error:
         raise KitError(f"{path.parent.name} did not tell what it is: {error}") from error
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import socket
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kit import image_record
+from kit import image_record, strict_json
 from kit.files import sha256
 from kit.gpu import nvml
 from kit.host import os_name, read_json
@@ -80,7 +79,7 @@ def inside_facts(runtime: Sequence[str]) -> dict[str, Any]:
     try:
         done = subprocess.run([*runtime, "-m", "kit", "inside"], capture_output=True, timeout=SECONDS, check=False)
         if done.returncode == 0:
-            return {**unanswered, **json.loads(done.stdout)}
+            return {**unanswered, **strict_json.parse(done.stdout)}
         said = done.stderr.decode(errors="replace").strip()[-500:]
         return {**unanswered, "error": f"{runtime[0]} ended with exit code {done.returncode}: {said}"}
     except (OSError, subprocess.SubprocessError, ValueError) as error:

@@ -9,7 +9,6 @@ the others' files say that they came further.
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import time
@@ -17,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kit import strict_json
 from kit.files import write_json
 from kit.job import current_job, node_name
 
@@ -79,7 +79,7 @@ def read(output: Path, ranks: int) -> dict[str, dict[str, Any]]:
     found = {}
     for rank in range(ranks):
         try:
-            state = json.loads((output / FOLDER / f"rank-{rank}.json").read_text())
+            state = strict_json.read(output / FOLDER / f"rank-{rank}.json")
             state = {**state, "phase": str(state["phase"]), "rank": rank}
         except (OSError, ValueError, KeyError, TypeError):
             state = {"rank": rank, "phase": "never started"}
@@ -106,7 +106,7 @@ def first_failure(output: Path, states: Mapping[str, Mapping[str, Any]]) -> str 
     codes: dict[int, int] = {}
     for path in sorted((output / FOLDER).glob("exit-codes-*.json")):
         try:
-            codes.update({int(rank): int(code) for rank, code in json.loads(path.read_text())["exit_codes"].items()})
+            codes.update({int(rank): int(code) for rank, code in strict_json.read(path)["exit_codes"].items()})
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             return f"{path.name} cannot be read: {error}"
     if not codes:
@@ -137,7 +137,7 @@ def _apart(output: Path) -> str | None:
     texts = []
     for path in said:
         try:
-            texts.append(str(json.loads(path.read_text())["why"]))
+            texts.append(str(strict_json.read(path)["why"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             texts.append(f"{path.name} cannot be read: {error}")
     return "; ".join(sorted(texts, key=lambda text: "did not reach" not in text)) or None

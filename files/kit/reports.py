@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import shutil
 import stat
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from kit import strict_json
 
 BYTES = 4 * 1024 * 1024
 PARTS = ("host", "gpus", "confined", "without", "share", "coherence")
@@ -35,7 +36,7 @@ def read(path: Path) -> tuple[Any, str | None]:
             content = stream.read(BYTES + 1)
         if len(content) > BYTES:
             return None, f"{path} is larger than {BYTES} bytes"
-        return json.loads(content), None
+        return strict_json.parse(content), None
     except FileNotFoundError:
         return None, f"{path} was not written"
     except OSError as error:

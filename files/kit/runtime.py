@@ -9,7 +9,6 @@ new environment and a finished one is never touched again.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -21,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from kit import unfinished
+from kit import strict_json, unfinished
 from kit.errors import KitError
 from kit.files import sha256, write_atomic, write_json
 from kit.installers import Source, Tools, install_packages, run
@@ -89,7 +88,7 @@ def read_interpreter(python: str) -> Interpreter:
     question = "import json, platform; print(json.dumps([platform.python_version(), platform.machine()]))"
     try:
         answer = subprocess.run([python, "-I", "-c", question], capture_output=True, timeout=60, check=True)
-        version, machine = json.loads(answer.stdout)
+        version, machine = strict_json.parse(answer.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise KitError(f"{python} is not a working Python: {error}") from error
     return Interpreter(shutil.which(python) or python, version, machine)
@@ -128,7 +127,7 @@ def check_space(root: Path, lock: Lock) -> None:
 def is_usable(path: Path, lock: Lock) -> bool:
     """Tell whether a finished environment of this lock is at ``path`` and its Python still starts."""
     try:
-        if json.loads((path / "runtime.json").read_text())["lock_sha256"] != lock.sha256:
+        if strict_json.read(path / "runtime.json")["lock_sha256"] != lock.sha256:
             return False
         command = [str(path / "bin" / "python"), "-I", "-c", ""]
         return subprocess.run(command, stderr=subprocess.DEVNULL, timeout=60, check=False).returncode == 0
@@ -215,7 +214,7 @@ def _verify(building: Path, lock: Lock) -> dict[str, str]:
         answer = run([str(building / "bin" / "python"), "-I", "-c", script, *lock.verify], dict(os.environ))
     except KitError as error:
         raise KitError(f"the environment of {lock.path.name} was installed but does not work: {error}") from error
-    return dict(sorted(json.loads(answer.splitlines()[-1]).items()))
+    return dict(sorted(strict_json.parse(answer.splitlines()[-1]).items()))
 
 
 def _relocate_scripts(building: Path, target: Path) -> None:

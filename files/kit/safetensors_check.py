@@ -8,7 +8,6 @@ The format: 8 bytes with the header's length, a header in JSON (name → dtype, 
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import struct
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kit import strict_json
 from kit.content import refuse_lookalike
 from kit.errors import KitError
 
@@ -79,17 +79,10 @@ def _compare(name: str, expected: int, size: int, exactly: bool = True) -> None:
         raise KitError(f"{name} has {size} bytes, its header promises {expected}: it is damaged, fetch it again")
 
 
-def _no_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name is repeated")
-    return found
-
-
 def _parse(name: str, text: bytes) -> Header:
     """Return the header after comparing every tensor's shape with its place; KitError otherwise."""
     try:
-        document = json.loads(text, object_pairs_hook=_no_repetition)
+        document = strict_json.parse(text)
         entries = {key: value for key, value in document.items() if key != "__metadata__"}
         tensors = {key: tuple(value["shape"]) for key, value in entries.items()}
         places = sorted((_place(key, value), key) for key, value in entries.items())

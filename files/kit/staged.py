@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from kit import strict_json
 from kit.errors import KitError
 from kit.files import sha256
 
@@ -22,7 +22,7 @@ def read_staged(folder: Path, *, hashed: bool = True) -> dict[str, Any]:
     """
     remedy = "stage it again (the playbooks do it)"
     try:
-        provenance = json.loads((folder / "provenance.json").read_text())
+        provenance = strict_json.read(folder / "provenance.json")
         for name, file in provenance["files"].items():
             path = folder / name
             size = path.stat().st_size

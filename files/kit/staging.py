@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Union
 
-from kit import unfinished
+from kit import strict_json, unfinished
 from kit.errors import KitError
 from kit.files import sha256, sync_directory, write_atomic, write_json
 from kit.hub import Source, download
@@ -114,7 +114,7 @@ def is_staged(
     ``wanted`` are keys of its provenance; ``given`` is what the source path holds now.
     """
     try:
-        provenance = json.loads((target / PROVENANCE).read_text())
+        provenance = strict_json.read(target / PROVENANCE)
         files, times = provenance["files"], provenance["mtimes"]
         if any(provenance.get(key) != value for key, value in wanted.items()):
             return False
@@ -144,7 +144,7 @@ def _is_same(content: bytes | Path, recorded: Mapping[str, Any], mtime: int, ver
 
 def _answer(asset: Asset, target: Path, source: str, changed: bool, read: bool) -> dict[str, Any]:
     """Return what the command line prints; ``read``: the target holds it already."""
-    provenance = json.loads((target / PROVENANCE).read_text()) if read else {}
+    provenance = strict_json.read(target / PROVENANCE) if read else {}
     kept_there = ("name", "recipe", "requested", "holds", "files", "mtimes")
     facts = {key: value for key, value in provenance.items() if key not in kept_there}
     return {
@@ -218,7 +218,7 @@ def _obtain(asset: Asset, target: Path, source: str, folder: Path | None, revisi
 def _pinned(target: Path, name: str) -> str | None:
     """Return the commit that an earlier staging downloaded."""
     try:
-        provenance = json.loads((target / PROVENANCE).read_text())
+        provenance = strict_json.read(target / PROVENANCE)
         found = provenance["revision"] if (provenance["name"], provenance["source"]) == (name, "download") else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

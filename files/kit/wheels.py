@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import json
 import os
 import platform
 import urllib.parse
@@ -17,6 +16,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from kit import strict_json
 from kit.errors import KitError
 from kit.files import only_ours, write_atomic
 
@@ -91,7 +91,7 @@ def find_link(index: str, project: str, filename: str) -> str | None:
         body = _bounded(answer, PAGE_BYTES).decode("utf-8", "replace")
         kind = answer.headers.get_content_type()
     if kind.endswith("json"):
-        links = [(entry["url"], entry["filename"]) for entry in json.loads(body)["files"]]
+        links = [(entry["url"], entry["filename"]) for entry in strict_json.parse(body)["files"]]
     else:
         parser = _Links()
         parser.feed(body)
@@ -117,7 +117,7 @@ def fetch(
     From ``wheelhouse`` alone when that is given, else from the first of ``indexes`` that has it; ``check`` fetches
     nothing. KitError when the wheel is not pinned, not found, or not the pinned one.
     """
-    pin = json.loads(pins.read_text()).get(project)
+    pin = strict_json.read(pins).get(project)
     if pin is None or (version or pin["version"]) != pin["version"]:
         known = f"{project}=={pin['version']}" if pin else "nothing by that name"
         raise KitError(f"{project}=={version}: no hash is pinned for it ({pins.name} knows {known})")

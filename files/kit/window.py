@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from kit import strict_json
 from kit.gpu.reduce import by_gpu, gpu_of
 
 LEAST_SAMPLES = 20  # fewer say too little about a mean: it is then None, with the reason
@@ -22,7 +22,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     with open(path, encoding="utf-8", errors="replace") as stream:
         for line in stream:
             try:
-                row = json.loads(line)
+                row = strict_json.parse(line)
             except ValueError:
                 continue
             if isinstance(row, dict):

@@ -43,9 +43,9 @@ _value:
   elements: dict
 """
 
-import json
 import typing as t
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _host_findings
 
 
@@ -54,7 +54,7 @@ def login_findings(
 ) -> list[dict[str, t.Any]]:
     """The findings; a command that failed told nothing."""
     try:
-        facts = json.loads(told["stdout"]) if told["rc"] == 0 else None
+        facts = _json.parse(told["stdout"]) if told["rc"] == 0 else None
     except (TypeError, KeyError, ValueError):
         facts = None
     return _host_findings.login_findings(facts, str(host), no_downloads=no_downloads, apptainer=dict(apptainer))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -17,6 +16,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils import (
     _beegfs_config,
     _beegfs_run,
     _beegfs_servers,
+    _json,
     _nul,
 )
 
@@ -147,7 +147,7 @@ def _kit(
     # Each check ends in its own time; after the first that does not, no other begins.
     result = run(argv, 4 * options["deadline"] + 60, stdin=stdin, environment=environment)
     try:
-        document = json.loads(result.out) if result.rc == 0 else None
+        document = _json.parse(result.out) if result.rc == 0 else None
     except ValueError:
         document = None
     if isinstance(document, dict):

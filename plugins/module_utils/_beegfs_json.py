@@ -13,6 +13,7 @@ import json
 import re
 from typing import Any
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import (
     TYPES,
     Parsed,
@@ -36,7 +37,7 @@ UNLIMITED = ("unlimited", "∞", str(2**63 - 1))  # the last is what --raw makes
 
 def documents(text: str, parsed: Parsed) -> list[Row]:
     """Return the objects of JSON lines, of one array or of several; anything else is a problem."""
-    decoder, found, at = json.JSONDecoder(), [], 0
+    decoder, found, at = json.JSONDecoder(object_pairs_hook=_json.unique), [], 0
     text = re.sub(r"^(?:INFO|WARNING): .*$", "", text, flags=re.MULTILINE)
     while at < len(text):
         if text[at].isspace():

@@ -75,9 +75,7 @@ def _verdict(job: Any) -> tuple[str, str, str | None]:
 def _completed(job: dict[str, Any], where: str) -> tuple[str, str, str | None]:
     for key in ("exit_code", "signal", "derived_exit_code"):
         value = job.get(key)
-        if value is None and key != "exit_code":
-            continue
-        if not isinstance(value, int) or isinstance(value, bool):
+        if not _is_code(value):
             return (
                 "undetermined",
                 f"the job's {key} is {_numbers.describe(value)}",
@@ -94,14 +92,23 @@ def _completed(job: dict[str, Any], where: str) -> tuple[str, str, str | None]:
     for step in steps:
         name = f"step {_numbers.printable(str(step.get('id')))}"
         state = str(step.get("state"))
-        if state in _FAILED or step.get("exit_code") not in (0, None):
-            how = f"{_numbers.printable(state)}, exit code {_numbers.show(step.get('exit_code'))}"
-            return "fail", f"{where}{name} ended {how}", _FAILED.get(state, _FAILED["FAILED"])
-        if state != "COMPLETED":
+        code, signal = step.get("exit_code"), step.get("signal")
+        if state in _FAILED or (_is_code(code) and code != 0):
+            return "fail", f"{where}{name} ended {_how(step)}", _FAILED.get(state, _FAILED["FAILED"])
+        if state == "UNKNOWN":
+            doubtful = f"what accounting says of {name} cannot be read"
+        elif state != "COMPLETED":
             doubtful = f"{name} is {_numbers.printable(state)}"
+        elif not _is_code(code) or not _is_code(signal) or signal != 0:
+            told = f"exit code {_numbers.show(code)} and signal {_numbers.show(signal)}"
+            doubtful = f"{name} is COMPLETED with {told}"
     if doubtful is not None:
         return "undetermined", doubtful, "See the steps with: sacct -j"
     return "pass", f"{where}exit code 0, no failed step{again}", None
+
+
+def _is_code(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _again(job: dict[str, Any]) -> str:

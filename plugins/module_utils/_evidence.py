@@ -19,7 +19,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence_json, _evidence_log, _evidence_rows
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import (
+    _evidence_json,
+    _evidence_log,
+    _evidence_rows,
+    _json,
+)
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import (
     EvidenceError,
     OpenFile,
@@ -159,7 +164,7 @@ def _answers_of_child(request: Request, deadline: float) -> Iterator[dict[str, A
             buffer += block
             *lines, buffer = buffer.split(b"\n")
             for line in lines:
-                yield json.loads(line)
+                yield _json.parse(line)
     finally:
         os.close(reading)
         _end(child)

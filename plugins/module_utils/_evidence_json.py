@@ -9,7 +9,7 @@ import json
 import math
 from typing import Any, BinaryIO
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json, _numbers
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
 
 MAX_DEPTH = 64
@@ -50,9 +50,9 @@ def parse(content: bytes) -> Any:
     except UnicodeDecodeError as exc:
         raise EvidenceError("not_json", f"byte {exc.start} is not UTF-8") from exc
     try:
-        document = json.loads(
-            text, parse_constant=_numbers.non_finite, parse_float=_float, object_pairs_hook=_object_without_duplicates
-        )
+        document = _json.parse(text, parse_constant=_numbers.non_finite, parse_float=_float)
+    except _json.DuplicateKeyError as exc:
+        raise EvidenceError("duplicate_key", str(exc)) from exc
     except json.JSONDecodeError as exc:
         end = exc.pos >= len(text.rstrip())
         problem = "truncated" if end or exc.msg.startswith("Unterminated string") else "not_json"
@@ -85,12 +85,3 @@ def clean(value: Any, depth: int = 0) -> Any:
 def _float(text: str) -> Any:
     value = float(text)
     return value if math.isfinite(value) else _numbers.bounded(value)
-
-
-def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, value in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise EvidenceError("duplicate_key", f"the key {_numbers.show(twice)} stands twice in one object")
-    return result

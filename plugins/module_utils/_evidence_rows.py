@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter, le, mul
 from typing import Any, BinaryIO
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json, _numbers
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
 
 BLOCK_BYTES = 1 << 20
@@ -338,7 +338,7 @@ def _parse_together(lines: list[bytes]) -> list[Row] | None:
     separator = json.dumps(os.urandom(12).hex())
     try:
         joined = ("," + separator + ",").encode().join(lines).decode("utf-8")
-        values = json.loads("[" + joined + "]")
+        values = json.loads("[" + joined + "]", object_pairs_hook=_json.unique)
     except (ValueError, RecursionError):
         return None
     marks = values[1::2]
@@ -353,7 +353,9 @@ def _parse_singly(lines: list[bytes], unfinished: bool) -> tuple[list[Row], int]
     bad = 0
     for line in lines:
         try:
-            row = json.loads(line.decode("utf-8"))
+            row = _json.parse(line)
+        except _json.DuplicateKeyError as exc:
+            raise EvidenceError("duplicate_key", f"{exc}: {_shown(line)}") from exc
         except (ValueError, RecursionError) as exc:
             if unfinished and line is lines[-1]:
                 raise EvidenceError("truncated", f"it ends in the middle of a row: {_shown(line)}") from exc

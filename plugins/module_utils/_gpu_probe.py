@@ -8,7 +8,6 @@ Whatever goes wrong becomes the facts' `error`: a node that could not be asked i
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -18,7 +17,7 @@ import tempfile
 import time
 from typing import Any, BinaryIO
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _nul
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json, _nul
 
 # The half that runs on the controller does all that these stand for; the module is not sent them.
 CONTROLLER_ONLY = ("expect", "fail", "node", "simulated")
@@ -131,7 +130,7 @@ def _facts(out: BinaryIO, err: BinaryIO, status: int) -> dict[str, Any]:
     out.seek(0)
     content = out.read(OUTPUT_BYTES + 1)
     try:
-        facts = json.loads(content) if len(content) <= OUTPUT_BYTES else None
+        facts = _json.parse(content) if len(content) <= OUTPUT_BYTES else None
     except (ValueError, RecursionError):
         facts = None
     if status == 0 and isinstance(facts, dict):

@@ -16,6 +16,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import SlurmError
 
@@ -140,7 +141,7 @@ def _load(path: str) -> Entry | None:
             os.close(descriptor)
             return None
         with os.fdopen(descriptor, "rb") as stream:
-            document = json.loads(stream.read(ENTRY_BYTES))
+            document = _json.parse(stream.read(ENTRY_BYTES))
     except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(document, dict) or not isinstance(document.get("hash"), str):

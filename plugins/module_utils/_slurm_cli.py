@@ -18,7 +18,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text i
 
 QUERY_SECONDS = 30.0
 SUBMIT_SECONDS = 120.0
-OUTPUT_BYTES = 64 * 1024 * 1024
+OUTPUT_BYTES = 64 << 20
 
 # They change what the commands print, which cluster they ask or how they authenticate (SLURM_JWT makes sacct fail
 # where slurmdbd knows no JWT). Only where the configuration is may be said from outside.

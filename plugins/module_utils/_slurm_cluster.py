@@ -87,7 +87,7 @@ def _controllers(run: Runner, problems: list[dict[str, str]]) -> list[dict[str, 
 
 def parse_config(text: str) -> dict[str, str]:
     """Return 'Key = value' lines of scontrol show config."""
-    pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
+    pairs = (line.partition("=") for line in text.split("\n") if "=" in line)
     return {key.strip(): value.strip() for key, _other, value in pairs}
 
 

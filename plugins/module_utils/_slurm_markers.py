@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import time
 from collections.abc import Callable
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import clean, clean_lines
 
 KINDS = ("begin", "end", "progress")
@@ -54,7 +54,7 @@ def read(path: str, job_id: str, since: float | None, attempt: int = 0) -> Marke
     if content is None:
         return None
     try:
-        document = json.loads(content)
+        document = _json.parse(content)
     except (ValueError, RecursionError):
         return None
     if not isinstance(document, dict) or str(document.get("job_id")) != job_id:

@@ -30,7 +30,7 @@ Node = dict[str, object]
 def parse_nodes(text: str) -> list[Node]:
     """Return nodes; lines without a name and a state are left out."""
     nodes: list[Node] = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         pairs = key_values(line)
         if not pairs.get("NodeName") or not pairs.get("State"):
             continue
@@ -84,7 +84,7 @@ def _allocated(tres: str) -> dict[str, int]:
 def parse_partitions(text: str) -> list[dict[str, object]]:
     """Return partitions; max_time_seconds is None where it is unlimited."""
     partitions: list[dict[str, object]] = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         pairs = key_values(line)
         if pairs.get("PartitionName") and pairs.get("State"):
             partitions.append(

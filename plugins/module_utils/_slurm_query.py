@@ -141,7 +141,7 @@ def _ask_accounting(
     asked = sorted([*forgotten, *ended], key=int)
     if not asked:
         return
-    rows: dict[str, dict[str, object]] = {}
+    told = _slurm_sacct.Told()
     for attempt in range(_ACCOUNTING_TRIES):
         if attempt:
             sleep(_ACCOUNTING_PAUSE)
@@ -150,15 +150,21 @@ def _ask_accounting(
             answer.accounting, answer.accounting_error = "down", error_text(result)
             return
         answer.accounting = "up"
-        rows = _slurm_sacct.parse(result.text)
-        if all(key in rows and has_ended(from_row(rows[key], "sacct", now())) for key in ended):
+        told = _slurm_sacct.parse(result.text, asked)
+        whole = not any(told.unread_of(job_id) for job_id in asked)
+        if whole and all(key in told.rows and has_ended(from_row(told.rows[key], "sacct", now())) for key in ended):
             break
     for job_id in ended:
-        row = rows.get(job_id)
+        row, unread = told.rows.get(job_id), told.unread_of(job_id)
         if row is not None and has_ended(from_row(row, "sacct", now())):
             answer.jobs[job_id]["steps"] = row["steps"]
+        elif unread:
+            answer.jobs[job_id]["steps"] = unread
     for job_id, one in forgotten.items():
-        row = rows.get(job_id)
+        row = told.rows.get(job_id)
+        if row is None and told.unread_of(job_id):
+            unreadable = "slurmctld does not know it any more and what accounting says of it cannot be read"
+            answer.jobs[job_id] = {**empty(job_id), "reason_text": unreadable}
         if row is None or not _is_recent(one, row):
             continue
         job = from_row(row, "sacct", now())

@@ -11,34 +11,18 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_options
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import SlurmError
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import clean
 
 COMMENT_PREFIX = "hpc_validation:"
-SCRIPT_BYTES = 4 * 1024 * 1024
+SCRIPT_BYTES = 4 << 20
 
-# Options that would change what one submission is, or that are set here.
-_REFUSED = {
-    "array": "one entry is one job: write one entry per task under jobs",
-    "clusters": "jobs are waited for on the cluster of this login node",
-    "cluster": "jobs are waited for on the cluster of this login node",
-    "comment": "the comment carries the content hash by which a second run finds the job",
-    "hold": "a held job never starts by itself",
-    "wait": "waiting is this module's own task (wait: true)",
-    "wrap": "give the text as script",
-    "test-only": "use check mode",
-    "parsable": "it is set by this module",
-    "chdir": "use the chdir option",
-    "help": "it submits nothing",
-    "usage": "it submits nothing",
-    "version": "it submits nothing",
-}
-_SHORT = {"a": "array", "M": "clusters", "W": "wait", "H": "hold"}
 # YAML reads an unquoted 10:00 as the number 600, and Slurm reads 600 as minutes.
-_TIMES = ("time", "time-min", "deadline", "begin")
+_TIMES = ("time-min", "deadline", "begin")  # time itself is short for the first
 
 
 @dataclass(frozen=True)
@@ -70,9 +54,9 @@ def prepare(spec: Mapping[str, object], user: str) -> Submission:
     where = f"the script {path}" if path is not None else "the script given inline"
     script = _read(str(path)) if path is not None else str(text).encode("utf-8", "surrogateescape")
     _check(script, where)
-    _check_directives(script, where)
-    _check_sum(script, where, spec.get("sha256"))
     options = option_argv(spec.get("options") or {})
+    _check_directives(script, where, options)
+    _check_sum(script, where, spec.get("sha256"))
     chdir = spec.get("chdir")
     if chdir is not None:
         if not os.path.isdir(str(chdir)):
@@ -135,7 +119,7 @@ def _check(script: bytes, where: str) -> None:
             "Convert it with: sed -i 's/\\r$//' <script>"
         )
     if not script.startswith(b"#!"):
-        first = clean(script.split(b"\n", 1)[0].decode("utf-8", "replace"), 80)
+        first = clean(script.partition(b"\n")[0].decode("utf-8", "replace"), 80)
         raise SlurmError(
             f"Nothing was submitted: {where} does not begin with #! and an interpreter (its first line is {first!r}). "
             "Begin it with: #!/usr/bin/env bash"
@@ -150,26 +134,17 @@ def _check_sum(script: bytes, where: str, wanted: object) -> None:
         )
 
 
-def directives(script: bytes) -> list[str]:
-    """Return the words of the script's #SBATCH lines, which end at its first command."""
-    words: list[str] = []
-    for line in script.decode("utf-8", "replace").splitlines()[1:]:
-        if line.startswith("#SBATCH"):
-            try:
-                words.extend(shlex.split(line[len("#SBATCH") :], comments=True))
-            except ValueError:
-                words.extend(line.split()[1:])
-        elif line.strip() and not line.lstrip().startswith("#"):
-            break
-    return words
-
-
-def _check_directives(script: bytes, where: str) -> None:
-    for word in directives(script):
-        key = word[2:].split("=", 1)[0] if word.startswith("--") else _SHORT.get(word[1:2]) if word[:1] == "-" else None
-        if key in ("array", "clusters", "cluster", "wait", "test-only", "hold") or word == "hetjob":
-            why = _REFUSED.get(key or "", "one entry is one job")
+def _check_directives(script: bytes, where: str, options: Sequence[str]) -> None:
+    for word in _slurm_options.directives(script):
+        why = _slurm_options.refusal_of_directive(word)
+        if why is not None:
             raise SlurmError(f"Nothing was submitted: {where} has #SBATCH {clean(word, 60)}, but {why}.")
+    foreign = _slurm_options.foreign_directive(script)
+    if foreign is not None and "--ignore-pbs" not in options:
+        raise SlurmError(
+            f"Nothing was submitted: {where} has {clean(foreign, 60)!r}, of which sbatch would take options too. "
+            "Delete such lines, or give ignore_pbs: true under options."
+        )
 
 
 def option_argv(options: object) -> list[str]:
@@ -183,14 +158,15 @@ def option_argv(options: object) -> list[str]:
             raise SlurmError(
                 f"options: {clean(raw, 60)!r} is not one of sbatch's long options, such as gres or nodelist."
             )
-        if key in _REFUSED:
-            raise SlurmError(f"options: {key} cannot be given here: {_REFUSED[key]}.")
+        why = _slurm_options.refusal(key)
+        if why is not None:
+            raise SlurmError(f"options: {key} cannot be given here: {why}.")
         if value is None or value is False:
             continue
         if value is True:
             argv.append(f"--{key}")
             continue
-        if key in _TIMES and not isinstance(value, str):
+        if any(_slurm_options.is_short_for(key, name) for name in _TIMES) and not isinstance(value, str):
             raise SlurmError(
                 f'options: {key} is the number {value!r}. Write it in quotes, for example {key}: "00:10:00": '
                 "YAML reads an unquoted 10:00 as 600, and Slurm reads 600 as minutes."
@@ -204,13 +180,5 @@ def option_argv(options: object) -> list[str]:
 
 
 def _job_name(script: bytes, options: list[str], path: str | None) -> str:
-    words = [*directives(script), *options]
-    name = os.path.basename(path) if path else "sbatch"
-    for index, word in enumerate(words):
-        if word.startswith("--job-name="):
-            name = word.partition("=")[2]
-        elif word in ("--job-name", "-J") and index + 1 < len(words):
-            name = words[index + 1]
-        elif word.startswith("-J") and len(word) > 2:
-            name = word[2:]
-    return clean(name, 200)
+    given = _slurm_options.value_of("job-name", [*_slurm_options.directives(script), *options])
+    return clean(given or (os.path.basename(path) if path else "sbatch"), 200)

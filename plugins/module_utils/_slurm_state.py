@@ -50,7 +50,7 @@ FLAGS = {
 
 def split_state(word: str) -> tuple[str, list[str]]:
     """Return (base state, flags) of squeue's or sacct's state word ('CANCELLED by 0'); UNKNOWN for any other word."""
-    parts = word.split()
+    parts = word.strip(" \n").split(" ")
     first = parts[0] if parts else ""
     if first in FLAGS:
         return FLAGS[first], [first]

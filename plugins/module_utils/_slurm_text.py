@@ -9,7 +9,7 @@ import re
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[ -/][0-~])")
 _NOT_ASCII = re.compile(r"[^ -~]")
-_KEY = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z0-9_:/.]*)=")
+_KEY = re.compile(r"(?:^| )([A-Za-z][A-Za-z0-9_:/.]*)=")
 _NODE_LIMIT = 65536
 
 
@@ -28,7 +28,7 @@ def clean_lines(text: str, count: int, width: int = 400) -> list[str]:
 
 def number(text: str) -> int | None:
     """Return a non-negative decimal integer, or None."""
-    text = text.strip()
+    text = text.strip(" ")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
@@ -60,7 +60,7 @@ def wait_status(text: str) -> tuple[int | None, int | None]:
 
 def exit_pair(text: str) -> tuple[int | None, int | None]:
     """Return (exit code, signal) of sacct's and scontrol's code:signal."""
-    code, _sep, signal = text.strip().partition(":")
+    code, _sep, signal = text.partition(":")
     values = number(code), number(signal)
     return values if None not in values else (None, None)
 

@@ -96,7 +96,7 @@ import os
 import stat
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _nul
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json, _nul
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._folder_guard import (
     GroupError,
@@ -136,7 +136,7 @@ def is_whole(path: str, content: bytes | None, wanted: bytes) -> bool:
 def deployed_before(dest: str) -> list[str]:
     """What the list says; nothing if it is missing or damaged. Raises OSError on reading."""
     try:
-        names = json.loads(read_regular(os.path.join(dest, LIST)) or b"[]")
+        names = _json.parse(read_regular(os.path.join(dest, LIST)) or b"[]")
     except (ValueError, RecursionError):
         return []
     return [name for name in names if isinstance(name, str) and inside(name)] if isinstance(names, list) else []

@@ -44,6 +44,9 @@ options:
     description:
       - C(sbatch)'s long options without the dashes. V(true) gives the bare option, a list is joined with commas.
       - Times must be texts in quotes, since YAML reads an unquoted C(10:00) as the number 600.
+      - Options that would make another submission of it, such as C(array), C(hold) or C(comment), are refused, here and
+        in the script's C(#SBATCH) lines, also where their names are cut short (C(arr)) or joined (C(-Oa0-3)).
+      - C(#PBS) and C(#BSUB) lines, of which C(sbatch) takes options as well, are refused unless V(ignore_pbs=true).
     type: dict
   chdir:
     description: Directory on the cluster in which the job runs.

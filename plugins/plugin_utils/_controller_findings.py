@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import json
 import typing as t
 from functools import partial
 from pathlib import Path
 
 from ansible.release import __version__ as ansible_version
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json
 
 Json = dict[str, t.Any]
 COLLECTION = Path(__file__).resolve().parents[2]
@@ -74,7 +74,7 @@ def _collection(root: Path) -> Json:
     changed: list[str] | None = None
     missing = None
     try:
-        files = [entry for entry in json.loads(listed.read_text(encoding="utf-8"))["files"] if entry["ftype"] == "file"]
+        files = [entry for entry in read_json(listed)["files"] if entry["ftype"] == "file"]
         if not files:
             raise ValueError("it lists no files")
         changed = [entry["name"] for entry in files if not _is_whole(root / entry["name"], entry["chksum_sha256"])]

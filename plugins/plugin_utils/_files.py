@@ -10,18 +10,24 @@ import re
 import typing as t
 from pathlib import Path
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
 
 NOT_ASCII = re.compile(r"[^\n -~]")
 
 
-def write_json(path: Path, document: t.Any) -> None:
+def encode(document: t.Any) -> bytes:
     """`document` as JSON; NaN and infinities are refused with ValueError, since JSON has none.
 
     What a terminal would act on is written as JSON's escapes, and so are surrogates, which UTF-8 does not have.
     """
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    write_atomic(str(path), NOT_ASCII.sub(_escaped, text).encode("utf-8"))
+    return NOT_ASCII.sub(_escaped, text).encode("utf-8")
+
+
+def write_json(path: Path, document: t.Any) -> None:
+    """Write `document` to `path` as a whole or not at all. Raises OSError, or ValueError as encode() does."""
+    write_atomic(str(path), encode(document))
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -30,4 +36,4 @@ def _escaped(match: re.Match[str]) -> str:
 
 def read_json(path: Path) -> t.Any:
     """The JSON document at `path`. Raises OSError or ValueError."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    return _json.parse(path.read_bytes())

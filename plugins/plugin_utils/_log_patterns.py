@@ -9,8 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _remedies
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _remedies, _yaml
 
 FOLDER = Path(__file__).resolve().parents[2] / "files" / "log_patterns"
 
@@ -24,7 +23,7 @@ def load(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     sets = {}
     for path in sorted(folder.glob("*.yml")):
         try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
+            content = _yaml.read(path)
             sets[content["name"]] = {
                 "patterns": [
                     {
@@ -37,7 +36,7 @@ def load(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
                 ],
                 "except": [{"regex": _joined(entry["regex"])} for entry in content["except"]],
             }
-        except (OSError, yaml.YAMLError, KeyError, TypeError, _remedies.RemedyError) as exc:
+        except (OSError, _yaml.YAMLError, KeyError, TypeError, _remedies.RemedyError) as exc:
             raise PatternSetError(f"{path}: {type(exc).__name__}: {exc}") from exc
     if not sets:
         raise PatternSetError(f"{folder}: no pattern set is there; is the collection installed whole?")

@@ -11,14 +11,19 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import json
 import math
 import time
 import typing as t
 from pathlib import Path
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec, _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _evidence_store, _log_patterns, _run, _schema
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec, _json, _numbers
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
+    _evidence_store,
+    _log_patterns,
+    _records,
+    _run,
+    _schema,
+)
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json
 
 Json = dict[str, t.Any]
@@ -65,15 +70,15 @@ def _earlier(folder: Path, identity: str, script_sha256: str, judging: Json, now
         raise StaleError(f"it passed {when}, and hpc_validation_needs_days is {plan['needs_days']}")
     _require_same("accelerator", verdict["accelerator"], plan["accelerator"])
     _require_same("collection", verdict["versions"]["collection"], plan["versions"]["collection"])
-    cluster = read_json(folder / "cluster.json")
+    cluster = _records.read(folder, "cluster.json")
     _require_same("cluster", verdict["cluster"]["cluster_name"], cluster["cluster_name"])
     _require_same("nodes", _nodes(verdict["cluster"]), _nodes(cluster))
     _require_same("job script", workload["job"]["script_sha256"], script_sha256)
     evidence = _evidence(ran, identity, verdict)
     if plan["accelerator"] != "cpu":
-        probed = read_json(folder / "probed.json")
+        probed = _records.read(folder, "probed.json")
         _require_same("driver", evidence["provenance"]["driver_version"], _drivers(probed))
-        _require_same_gpus(json.loads(_listed(ran, "probed.json", verdict)), probed, workload["job"]["nodes"])
+        _require_same_gpus(_json.parse(_listed(ran, "probed.json", verdict)), probed, workload["job"]["nodes"])
     (manifest,) = [each for each in plan["workloads"] if each["id"] == identity]
     _require_pass(evidence, manifest, judging, now)
     return {
@@ -118,7 +123,7 @@ def _ran(other: Path, identity: str) -> _Run | None:
     began = (_run.number(other), other.name)
     try:
         content = (other / "verdict.json").read_bytes()
-        verdict = json.loads(content)
+        verdict = _json.parse(content)
         _schema.require("verdict", verdict, str(other / "verdict.json"))
     except (OSError, ValueError, _schema.SchemaError) as exc:
         written = max((path.stat().st_mtime for path in (other, other / "verdict.json") if path.exists()), default=0.0)

@@ -10,7 +10,7 @@ import re
 import typing as t
 from pathlib import Path
 
-import yaml
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _yaml
 
 FOLDER = Path(__file__).resolve().parents[2] / "files" / "remedies"
 # In a remedy, {node} is replaced by the finding's where.node; without one, by these words.
@@ -34,9 +34,9 @@ def load(folder: Path = FOLDER) -> dict[str, str]:
     remedies: dict[str, str] = {}
     for path in sorted(folder.glob("*.yml")):
         try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
+            content = _yaml.read(path)
             entries = {symptom: str(entry["remedy"]) for symptom, entry in content.items()}
-        except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError) as exc:
+        except (OSError, _yaml.YAMLError, KeyError, TypeError, AttributeError) as exc:
             raise RemedyError(f"{path}: {type(exc).__name__}: {exc}") from exc
         twice = sorted(set(entries) & set(remedies))
         if twice:

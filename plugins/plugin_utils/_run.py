@@ -11,6 +11,7 @@ cluster.json         what slurm_cluster_info returned
 probed.json          which nodes and GPUs preflight looked at, and what it found there
 workloads/<id>.json  one judged workload, or which earlier pass of it stands
 findings/<n>.json    lists of findings
+recorded.json        which of these were recorded, with their SHA-256
 evidence/<id>.json   what the criteria were judged on
 """
 
@@ -22,12 +23,20 @@ import re
 import secrets
 import time
 import typing as t
+from collections import Counter
 from pathlib import Path
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria import overall
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _record, _scheduler_facts, _schema
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_spec import JOB_ID
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
+    _findings,
+    _record,
+    _records,
+    _scheduler_facts,
+    _schema,
+)
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json, write_json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_hours import gpu_hours
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._junit import junit_xml
@@ -57,6 +66,9 @@ def start(results: Path, plan: Json, versions: Json, now: float | None = None) -
     `plan`: {title, accelerator, workloads: [manifest, …]}. Raises RunError if nothing can be written there.
     """
     now = time.time() if now is None else now
+    ids = [workload["id"] for workload in plan["workloads"]]
+    if len(set(ids)) < len(ids):
+        raise RunError(f"a workload is planned twice: {', '.join(ids)}")
     run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now)) + "-" + secrets.token_hex(3)
     folder = results / run
     try:
@@ -99,20 +111,21 @@ def record(folder: Path, kind: str, document: t.Any) -> None:
     _require_run(folder)
     try:
         if kind == "findings":
+            if not isinstance(document, list):
+                raise RunError(f"findings cannot be recorded: expected a list, got {document!r}")
             for finding in document:
                 _schema.require("finding", finding, "finding")
-            taken = len(list((folder / "findings").glob("*.json")))
-            write_json(folder / "findings" / f"{taken:03d}.json", document)
+            _records.add_findings(folder, document)
         elif kind == "workload":
             _record_workload(folder, document)
         elif kind in ("cluster", "probed"):
-            write_json(folder / f"{kind}.json", document)
+            _records.add(folder, f"{kind}.json", document)
         else:
             raise RunError(f"{kind!r} cannot be recorded; expected workload, findings, cluster or probed")
     except _schema.SchemaError as exc:
         raise RunError(str(exc)) from exc
-    except (OSError, ValueError) as exc:
-        raise RunError(f"{kind} cannot be recorded in {folder}: {exc}") from exc
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        raise RunError(f"{kind} cannot be recorded in {folder}: {type(exc).__name__}: {exc}") from exc
 
 
 def _record_workload(folder: Path, document: Json) -> None:
@@ -125,9 +138,12 @@ def _record_workload(folder: Path, document: Json) -> None:
     if is_earlier:
         _schema.require("earlier", document["earlier"], f"earlier pass of {identity}")
     else:
-        for criterion in document["criteria"]:
+        job, criteria, _data = (document[key] for key in ("job", "criteria", "data"))
+        if job is not None:
+            _schema.require("job", job, f"job of {identity}")
+        for criterion in criteria:
             _schema.require("judged", criterion, f"criterion of {identity}")
-    write_json(folder / "workloads" / f"{identity}.json", document)
+    _records.add(folder, f"workloads/{identity}.json", document)
     if is_earlier:  # told at once: should this run be killed, it is not the newest run of the workload
         _write(folder, _assemble(folder, finished=None))
 
@@ -235,7 +251,7 @@ def _has_passed(workload: Json) -> bool:
 
 
 def _workload(folder: Path, manifest: Json, finished: float | None, lacking: str = "") -> Json:
-    path = folder / "workloads" / f"{manifest['id']}.json"
+    name = f"workloads/{manifest['id']}.json"
     blank = {
         "id": manifest["id"],
         "name": manifest["name"],
@@ -245,10 +261,10 @@ def _workload(folder: Path, manifest: Json, finished: float | None, lacking: str
         "criteria": [],
     }
     try:
-        recorded = read_json(path)
+        recorded = _records.read(folder, name)
         if "earlier" in recorded:
             earlier = recorded["earlier"]
-            _schema.require("earlier", earlier, str(path))
+            _schema.require("earlier", earlier, name)
             # No pass of this run: it decides nothing here but whether the workloads that need it run.
             return {
                 **blank,
@@ -257,17 +273,19 @@ def _workload(folder: Path, manifest: Json, finished: float | None, lacking: str
                 "earlier": earlier,
             }
         for criterion in recorded["criteria"]:
-            _schema.require("judged", criterion, str(path))
+            _schema.require("judged", criterion, name)
     except FileNotFoundError:
         why = f"not_run: {lacking}" if lacking else "not_run: the run ended before it was judged, see the findings"
         why = NOT_FINISHED if finished is None else why
         return {**blank, "verdict": "undetermined", "why": why}
     except (OSError, ValueError, TypeError, KeyError, _schema.SchemaError) as exc:
-        return {**blank, "verdict": "undetermined", "why": f"{path} cannot be read back: {exc!r}"}
+        return {**blank, "verdict": "undetermined", "why": f"{folder / name} cannot be read back: {exc}"}
     criteria = recorded["criteria"]
-    judged = overall(criteria)
+    amiss = _not_as_planned(manifest, criteria)
+    judged = verdict_of([overall(criteria), *(["undetermined"] if amiss else [])])
     odd = [c for c in criteria if c["verdict"] == judged and c["severity"] == "gate"] if judged != "pass" else []
-    why = "every applicable criterion passed" if judged == "pass" else "; ".join(f"{c['id']}: {c['why']}" for c in odd)
+    reasons = [*(f"{c['id']}: {c['why']}" for c in odd), *amiss]
+    why = "every applicable criterion passed" if judged == "pass" else "; ".join(reasons)
     return {
         **blank,
         "verdict": judged,
@@ -278,16 +296,30 @@ def _workload(folder: Path, manifest: Json, finished: float | None, lacking: str
     }
 
 
+def _not_as_planned(manifest: Json, criteria: list[Json]) -> list[str]:
+    """In which ways the judged criteria are not those of the plan and the job's own, each once."""
+    planned = Counter([JOB_ID, *(criterion["id"] for criterion in manifest["criteria"])])
+    found = Counter(criterion["id"] for criterion in criteria)
+    ways = (("not judged", planned - found), ("judged and not planned, or twice", found - planned))
+    return [f"{how}: {', '.join(sorted(names))}" for how, names in ways if names]
+
+
 def _recorded_findings(folder: Path) -> list[Json]:
     findings: list[Json] = []
-    for path in sorted((folder / "findings").glob("*.json")):
+    try:
+        names = _records.names_of_findings(folder)
+    except (OSError, ValueError) as exc:
+        return [_unread(folder / _records.INDEX, exc)]
+    for name in names:
         try:
-            findings += read_json(path)
+            findings += _records.read(folder, name)
         except (OSError, ValueError) as exc:
-            findings.append(
-                _findings.step_failed("report", "A record of this run is read back", str(exc), {"path": str(path)})
-            )
+            findings.append(_unread(folder / name, exc))
     return findings
+
+
+def _unread(path: Path, exc: Exception) -> Json:
+    return _findings.step_failed("report", "A record of this run is read back", str(exc), {"path": str(path)})
 
 
 def _any_passed(workloads: list[Json]) -> bool:
@@ -295,17 +327,16 @@ def _any_passed(workloads: list[Json]) -> bool:
 
 
 def _facts(folder: Path, kind: str, findings: list[Json]) -> Json | None:
-    path = folder / f"{kind}.json"
     try:
-        facts = read_json(path)
+        facts = _records.read(folder, f"{kind}.json")
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as exc:
-        wrong = [str(exc)]
-    else:
-        wrong = _scheduler_facts.read(facts, _scheduler_facts.COUNTED)[1] if kind == "cluster" else _probed_amiss(facts)
+        findings.append(_unread(folder / f"{kind}.json", exc))
+        return None
+    wrong = _scheduler_facts.read(facts, _scheduler_facts.COUNTED)[1] if kind == "cluster" else _probed_amiss(facts)
     if wrong:
-        findings.append(_findings.step_failed("report", "A record is read back", "; ".join(wrong), {"path": str(path)}))
+        findings.append(_unread(folder / f"{kind}.json", ValueError("; ".join(wrong))))
         return None
     return t.cast(Json, facts)
 

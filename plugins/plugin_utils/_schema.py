@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import difflib
-import json
 import typing as t
 from functools import cache
 from pathlib import Path
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json
 
 if t.TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -33,7 +34,7 @@ def _validator(name: str) -> t.Any:
         ) from exc
     registry: t.Any = referencing.Registry()
     for path in sorted((FILES / "schemas").glob("*.json")):
-        contents = json.loads(path.read_text(encoding="utf-8"))
+        contents = read_json(path)
         registry = registry.with_resource(path.name, referencing.Resource.from_contents(contents))
     schema = registry.contents(f"{name}.json")
     return jsonschema.Draft202012Validator(schema, registry=registry)

@@ -11,8 +11,7 @@ from __future__ import annotations
 import typing as t
 from pathlib import Path
 
-import yaml
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _image_plan
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _image_plan, _yaml
 
 Json = dict[str, t.Any]
 FILES = Path(__file__).resolve().parents[2] / "files"
@@ -110,8 +109,8 @@ def _on_share(path: str, share: str) -> bool:
 def _offers(kind: str, name: str, files: Path) -> Json:
     path = files / kind / name / "source.yml"
     try:
-        offers = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as exc:
+        offers = _yaml.read(path)
+    except (OSError, _yaml.YAMLError) as exc:
         raise StagePlanError(f"{path} cannot be read ({exc}); is there such a folder in files/{kind}?") from exc
     return t.cast(Json, offers)
 

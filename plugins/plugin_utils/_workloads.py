@@ -13,34 +13,14 @@ import re
 import typing as t
 from pathlib import Path
 
-import yaml
 from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_spec
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns, _schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns, _schema, _yaml
 
 MANIFEST = "workload.yml"
 COMMON = Path(__file__).resolve().parents[2] / "files" / "criteria"
 MAX_BYTES = 256 * 1024
 NO_OPTION = "none"  # what the context of criteria says where none is chosen
 LOOKS_LIKE_ID = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*-[0-9]+(\.[0-9]+)*")
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML without aliases: a few lines of them stand for billions of values."""
-
-    def compose_node(self, parent: t.Any, index: t.Any) -> t.Any:
-        if self.check_event(yaml.AliasEvent):
-            event = self.peek_event()
-            raise yaml.composer.ComposerError(None, None, "an alias is used; write the value out", event.start_mark)
-        return super().compose_node(parent, index)
-
-    def whole_number(self, node: yaml.ScalarNode) -> int:
-        value: int = self.construct_yaml_int(node)
-        if abs(value) >= 1 << 63:  # Python itself refuses to print one of thousands of digits
-            raise yaml.constructor.ConstructorError(None, None, "a number has more than 64 bits", node.start_mark)
-        return value
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.whole_number)
 
 
 class WorkloadError(Exception):
@@ -82,13 +62,22 @@ def _read(path: Path) -> dict[str, t.Any]:
             raw = stream.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
             raise WorkloadError(f"{path} is larger than {MAX_BYTES} bytes: not a manifest")
-        manifest = yaml.load(raw.decode("utf-8"), _Loader)  # noqa: S506 - a safe loader
+        manifest = _yaml.parse(raw.decode("utf-8"))
     except OSError as exc:
         raise WorkloadError(f"{path} cannot be read: {exc.strerror}") from exc
-    except (yaml.YAMLError, ValueError, RecursionError) as exc:  # ValueError: not UTF-8, no date, thousands of digits
+    except (_yaml.YAMLError, UnicodeDecodeError) as exc:
         raise WorkloadError(f"{path} is not YAML: {exc}") from exc
     _require_schema(manifest, str(path))
+    _require_ids_once(manifest["criteria"], str(path))
     return t.cast("dict[str, t.Any]", manifest)
+
+
+def _require_ids_once(criteria: list[dict[str, t.Any]], where: str) -> None:
+    """Refuses a second criterion of an id: where criteria are told by their ids, the first would be gone."""
+    ids = [criterion["id"] for criterion in criteria]
+    twice = sorted({name for name in ids if ids.count(name) > 1})
+    if twice:
+        raise WorkloadError(f"{where}: criteria: {', '.join(twice)} stands twice; give each criterion an id of its own")
 
 
 def _require_schema(manifest: t.Any, where: str) -> None:
@@ -121,6 +110,7 @@ def _whole(manifest: dict[str, t.Any], path: Path, option: str = NO_OPTION) -> d
     manifest["output"].setdefault("artifacts", [])
     manifest["output"].setdefault("logs", "jobs")
     manifest["criteria"] += common_criteria(manifest)
+    _require_ids_once(manifest["criteria"], where)
     return {**manifest, "folder": str(path.parent.resolve()), "option": option}
 
 
@@ -148,8 +138,8 @@ def common_criteria(manifest: dict[str, t.Any]) -> list[dict[str, t.Any]]:
     for name in (name for name, has in kinds.items() if has):
         path = COMMON / f"{name}.yml"
         try:
-            criteria += yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, yaml.YAMLError, TypeError) as exc:
+            criteria += _yaml.read(path)
+        except (OSError, _yaml.YAMLError, TypeError) as exc:
             raise WorkloadError(f"{path} cannot be read ({exc}); is the collection installed whole?") from exc
     return criteria
 
@@ -342,7 +332,7 @@ def check_needs_days(days: int) -> None:
 def public_settings(collection: Path) -> list[str]:
     """The names of all public settings of the collection at `collection`."""
     defaults = collection / "roles" / "hpc_validation" / "defaults" / "main.yml"
-    return sorted(yaml.safe_load(defaults.read_text(encoding="utf-8")))
+    return sorted(_yaml.read(defaults))
 
 
 def collection_version(root: Path) -> str | None:
@@ -350,7 +340,7 @@ def collection_version(root: Path) -> str | None:
     for name, keys in (("galaxy.yml", ["version"]), ("MANIFEST.json", ["collection_info", "version"])):
         path = root / name
         if path.is_file():
-            value = yaml.safe_load(path.read_text(encoding="utf-8"))
+            value = _yaml.read(path)
             for key in keys:
                 value = value.get(key) if isinstance(value, dict) else None
             return str(value) if value is not None else None

@@ -9,7 +9,7 @@ import functools
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _yaml
 
 FILE = Path(__file__).resolve().parents[2] / "files" / "xids.yml"
 SEVERITIES = ("fail", "warn", "info")
@@ -39,9 +39,9 @@ class Xid:
 def load(path: Path = FILE) -> dict[int, Xid]:
     """Return the table by code. Raise XidsError."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = _yaml.read(path)
         xids = {code: Xid(code, **entry) for code, entry in content.items()}
-    except (OSError, yaml.YAMLError, TypeError, AttributeError) as exc:
+    except (OSError, _yaml.YAMLError, TypeError, AttributeError) as exc:
         raise XidsError(f"{path}: {type(exc).__name__}: {exc}") from exc
     for code, xid in xids.items():
         known = xid.severity in SEVERITIES and xid.nonfatal in (None, *SEVERITIES) and xid.action in ACTIONS

@@ -19,8 +19,23 @@ BEGAN = time.monotonic()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds --faults-document."""
+    """Adds --faults-group and --faults-document."""
+    parser.addoption("--faults-group", choices=rows.GROUPS, help="play the rows of this group alone")
     parser.addoption("--faults-document", action="store_true", help="write docs/faults.json and docs/faults.md")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the rows of other groups than the one that is asked for."""
+    group = config.getoption("--faults-group", default=None)
+    others = [item for item in items if group not in (None, _group(item))]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in others]
+
+
+def _group(item: pytest.Item) -> str | None:
+    row = getattr(item, "callspec", None) and item.callspec.params.get("row")  # type: ignore[attr-defined]
+    return row.group if isinstance(row, rows.Row) else None
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

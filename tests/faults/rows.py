@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 TABLE = Path(__file__).with_name("faults.yml")
-GROUPS = ("scheduler", "job", "evidence", "hardware", "ranks", "network", "people", "staging")
+GROUPS = ("slurm", "job", "judge", "gpu", "ranks", "share", "play", "stage")
 MOMENTS = (
     *("before", "preflight", "staging", "deploying", "submitted", "pending"),
     *("running", "training", "completing", "judging", "reporting"),

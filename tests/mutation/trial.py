@@ -1,7 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs pytest against a module whose syntax tree was changed in memory; no file of the working tree is written.
+"""Runs pytest against a file that was changed in memory; no file of the working tree is written.
+
+A module comes from its changed syntax tree when it is imported, any other file from its changed text when it is opened.
 
 Each trial is a fork of a process that has imported pytest already, so that a trial costs little more than its tests.
 """
@@ -9,10 +11,12 @@ Each trial is a fork of a process that has imported pytest already, so that a tr
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import io
 import os
 import resource
 import signal
@@ -22,6 +26,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import hypothesis
 import jmespath
@@ -30,8 +35,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = "plugins/module_utils"
-PACKAGE = "ansible_collections.mlops.hpc_validation.plugins.module_utils"
+COLLECTION = "collections/ansible_collections/mlops/hpc_validation"
 PRELOADED = (hypothesis, jmespath, jsonschema, pytest, yaml)
 MEMORY = 4 << 30
 CPU_SECONDS = 60  # some thirty times what the slowest tests take; by the processor's clock, since others may use it too
@@ -48,13 +52,13 @@ class TrialError(Exception):
 class Trial:
     """A forked pytest run; `start` returns at once."""
 
-    def __init__(self, module: str, tree: ast.Module, tests: Sequence[str]) -> None:
+    def __init__(self, path: str, mutant: ast.Module | str, tests: Sequence[str]) -> None:
         self._deadline = time.monotonic() + WALL_SECONDS
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by outcome()
         self._pid = os.fork()
         if self._pid == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            _child(module, tree, tests, self._output.fileno())
+            _child(path, mutant, tests, self._output.fileno())
         # By both sides, so that whoever comes second finds it done: stop() needs the group to be there.
         with contextlib.suppress(OSError):
             os.setpgid(self._pid, self._pid)
@@ -85,7 +89,7 @@ class Trial:
         self._output.close()
 
 
-def _child(module: str, tree: ast.Module, tests: Sequence[str], output: int) -> None:
+def _child(path: str, mutant: ast.Module | str, tests: Sequence[str], output: int) -> None:
     code = 70
     try:
         os.setpgid(0, 0)
@@ -96,7 +100,10 @@ def _child(module: str, tree: ast.Module, tests: Sequence[str], output: int) -> 
         os.chdir(ROOT)
         # Compiled once for all trials, and not into the working tree.
         sys.pycache_prefix, sys.dont_write_bytecode = BYTECODE.name, False
-        sys.meta_path.insert(0, _Finder(module, tree))
+        if isinstance(mutant, ast.Module):
+            sys.meta_path.insert(0, _Finder(path, mutant))
+        else:
+            _open_instead(path, mutant)
         # The same examples in each trial, and none of them remembered in the working tree.
         hypothesis.settings.register_profile(
             "mutation",
@@ -107,8 +114,8 @@ def _child(module: str, tree: ast.Module, tests: Sequence[str], output: int) -> 
             suppress_health_check=list(hypothesis.HealthCheck),
         )
         hypothesis.settings.load_profile("mutation")
-        for path in tests:  # one at a time: what the first notices need not be collected for the others
-            code = int(pytest.main([*PYTEST, path]))
+        for test in tests:  # one at a time: what the first notices need not be collected for the others
+            code = int(pytest.main([*PYTEST, test]))
             if code != 0:
                 break
     finally:
@@ -116,12 +123,31 @@ def _child(module: str, tree: ast.Module, tests: Sequence[str], output: int) -> 
         os._exit(code)
 
 
+def _open_instead(path: str, text: str) -> None:
+    """Let whoever opens the file read this text."""
+    before, real = str(ROOT / path), io.open
+    with tempfile.NamedTemporaryFile("w", delete=False, encoding="utf-8") as stream:
+        stream.write(text)
+
+    def instead(file: Any, *arguments: Any, **named: Any) -> Any:
+        is_it = isinstance(file, (str, os.PathLike)) and os.path.realpath(file) == before
+        return real(stream.name if is_it else file, *arguments, **named)
+
+    io.open = builtins.open = instead  # type: ignore[assignment]
+
+
+def module_name(path: str) -> str:
+    """The name by which the tests import the module at `path`, from the root."""
+    parts = Path(path).with_suffix("").parts
+    return ".".join(parts[1:] if parts[0] == "files" else ("ansible_collections", "mlops", "hpc_validation", *parts))
+
+
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Gives the changed tree to whoever imports the module."""
 
-    def __init__(self, module: str, tree: ast.Module) -> None:
-        self._name = f"{PACKAGE}.{module}"
-        self._path = str(ROOT / "collections" / (self._name.replace(".", "/") + ".py"))
+    def __init__(self, path: str, tree: ast.Module) -> None:
+        self._name = module_name(path)
+        self._path = str(ROOT / (path if path.startswith("files/") else f"{COLLECTION}/{path}"))
         self._tree = tree
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:  # noqa: ARG002

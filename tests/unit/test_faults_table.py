@@ -73,3 +73,7 @@ def test_a_fault_that_must_pass_is_no_miss_of_reframe(renew):
         reframe={"version": "4", "rows": {row.id: {"answer": "pass", "says": ""} for row in chosen}},
     )
     assert "of the 1 faults that it can express and that must not pass: 0 fail, 1 pass" in page
+
+
+def test_every_group_has_rows_that_can_be_played_alone():
+    assert {row.group for row in rows.load()} == set(rows.GROUPS)

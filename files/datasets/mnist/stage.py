@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import idx
+from kit import strict_json
 from kit.errors import KitError
 from kit.files import sha256, write_atomic, write_json
 
@@ -48,7 +49,7 @@ def stage(
     changed = not is_staged(target, wanted, given)
     if changed and not check:
         put(target, wanted, given or obtain(source, recipe))
-    provenance = {} if changed and check else json.loads((target / "provenance.json").read_text())
+    provenance = {} if changed and check else strict_json.read(target / "provenance.json")
     return {
         "changed": changed,
         "path": str(target),
@@ -63,7 +64,7 @@ def stage(
 def is_staged(target: Path, wanted: dict[str, Any], given: dict[str, bytes] | None) -> bool:
     """Tell whether ``target`` holds, undamaged, what is wanted."""
     try:
-        provenance = json.loads((target / "provenance.json").read_text())
+        provenance = strict_json.read(target / "provenance.json")
         if any(provenance.get(key) != value for key, value in wanted.items()):
             return False
         recorded = {name: provenance["files"][name]["sha256"] for name in idx.FILES}

@@ -28,6 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable
 
+from kit import strict_json
 from kit.errors import KitError
 from kit.share import mounts
 
@@ -65,7 +66,7 @@ class Meeting:
     def hear(self, word: str, times: int = ANSWER) -> Facts:
         """Return the other task's word. Raise PeerError when it does not come in `times` x wait."""
         path = self.folder / f"{1 - self.task}-{word}.json"
-        found = look(lambda: json.loads(path.read_text()), self.wait * times)
+        found = look(lambda: strict_json.read(path), self.wait * times)
         if found is None:
             raise PeerError(f"task {1 - self.task} did not get to {word!r} in {self.wait * times:g} s")
         return dict(found)

@@ -18,7 +18,6 @@ STARTED = time.monotonic()
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from typing import Any
 import torch
 from cifar10_data import TEST, TRAIN, load
 from cifar10_training import Settings, Training, gradient_bytes
-from kit import all_reduce, training_device
+from kit import all_reduce, strict_json, training_device
 from kit.distributed import Group, checksum, group
 from kit.errors import KitError
 from kit.files import write_atomic
@@ -47,7 +46,7 @@ def run(joined: Group, settings: Settings, data: Path, output: Path, accelerator
     """Do this rank's part; return the metrics, which are the same on every rank. ``whole``: epochs, not only speed."""
     joined.state.phase("reading data")
     facts = read_staged(data)
-    joined.require_same({"the dataset's files": json.loads((data / "provenance.json").read_text())["files"]})
+    joined.require_same({"the dataset's files": strict_json.read(data / "provenance.json")["files"]})
     train, test = load(data, TRAIN, joined.device), load(data, TEST, joined.device)
     training = Training(joined, settings, train, test)
     if training.steps_per_epoch < 1:

@@ -19,7 +19,6 @@ STARTED = time.monotonic()
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import argparse
-import json
 import math
 import sys
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from kit import training_device
+from kit import strict_json, training_device
 from kit.errors import KitError
 from kit.files import sha256, write_atomic
 from kit.labelled_images import Split, split
@@ -84,7 +83,7 @@ def read_provenance(data_dir: Path) -> dict[str, Any]:
     """Return what the staged dataset says of itself, after comparing its files with that; WorkloadError otherwise."""
     remedy = "stage it again (files/datasets/mnist/stage.py; the playbooks do it unless told not to)"
     try:
-        provenance = json.loads((data_dir / "provenance.json").read_text())
+        provenance = strict_json.read(data_dir / "provenance.json")
         for name, file in provenance["files"].items():
             path = data_dir / "MNIST" / "raw" / name
             if sha256(path) != file["sha256"]:

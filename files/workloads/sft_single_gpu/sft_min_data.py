@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kit import strict_json
 from kit.model_folder import check_model
 from kit.staged import read_staged
 
@@ -50,7 +50,7 @@ def read_rows(data_dir: Path, limit: int) -> list[dict[str, str]]:
     """Return the dataset's first ``limit`` rows; WorkloadError names the row and column that is not as it should be."""
     path = data_dir / DATA_FILE
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
+        rows = strict_json.read(path)
     except OSError as error:
         raise WorkloadError(f"dataset {path}: {error.strerror}; {RESTAGE}") from error
     except (ValueError, RecursionError) as error:

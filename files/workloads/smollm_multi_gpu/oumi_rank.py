@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import statistics
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 import transformers
 from accelerate import Accelerator
+from kit import strict_json
 from kit.compute_clock import ComputeClock
 from kit.distributed import Group, checksum
 from kit.metrics import Progress
@@ -143,8 +143,8 @@ class Job:
         chosen.append(f"model.device_map={self.device}")
         if self.device == "cpu":
             chosen.append("training.mixed_precision_dtype=NONE")
-        if json.loads((self.model / "provenance.json").read_text())["source"] == "stand-in":
-            rows = json.loads((self.data / "provenance.json").read_text())["rows"]["train"]
+        if strict_json.read(self.model / "provenance.json")["source"] == "stand-in":
+            rows = strict_json.read(self.data / "provenance.json")["rows"]["train"]
             chosen += [
                 f"training.learning_rate={STAND_IN_LEARNING_RATE}",
                 f"data.train.datasets[0].sample_count={rows}",

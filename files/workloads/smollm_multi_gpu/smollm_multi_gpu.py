@@ -20,14 +20,13 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "0")
 
 import argparse
-import json
 import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 import torch
-from kit import all_reduce, inference, training_device
+from kit import all_reduce, inference, strict_json, training_device
 from kit.distributed import Group, group
 from kit.errors import KitError
 from kit.metrics import Progress, write_metrics
@@ -50,7 +49,7 @@ def agree(joined: Group, model: Path, data: Path) -> dict[str, Any]:
     joined.state.phase("reading model and data")
     facts = {"model": read_staged(model, hashed=joined.local_rank == 0), "data": read_staged(data)}
     for name, folder in (("model", model), ("dataset", data)):
-        files = json.loads((folder / "provenance.json").read_text())["files"]
+        files = strict_json.read(folder / "provenance.json")["files"]
         joined.require_same({f"the files of the {name}": files})
     return facts
 
@@ -145,7 +144,7 @@ def main() -> int:
             communication = None
             if joined.size > 1:
                 joined.state.phase("checking the all-reduce")
-                parameters = json.loads((model / "provenance.json").read_text())["parameters"]
+                parameters = strict_json.read(model / "provenance.json")["parameters"]
                 communication = all_reduce.check(joined, 4 * parameters)
             passes = accumulation(ROWS_A_STEP, ROWS_A_PASS, joined.size)
             strategy = chosen.strategy if joined.size > 1 else "ddp"

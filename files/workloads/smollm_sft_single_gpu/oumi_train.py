@@ -18,12 +18,11 @@ import os
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 import transformers
-from kit import training_device
+from kit import strict_json, training_device
 from kit.errors import KitError
 from kit.files import write_json
 from kit.metrics import Progress
@@ -50,7 +49,7 @@ def overrides(arguments: argparse.Namespace, stand_in: bool) -> list[str]:
 
 def is_stand_in(model: Path) -> bool:
     """Tell whether the staged model says of itself that it is one."""
-    return bool(json.loads((model / "provenance.json").read_text())["source"] == "stand-in")
+    return bool(strict_json.read(model / "provenance.json")["source"] == "stand-in")
 
 
 def train(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,6 @@ saved. Writes metrics.json of what both report. Exit code 0 only where both ende
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import statistics
@@ -21,6 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from kit import strict_json
 from kit.bounded import end
 from kit.errors import KitError
 from kit.metrics import write_metrics
@@ -94,7 +94,7 @@ def utilisation(training: dict[str, Any], tokens_per_second: float | None) -> fl
 def read_report(path: Path) -> dict[str, Any]:
     """Return what a script reported; nothing where it did not come to that."""
     try:
-        return dict(json.loads(path.read_text()))
+        return dict(strict_json.read(path))
     except (OSError, ValueError):
         return {}
 

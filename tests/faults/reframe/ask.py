@@ -41,7 +41,7 @@ def expressible(row: rows.Row) -> bool:
     steps = [*row.before, *row.do, *row.undo]
     ours = any("%s" in step or step.partition(" ")[0] in (*OTHERS, "gpu", "beegfs", "share") for step in steps)
     asked = all(name in ANSWERABLE for name in row.settings) and row.expect.second is None
-    known = row.when in ("before", "pending", "running", "completing") and row.group in ("scheduler", "job", "evidence")
+    known = row.when in ("before", "pending", "running", "completing") and row.group in ("slurm", "job", "judge")
     return known and asked and not ours and set(row.manifest) <= {"resources"} and row.expect.verdict is not None
 
 

@@ -48,6 +48,7 @@ def test_the_documents_own_directives(render):
         '--error="/mnt/beegfs/jobs/mnist-single-gpu-%j.err"',
         "--export=NONE",
         "--no-requeue",
+        '--chdir="/mnt/beegfs/scripts/mnist_single_gpu"',
         '--deadline="now+8400seconds"',
     }
 

@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import os
+import re
 import resource
 import traceback
 import typing as t
@@ -71,11 +72,13 @@ def _limited(test: t.Callable[..., None], **arguments: t.Any) -> None:
 
 
 def manifest(tmp_path: Path, change: str, example: t.Callable[[str], t.Any]) -> Path:
-    """A valid manifest, and then some lines."""
+    """A valid manifest with some lines in the place of its own of the same keys."""
     folder = tmp_path / "mnist_single_gpu"
     folder.mkdir()
     (folder / "mnist_single_gpu.py").touch()
-    (folder / "workload.yml").write_text(yaml.safe_dump(example("manifest")) + change)
+    instead = re.findall(r"^(\w+):", change, re.MULTILINE)
+    rest = {key: value for key, value in example("manifest").items() if key not in instead}
+    (folder / "workload.yml").write_text(yaml.safe_dump(rest) + change)
     return folder / "workload.yml"
 
 

@@ -289,7 +289,8 @@ def test_a_reference_that_is_no_number_is_not_taken(evidence):
     [
         ({}, "pass"),
         ({"steps": None}, "pass"),
-        ({"derived_exit_code": None, "signal": None}, "pass"),
+        ({"derived_exit_code": None}, "undetermined"),
+        ({"signal": None}, "undetermined"),
         ({"exit_code": 1}, "fail"),
         ({"exit_code": None}, "undetermined"),
         ({"exit_code": False}, "undetermined"),

@@ -142,7 +142,48 @@ def test_a_step_that_failed_outweighs_one_that_is_not_done(job):
     assert judge_job({**job, "steps": [doubtful]})["why"] == "step 0 is RUNNING"
     for steps in ([doubtful, failed], [failed, doubtful]):
         assert judge_job({**job, "steps": steps})["verdict"] == "fail"
-    assert judge_job({**job, "steps": [{"id": "0", "state": "COMPLETED", "exit_code": None}]})["verdict"] == "pass"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"state": "COMPLETED", "exit_code": None, "signal": None},
+        {"state": "COMPLETED", "exit_code": 0, "signal": None},
+        {"state": "COMPLETED", "exit_code": 0},
+        {"state": "COMPLETED", "signal": 0},
+        {"state": "COMPLETED", "exit_code": 0, "signal": 9},
+        {"state": "COMPLETED", "exit_code": False, "signal": 0},
+        {"state": "COMPLETED", "exit_code": 0, "signal": False},
+        {"state": "COMPLETED", "exit_code": "0", "signal": 0},
+        {"state": "COMPLETED", "exit_code": 0.0, "signal": 0},
+        {"state": "UNKNOWN", "exit_code": 0, "signal": 0},
+        {"state": None, "exit_code": 0, "signal": 0},
+        *(
+            {"state": state, "exit_code": 0, "signal": 0}
+            for state in ("CANCELLED", "PREEMPTED", "DEADLINE", "REVOKED", "RUNNING", "PENDING", "SUSPENDED")
+        ),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_step_that_is_not_known_to_have_ended_well_is_no_success(job, step, place):
+    steps = [{"id": "batch", "state": "COMPLETED", "exit_code": 0, "signal": 0}]
+    steps.insert(place, {"id": "3", **step})
+    judged = judge_job({**job, "steps": steps})
+    assert judged["verdict"] == "undetermined"
+    assert "step 3 " in judged["why"]
+
+
+@pytest.mark.parametrize("state", ["FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL"])
+def test_a_step_that_failed_fails_the_job_whatever_its_code(job, state):
+    for code, signal in ((0, 0), (None, None), (0, 9)):
+        step = {"id": "0", "state": state, "exit_code": code, "signal": signal}
+        assert judge_job({**job, "steps": [step]})["verdict"] == "fail"
+
+
+@pytest.mark.parametrize("key", ["exit_code", "signal", "derived_exit_code"])
+def test_a_code_that_nobody_told_is_no_success(job, key):
+    assert judge_job({**job, key: None})["verdict"] == "undetermined"
+    assert judge_job({name: value for name, value in job.items() if name != key})["verdict"] == "undetermined"
 
 
 @pytest.mark.parametrize("state", ["FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL"])

@@ -160,3 +160,179 @@ def test_empty_answers_are_problems() -> None:
         "scontrol show partition",
         "scontrol ping",
     }
+
+
+# -- every field, and what cannot be read
+
+LINE = (
+    "NodeName=n1 CPUTot=16 AvailableFeatures=ib,h200 Gres=gpu:h200:8(S:0-1),shard:4 State=MIXED*+DRAIN+CLOUD "
+    "RealMemory=131072 Partitions=gpu,all Version=24.11.5 AllocTRES=cpu=4,gres/gpu=2,gres/gpu:h200=2,mem=8G,gres/x=y "
+    "Reason=bad DIMM [root@2026-11-24T01:02:03] Comment=State=IDLE"
+)
+NODE = {
+    "name": "n1",
+    "state": "mixed",
+    "flags": ["drain", "cloud", "not_responding"],
+    "reason": "bad DIMM",
+    "gres": {"gpu": 8, "shard": 4},
+    "gres_types": ["h200"],
+    "gres_allocated": {"gpu": 2},
+    "cpus": 16,
+    "memory_mb": 131072,
+    "features": ["ib", "h200"],
+    "partitions": ["gpu", "all"],
+    "version": "24.11.5",
+}
+
+
+def test_every_field_of_a_node_is_read() -> None:
+    assert _slurm_nodes.parse_nodes(LINE) == [NODE]
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\x85", "\f", "\v", "\r", "\x1c"])
+def test_nothing_but_a_line_feed_ends_a_node(end: str) -> None:
+    line = LINE.replace("bad DIMM", f"bad{end}NodeName=n9 State=IDLE DIMM")
+    (found,) = _slurm_nodes.parse_nodes(line)
+    assert (found["name"], found["state"], found["flags"]) == ("n1", "mixed", NODE["flags"])
+    assert [each["name"] for each in _slurm_nodes.parse_nodes(f"{line}\nNodeName=n2 State=IDLE")] == ["n1", "n2"]
+    partition = f"PartitionName=a State=UP Nodes=n1{end}PartitionName=b State=DOWN"
+    assert [each["name"] for each in _slurm_nodes.parse_partitions(partition)] == ["a"]
+    assert _slurm_cluster.parse_config(f"ClusterName = a{end}ClusterName = b\nX = y") == {
+        "ClusterName": f"a{end}ClusterName = b",
+        "X": "y",
+    }
+
+
+@pytest.mark.parametrize("line", ["", "NodeName=n1", "State=IDLE", "NodeName= State=IDLE", "NodeName=n1 State=", "x"])
+def test_a_line_without_a_name_and_a_state_is_no_node(line: str) -> None:
+    assert _slurm_nodes.parse_nodes(line) == []
+    assert _slurm_nodes.parse_partitions(line.replace("NodeName", "PartitionName")) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "state", "flags"),
+    [
+        ("IDLE", "idle", []),
+        ("IDLE*", "idle", ["not_responding"]),
+        ("IDLE~", "idle", ["powered_down"]),
+        ("IDLE#", "idle", ["powering_up"]),
+        ("IDLE%", "idle", ["powering_down"]),
+        ("IDLE$", "idle", ["maintenance"]),
+        ("IDLE@", "idle", []),
+        ("IDLE^", "idle", []),
+        ("IDLE!", "idle", []),
+        ("IDLE-", "idle", []),
+        ("DOWN*+DRAIN*+MAINTENANCE$", "down", ["drain", "maintenance", "not_responding"]),
+        (" Idle+NOT_RESPONDING* ", "idle", ["not_responding"]),
+    ],
+)
+def test_a_nodes_state_and_marks(word: str, state: str, flags: list[str]) -> None:
+    assert _slurm_nodes.node_state(word) == (state, flags)
+
+
+@pytest.mark.parametrize(
+    "flag", ["powered_down", "powering_down", "powering_up", "power_up", "power_down", "reboot_issued"]
+)
+def test_nodes_that_come_back_by_themselves_are_not_out(flag: str) -> None:
+    assert not _slurm_nodes.is_out(node(state=f"DOWN+DRAIN+{flag.upper()}"))
+
+
+@pytest.mark.parametrize("state", ["DOWN", "ERROR", "FAIL", "IDLE+DRAIN", "MIXED+FAIL"])
+def test_nodes_that_somebody_must_repair_are_out(state: str) -> None:
+    assert _slurm_nodes.is_out(node(state=state))
+
+
+def test_every_field_of_a_partition_is_read() -> None:
+    text = "PartitionName=a Default=YES MaxTime=1-00:00:00 State=UP Nodes=n[1-2]\nPartitionName=b Default=NO State=DOWN"
+    assert _slurm_nodes.parse_partitions(text) == [
+        {"name": "a", "state": "up", "default": True, "max_time_seconds": 86400, "nodes": ["n1", "n2"]},
+        {"name": "b", "state": "down", "default": False, "max_time_seconds": None, "nodes": []},
+    ]
+
+
+def test_every_field_of_what_a_job_needs_is_read() -> None:
+    line = (
+        "JobId=1 JobName=x UserId=a(1) Partition=gpu,all NumNodes=2-4 ReqNodeList=n[1-2] ExcNodeList=n3 "
+        "TresPerNode=gres:gpu:2"
+    )
+    assert _slurm_nodes.parse_needs(line) == Needs(("gpu", "all"), 2, ("n1", "n2"), ("n3",), {"gpu": 2})
+    assert _slurm_nodes.parse_needs("JobId=1 UserId=a(1) Partition=gpu") == Needs(("gpu",), 1, (), (), {})
+    assert _slurm_nodes.parse_needs("JobId=1 UserId=a(1) NumNodes=1") is None
+    assert _slurm_nodes.job_argv("7") == ["scontrol", "--local", "--oneliner", "show", "job", "7"]
+
+
+def test_why_it_can_never_start_names_nodes_with_their_reasons_eight_at_the_most() -> None:
+    one = _slurm_nodes.parse_nodes("NodeName=n1 State=DOWN+DRAIN Partitions=gpu Reason=bad DIMM [root@x]")
+    assert (
+        why_blocked(needs(), one) == "it needs 1 node(s), 0 of the 1 that fit can be used: n1 is down+drain (bad DIMM)"
+    )
+    for count, more in ((8, ""), (9, "; and 1 more")):
+        many = [node(f"n{number}", "DOWN") for number in range(count)]
+        shown = "; ".join(f"n{number} is down" for number in range(8))
+        assert why_blocked(needs(), many) == (
+            f"it needs 1 node(s), 0 of the {count} that fit can be used: {shown}{more}"
+        )
+    required = [node(state="IDLE+DRAIN"), node("n2")]
+    assert why_blocked(needs(1, ("n1",)), required) == (
+        "it needs 1 node(s), 0 of the 1 that fit can be used: n1 is idle+drain"
+    )
+    both = [node(state="IDLE+DRAIN"), node("n2"), node("n3")]
+    assert why_blocked(needs(2, ("n1",)), both) == (
+        "it needs 2 node(s), 2 of the 3 that fit can be used: n1 is idle+drain"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("slurm 24.11.5\n", "24.11.5"),
+        ("slurm-wlm 22.05.8", "22.05.8"),
+        ("slurm 26.05-0rc1", "26.05-0rc1"),
+        ("slurm 24.11.5 x", None),
+        ("slurm", None),
+        ("", None),
+    ],
+)
+def test_versions(text: str, version: str | None) -> None:
+    assert _slurm_cluster.parse_version(text) == version
+
+
+def test_every_controller_is_told_of() -> None:
+    text = "Slurmctld(primary) at a.example is DOWN\nSlurmctld(backup) at b is UP\nSlurmctld at c is UP\n"
+    assert _slurm_cluster.parse_ping(text) == [
+        {"host": "a.example", "role": "primary", "up": False},
+        {"host": "b", "role": "backup", "up": True},
+    ]
+    down = Result(1, text.encode())
+    problems = recorded("slurm-24.11.5", ping=down)["problems"]
+    assert problems == [{"source": "scontrol ping", "problem": "slurmctld on a.example is down"}]
+    silent = recorded("slurm-24.11.5", ping=Result(1, b"", "no"))
+    assert (silent["controllers"], silent["problems"]) == ([], [{"source": "scontrol ping", "problem": "no"}])
+
+
+@pytest.mark.parametrize("kind", ["accounting_storage/none", "(null)", "none"])
+def test_accounting_that_is_configured_off_is_not_asked(kind: str) -> None:
+    config = Result(0, f"AccountingStorageType = {kind}\nMinJobAge = 300 sec\n".encode())
+    silent = {_slurm_cluster.ACCOUNTING_ARGV[-1]: Result(1, b"", "no")}
+    info = recorded("slurm-24.11.5", config=config, **silent)
+    assert (info["accounting"], info["problems"], info["min_job_age_seconds"]) == (False, [], 300)
+
+
+def test_accounting_that_is_silent_is_a_problem() -> None:
+    silent = {_slurm_cluster.ACCOUNTING_ARGV[-1]: Result(1, b"", "Connection refused")}
+    assert recorded("slurm-24.11.5", **silent)["problems"] == [{"source": "sacct", "problem": "Connection refused"}]
+
+
+@pytest.mark.parametrize("age", ["none", "", "3x"])
+def test_an_age_that_is_no_number_is_not_known(age: str) -> None:
+    config = Result(0, f"MinJobAge = {age}\n".encode())
+    assert recorded("slurm-24.11.5", config=config)["min_job_age_seconds"] is None
+
+
+def test_a_cluster_that_says_nothing_of_its_nodes_says_so_once() -> None:
+    info = recorded("slurm-24.11.5", node=Result(1, b"", "no"), partition=Result(0, b""))
+    assert info["problems"] == [
+        {"source": "scontrol --oneliner show node", "problem": "no"},
+        {"source": "scontrol show partition", "problem": "it told no partitions"},
+    ]
+    assert info["user"] == "admin"

@@ -6,12 +6,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from pathlib import Path
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import SlurmError, environment
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_script import option_argv, prepare
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_script import (
+    SCRIPT_BYTES,
+    option_argv,
+    prepare,
+)
 
 GOOD = "#!/bin/bash\n#SBATCH -J named\ntrue\n"
 
@@ -143,3 +148,48 @@ def test_a_script_that_is_not_the_deployed_one_is_refused(tmp_path: Path) -> Non
     with pytest.raises(SlurmError, match="is not the one that was deployed") as error:
         prepare({"path": str(path), "sha256": wanted}, "admin")
     assert str(path) in str(error.value)
+
+
+def test_a_script_in_a_file_is_named_and_one_inline_is_handed_over(tmp_path: Path) -> None:
+    path = tmp_path / "train.sbatch"
+    path.write_text("#!/bin/bash\ntrue\n")
+    options = {"mem": "1G", "gres": "gpu:1"}
+    inline = prepare({"script": GOOD, "options": options}, "admin")
+    assert inline.argv == ("sbatch", "--parsable", f"--comment={inline.comment}", "--mem=1G", "--gres=gpu:1")
+    assert (inline.stdin, inline.name) == (GOOD.encode(), "named")
+    given = prepare({"path": str(path), "chdir": str(tmp_path), "share": "/s"}, "admin")
+    assert given.argv == ("sbatch", "--parsable", f"--comment={given.comment}", f"--chdir={tmp_path}", str(path))
+    assert (given.stdin, given.script, given.name) == (None, path.read_bytes(), "train.sbatch")
+    assert given.script_sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert prepare({"script": "#!/bin/sh\ntrue"}, "admin").name == "sbatch"
+
+
+def test_the_hash_is_the_one_by_which_jobs_in_the_queue_are_known() -> None:
+    """Were it made otherwise, an upgrade would submit again what is in the queue."""
+    given = prepare({"script": GOOD, "options": {"mem": "1G", "gres": "gpu:1"}}, "admin")
+    script = hashlib.sha256(GOOD.encode()).hexdigest()
+    identity = {"options": ["--gres=gpu:1", "--mem=1G"], "script": script, "share": "", "user": "admin"}
+    assert given.content_hash == hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+
+
+def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SlurmError, match="is not a directory"):
+        prepare({"script": GOOD, "chdir": str(tmp_path / "x")}, "admin")
+
+
+@pytest.mark.parametrize(("more", "refused"), [(0, False), (1, True), (2, True)])
+def test_a_script_is_taken_up_to_slurms_limit(tmp_path: Path, more: int, refused: bool) -> None:
+    text = GOOD + "#" * (SCRIPT_BYTES - len(GOOD) + more)
+    path = tmp_path / "x"
+    path.write_text(text)
+    for spec in ({"script": text}, {"path": str(path)}):
+        if refused:
+            with pytest.raises(SlurmError, match="larger than 4194304 bytes"):
+                prepare(spec, "admin")
+        else:
+            assert len(prepare(spec, "admin").script) == SCRIPT_BYTES
+
+
+def test_a_script_without_an_interpreter_is_shown_by_its_first_line() -> None:
+    with pytest.raises(SlurmError, match=r"its first line is 'a b'"):
+        prepare({"script": "a b\nc\n"}, "admin")

@@ -91,8 +91,11 @@ def test_reasons_are_in_words(release: str) -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_accounting(release: str) -> None:
-    rows = _slurm_sacct.parse((FIXTURES / release / "sacct.txt").read_text())
     known = jobs(release)
+    asked = [job["job_id"] for job in known.values()]
+    told = _slurm_sacct.parse((FIXTURES / release / "sacct.txt").read_text(), asked)
+    assert not any(told.unread_of(job_id) for job_id in asked)
+    rows = told.rows
     step7 = rows[known["step7"]["job_id"]]
     assert step7["state"] == "COMPLETED"
     assert step7["derived_exit_code"] == 7
@@ -104,7 +107,7 @@ def test_accounting(release: str) -> None:
 
 def test_empty_answers_are_no_jobs() -> None:
     assert _slurm_squeue.parse(b"") == {}
-    assert _slurm_sacct.parse("") == {}
+    assert _slurm_sacct.parse("", ["1"]).rows == {}
 
 
 def test_truncated_output_is_refused() -> None:
@@ -160,5 +163,5 @@ def test_no_damaged_record_becomes_completed(at: int, noise: bytes) -> None:
 
 @given(st.text(alphabet="0123456789|.:COMPLETED\n ,=/", max_size=300))
 def test_accounting_garbage_never_raises(out: str) -> None:
-    for row in _slurm_sacct.parse(out).values():
+    for row in _slurm_sacct.parse(out, ["1"]).rows.values():
         assert row["state"] != "COMPLETED" or "COMPLETED" in out

@@ -123,3 +123,68 @@ def test_node_lists_never_raise(expression: str) -> None:
 def test_free_text_cannot_set_a_key() -> None:
     line = "NodeName=n1 State=DOWN Reason=fan State=IDLE [root@2026]"
     assert text.key_values(line)["State"] == "DOWN"
+
+
+@pytest.mark.parametrize(
+    ("printed", "value"),
+    [
+        ("0", 0),
+        (" 12 ", 12),
+        ("9" * 18, int("9" * 18)),
+        ("9" * 19, None),
+        ("٣", None),
+        ("1\u2028", None),
+        ("-1", None),
+        ("", None),
+    ],
+)
+def test_a_number_is_decimal_and_of_bounded_length(printed: str, value: int | None) -> None:
+    assert text.number(printed) == value
+
+
+def test_seconds_are_added() -> None:
+    assert text.duration("1-02:03:04") == 93784
+
+
+def test_a_raw_wait_status_has_sixteen_bits() -> None:
+    assert text.wait_status("65280") == (255, 0)
+    assert text.wait_status("65535") == (0, 127)
+    assert text.wait_status("65536") == (None, None)
+    assert text.wait_status("267") == (0, 11)
+
+
+def test_a_line_is_cut_only_where_it_is_longer() -> None:
+    assert text.clean("x" * 10, 10) == "x" * 10
+    assert text.clean("x" * 11, 10) == "x" * 9 + "…"
+
+
+def test_the_last_lines_that_say_something() -> None:
+    assert text.clean_lines("a\n\n \nb\rc\n", 2) == ["b", "c"]
+    assert text.clean_lines("a\nb", 1) == ["b"]
+    assert text.clean_lines("a\nb", 0) == []
+    assert text.clean_lines("a\nb", 9) == ["a", "b"]
+
+
+def test_counts_of_resources_without_a_number_count_nothing_or_one() -> None:
+    assert text.tres_count("gres/gpu:a=x,gres/gpu:b=2") == 2
+    assert text.gres_counts("gpu:h200") == {"gpu": 1}
+    assert text.gres_counts("gpu,gpu:x:2,") == {"gpu": 3}
+    assert text.gres_types("gpu:h200:2,gpu:4,shard:x:1,gpu,gpu:a100") == ["a100", "h200"]
+
+
+@pytest.mark.parametrize("nothing", ["", " ", "(null)", "None", "None assigned", "N/A"])
+def test_no_nodes_are_none(nothing: str) -> None:
+    assert text.expand_nodes(nothing) == []
+
+
+@pytest.mark.parametrize("expression", ["n[1-x]", "n[-2]", "n[1-2]x[1", "n[3-1],a", "n[1,]", "a,n[2-1]"])
+def test_a_node_list_is_read_whole_or_not_at_all(expression: str) -> None:
+    assert text.expand_nodes(expression) == []
+
+
+def test_a_node_list_is_bounded() -> None:
+    assert len(text.expand_nodes("n[1-65536]")) == 65536
+    assert text.expand_nodes("n[1-65537]") == []
+    assert text.expand_nodes("n[1-65536],m") == []
+    assert text.expand_nodes("n[1-40000],m[1-40000]") == []
+    assert text.expand_nodes("a,,b") == ["a", "b"]

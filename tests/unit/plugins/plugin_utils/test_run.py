@@ -18,9 +18,19 @@ def folder(tmp_path, example):
 @pytest.fixture
 def workload(example):
     """A recorded workload that passed."""
-    judged = example("judged")
-    judged.update(verdict="pass", severity="gate")
-    return {"id": "MLOPS-1.1", "job": example("job"), "data": {"mnist": "stand-in digits"}, "criteria": [judged]}
+    judged = {**example("judged"), "verdict": "pass", "severity": "gate"}
+    criteria = [judged, {**judged, "id": "JOB"}]
+    return {"id": "MLOPS-1.1", "job": example("job"), "data": {"mnist": "stand-in digits"}, "criteria": criteria}
+
+
+def as_planned(folder, workload):
+    """Record it where just its criteria were planned."""
+    path = folder / "plan.json"
+    plan = json.loads(path.read_text())
+    (manifest,) = [each for each in plan["workloads"] if each["id"] == workload["id"]]
+    manifest["criteria"] = [{"id": each["id"]} for each in workload["criteria"] if each["id"] != "JOB"]
+    path.write_text(json.dumps(plan))
+    _run.record(folder, "workload", workload)
 
 
 def finding(verdict):
@@ -45,7 +55,7 @@ def test_a_run_that_began_and_died_leaves_an_honest_file(folder):
 
 def test_a_pass_needs_every_workload_recorded(folder, workload):
     assert _run.finish(folder)["verdict"] == "undetermined"
-    _run.record(folder, "workload", workload)
+    as_planned(folder, workload)
     verdict = _run.finish(folder)
     assert verdict["verdict"] == "pass"
     assert on_disk(folder)[0] == verdict
@@ -55,20 +65,20 @@ def test_a_pass_needs_every_workload_recorded(folder, workload):
 def test_one_criterion_decides(folder, workload, verdict, example):
     other = {**example("judged"), "id": "S0-99", "verdict": verdict, "severity": "gate"}
     workload["criteria"].append(other)
-    _run.record(folder, "workload", workload)
+    as_planned(folder, workload)
     assert _run.finish(folder)["verdict"] == verdict
     assert _run.finish(folder)["why"].startswith("MLOPS-1.1: S0-99")
 
 
 def test_a_recorded_criterion_decides_nothing(folder, workload, example):
     workload["criteria"].append({**example("judged"), "id": "S0-99", "verdict": "recorded", "severity": "record"})
-    _run.record(folder, "workload", workload)
+    as_planned(folder, workload)
     assert _run.finish(folder)["verdict"] == "pass"
 
 
 def test_a_workload_whose_criteria_all_do_not_apply_is_undetermined(folder, workload):
     workload["criteria"][0]["verdict"] = "not_applicable"
-    _run.record(folder, "workload", workload)
+    as_planned(folder, workload)
     assert _run.finish(folder)["verdict"] == "undetermined"
 
 
@@ -76,7 +86,7 @@ def test_a_workload_whose_criteria_all_do_not_apply_is_undetermined(folder, work
     ("found", "expected"), [("pass", "pass"), ("recorded", "pass"), ("undetermined", "undetermined"), ("fail", "fail")]
 )
 def test_findings_decide_too(folder, workload, found, expected):
-    _run.record(folder, "workload", workload)
+    as_planned(folder, workload)
     _run.record(folder, "findings", [finding(found)])
     assert _run.finish(folder)["verdict"] == expected
 
@@ -88,7 +98,7 @@ def test_findings_alone_never_pass(folder):
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null"])
 def test_a_damaged_record_is_undetermined(folder, workload, content):
-    _run.record(folder, "workload", workload)
+    as_planned(folder, workload)
     (folder / "workloads" / "MLOPS-1.1.json").write_text(content)
     try:
         assert _run.finish(folder)["verdict"] == "undetermined"
@@ -126,7 +136,7 @@ def test_junit_and_verdict_agree(folder, workload, example):
         {**example("judged"), "id": f"S0-{n}", "verdict": verdict, "severity": "gate"}
         for n, verdict in enumerate(["fail", "undetermined", "not_applicable", "waived"], 90)
     ]
-    _run.record(folder, "workload", workload)
+    as_planned(folder, workload)
     _run.finish(folder)
     verdict, suites = on_disk(folder)
     suite = suites.find("testsuite")
@@ -136,7 +146,7 @@ def test_junit_and_verdict_agree(folder, workload, example):
 
 def test_hostile_text_keeps_the_report_well_formed(folder, workload):
     workload["criteria"][0].update(verdict="fail", why="\x1b[31m<b>&\x00 ]]>", value="\ud800"[:0] + "é")
-    _run.record(folder, "workload", workload)
+    as_planned(folder, workload)
     _run.finish(folder)
     assert "\x1b" not in (folder / "junit.xml").read_text()
     on_disk(folder)
@@ -149,7 +159,7 @@ def test_coverage_says_what_was_left_out(folder, workload):
         {"name": "compute02", "state": "down", "reason": "bad DIMM", "gres": {"gpu": 2}},
         {"name": "login", "state": "idle", "reason": None, "gres": {}},
     ]
-    _run.record(folder, "workload", workload)
+    as_planned(folder, workload)
     _run.record(folder, "cluster", {"version": "24.11.5", "nodes": nodes})
     (folder / "evidence").mkdir()
     (folder / "evidence" / "MLOPS-1.1.json").write_text(json.dumps({"gpu": {"groups": {"GPU-1": {}}}}))
@@ -161,7 +171,7 @@ def test_coverage_says_what_was_left_out(folder, workload):
 
 def test_the_verdict_says_what_the_run_cost(folder, workload):
     workload["job"].update(gpus=2, run_seconds=900.0)
-    _run.record(folder, "workload", workload)
+    as_planned(folder, workload)
     verdict = _run.finish(folder)
     assert verdict["gpu_hours"] == 0.5
     assert "  cost: 0.50 GPU-hours" in _summary.summary(verdict, folder)
@@ -170,7 +180,7 @@ def test_the_verdict_says_what_the_run_cost(folder, workload):
 @pytest.mark.parametrize("unknown", [{"gpus": None}, {"run_seconds": None}])
 def test_a_cost_that_is_not_known_is_not_guessed(folder, workload, unknown):
     workload["job"].update({"gpus": 2, "run_seconds": 900.0, **unknown})
-    _run.record(folder, "workload", workload)
+    as_planned(folder, workload)
     verdict = _run.finish(folder)
     assert verdict["gpu_hours"] is None
     assert "  cost: an unknown number of GPU-hours" in _summary.summary(verdict, folder)
@@ -178,8 +188,12 @@ def test_a_cost_that_is_not_known_is_not_guessed(folder, workload, unknown):
 
 def test_a_speed_up_is_told_in_the_summary(folder, workload, example):
     well = {**example("judged"), "verdict": "pass", "value": 1.93, "why": "1.93 (1.9 to 1.96)"}
-    workload["criteria"] = [{**well, "id": "S2-20", "against_baseline": True}, {**well, "id": "S2-18"}]
-    _run.record(folder, "workload", workload)
+    workload["criteria"] = [
+        {**well, "id": "S2-20", "against_baseline": True},
+        {**well, "id": "S2-18"},
+        {**well, "id": "JOB"},
+    ]
+    as_planned(folder, workload)
     lines = _summary.summary(_run.finish(folder), folder)
     assert [line for line in lines if "S2-20" in line and "1.93" in line]
     assert [line.strip() for line in lines if "why:" in line] == ["why: 1.93 (1.9 to 1.96)"]
@@ -191,7 +205,7 @@ def test_a_run_without_jobs_costs_nothing(folder):
 
 
 def test_unknown_scope_is_said_to_be_unknown(folder, workload):
-    _run.record(folder, "workload", workload)
+    as_planned(folder, workload)
     assert _run.finish(folder)["coverage"]["nodes"]["in_scope"] is None
 
 
@@ -208,14 +222,14 @@ def test_the_screen_names_what_failed_with_value_bound_and_remedy(folder, worklo
         "remedy": "look at the loss",
     }
     workload["criteria"].append(odd)
-    _run.record(folder, "workload", workload)
+    as_planned(folder, workload)
     text = "\n".join(_summary.summary(_run.finish(folder), folder))
     for expected in ("VERDICT: FAIL", "S0-13", "0.5  [> 0.95]", "do:  look at the loss", str(folder), "next:"):
         assert expected in text
 
 
 def test_simulated_hardware_says_so(folder, workload):
-    _run.record(folder, "workload", workload)
+    as_planned(folder, workload)
     assert "simulated" in "\n".join(_summary.summary(_run.finish(folder), folder)).splitlines()[1]
 
 
@@ -318,7 +332,7 @@ def pair(tmp_path, example):
 )
 def test_a_workload_that_was_not_run_says_which_one_that_it_needs_did_not_pass(pair, workload, verdict, why, whole):
     workload["criteria"][0]["verdict"] = verdict
-    _run.record(pair, "workload", workload)
+    as_planned(pair, workload)
     assert _run.passed(pair) == (["MLOPS-1.1"] if verdict == "pass" else [])
     finished = _run.finish(pair)
     assert [(each["verdict"], each["why"]) for each in finished["workloads"]][1] == ("undetermined", why)
@@ -330,5 +344,5 @@ def test_a_workload_whose_need_is_not_part_of_the_run_owes_it_nothing(tmp_path, 
     alone = {**example("manifest"), "id": "MLOPS-1.2", "needs": ["MLOPS-1.1"]}
     plan = {"title": "Category 1", "accelerator": "simulated", "workloads": [alone]}
     folder = _run.start(tmp_path / "results", plan, {"collection": "0.1.0", "ansible": "2.19.14", "python": "3.11.7"})
-    _run.record(folder, "workload", {**workload, "id": "MLOPS-1.2"})
+    as_planned(folder, {**workload, "id": "MLOPS-1.2"})
     assert (_run.passed(folder), _run.finish(folder)["verdict"]) == (["MLOPS-1.2"], "pass")

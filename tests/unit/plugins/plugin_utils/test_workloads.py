@@ -382,3 +382,50 @@ def test_waves(needs, alone, expected):
 def test_the_collections_workloads_that_judge_their_own_speed_are_alone(root):
     workloads = _workloads.find_workloads([str(root / "files/workloads")])
     assert {each["id"] for each in workloads if each["alone"]} == {"BASELINE-1", "MLOPS-2.1", "MLOPS-2.2"}
+
+
+# -- what stands twice
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "says"),
+    [
+        ("limits:", "limits: {queue: 1, run: 1}\nlimits:", "'limits'"),
+        ("title:", "title: x\ntitle:", "'title'"),
+        ("criteria:", "criteria: []\ncriteria:", "'criteria'"),
+        ("title:", "<<: {needs: []}\ntitle:", "merge key"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused_with_its_lines(folder, tmp_path, was, now, says):
+    path = folder()
+    manifest = tmp_path / "workloads/mnist_single_gpu/workload.yml"
+    text = manifest.read_text()
+    manifest.write_text(text.replace(f"\n{was}", f"\n{now}", 1))
+    with pytest.raises(WorkloadError) as caught:
+        _workloads.find_workloads([path])
+    assert says in str(caught.value)
+    assert str(manifest) in str(caught.value)
+    assert "line" in str(caught.value)
+
+
+@pytest.mark.parametrize("option", [None, "small"])
+def test_a_criterion_id_that_stands_twice_is_refused_with_an_option_too(folder, example, option):
+    criteria = example("manifest")["criteria"]
+    loose = {**criteria[0], "title": "the same id again"}
+    path = folder(criteria=[*criteria, loose], options={"small": {"title": "a smaller one"}})
+    with pytest.raises(WorkloadError, match=rf"criteria: {criteria[0]['id']} stands twice"):
+        _workloads.find_workloads([path], {"MLOPS-1.1": option} if option else {})
+
+
+def test_an_option_cannot_give_a_criterion_the_id_of_another(folder, example):
+    first, second = [criterion["id"] for criterion in example("manifest")["criteria"][:2]]
+    path = folder(options={"small": {"criteria": {first: {"id": second}}}})
+    with pytest.raises(WorkloadError):
+        _workloads.find_workloads([path])
+
+
+def test_a_criterion_cannot_have_the_id_of_one_that_all_have(folder, example):
+    criteria = example("manifest")["criteria"]
+    path = folder(criteria=[*criteria, {**criteria[0], "id": "GPU.answers"}])
+    with pytest.raises(WorkloadError, match=r"GPU\.answers stands twice"):
+        _workloads.find_workloads([path])

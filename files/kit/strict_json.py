@@ -1,0 +1,76 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one reader of JSON in jobs: a key that stands twice in an object is refused, with both lines.
+
+As the judge's own (plugins/module_utils/_json.py), which does not run where jobs do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+# Of JSON that was read up to here only texts, with the colon that makes a key of one, and brackets matter.
+_TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")[ \t\r\n]*(:?)|[{}\[\]]', re.DOTALL)
+
+
+class DuplicateKeyError(ValueError):
+    """A key stands twice in one object."""
+
+    def __init__(self, key: str, lines: tuple[int, int] | None = None) -> None:
+        where = f", on lines {lines[0]} and {lines[1]}" if lines else ""
+        super().__init__(f"the key {json.dumps(key[:80])} stands twice in one object{where}")
+        self.key = key
+        self.lines = lines
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these pairs, for json.loads as object_pairs_hook; raise DuplicateKeyError."""
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        for key, _value in pairs:
+            if key in seen:
+                raise DuplicateKeyError(key)
+            seen.add(key)
+    return result
+
+
+def parse(content: str | bytes, **hooks: Any) -> Any:
+    """Return the JSON value in `content`; `hooks` are json.loads's. Raise ValueError, or RecursionError as it does."""
+    text = content.decode("utf-8") if isinstance(content, bytes) else content
+    try:
+        return json.loads(text, object_pairs_hook=unique, **hooks)
+    except DuplicateKeyError as error:
+        raise DuplicateKeyError(error.key, _lines(text)) from None
+
+
+def read(path: Path) -> Any:
+    """Return the JSON value at `path`. Raise OSError, or as parse() does."""
+    return parse(path.read_bytes())
+
+
+def _lines(text: str) -> tuple[int, int] | None:
+    """Return the lines of the first key that stands twice in an object that ends before any other such."""
+    objects: list[dict[str, int]] = []
+    found: list[tuple[int, int] | None] = []
+    line, read = 1, 0
+    for token in _TOKEN.finditer(text):
+        line, read = line + text.count("\n", read, token.start()), token.start()
+        if token[0] in ("{", "["):
+            objects.append({})
+            found.append(None)
+        elif token[0] in ("}", "]"):
+            objects.pop()
+            lines = found.pop()
+            if lines:
+                return lines
+        elif token[2]:
+            key = json.loads(token[1])
+            if key in objects[-1] and not found[-1]:
+                found[-1] = (objects[-1][key], line)
+            objects[-1].setdefault(key, line)
+    return None

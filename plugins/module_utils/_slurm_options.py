@@ -1,0 +1,135 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options as sbatch reads them, by getopt: long names may be cut short, short ones joined (-Oa0-3). Pure.
+
+Whatever may be an option is taken for one, be it the value of the word before it: only what is plainly none is let by.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+
+# Options that would change what one submission is, or that are set by slurm_job.
+REFUSED = {
+    "array": "one entry is one job: write one entry per task under jobs",
+    "clusters": "jobs are waited for on the cluster of this login node",
+    "comment": "the comment carries the content hash by which a second run finds the job",
+    "hold": "a held job never starts by itself",
+    "wait": "waiting is this module's own task (wait: true)",
+    "wrap": "give the text as script",
+    "test-only": "use check mode",
+    "parsable": "it is set by this module",
+    "chdir": "use the chdir option",
+    "help": "it submits nothing",
+    "usage": "it submits nothing",
+    "version": "it submits nothing",
+}
+# In a script these do no harm: those of the command line go before them.
+_HARMLESS_IN_SCRIPTS = ("comment", "parsable", "chdir")
+_SHORT = {
+    "a": "array",
+    "M": "clusters",
+    "H": "hold",
+    "W": "wait",
+    "D": "chdir",
+    "h": "help",
+    "u": "usage",
+    "V": "version",
+    "J": "job-name",
+}
+# Short options with a value, which is the rest of their word or else the next one; and what the rest can be.
+_WITH_VALUE = "AaBbCcDdeFGiJkLMmNnopqSstwx"
+_REST = {
+    **dict.fromkeys(("-B", "-c", "-N", "-n", "-S"), re.compile(r"[0-9*][0-9kKmM*:,-]*", re.ASCII)),
+    "-k": re.compile(r"off|"),
+    "-s": re.compile(r"yes|no|user|mcs|topo|"),
+}
+_SPACE = " \t\v\f\r"  # what C's isspace() takes for one within a line
+_FOREIGN = (b"#PBS", b"#BSUB")
+
+
+def is_short_for(key: str, name: str) -> bool:
+    """Whether getopt would take `key` for `name`, as far as that is known without all of sbatch's names."""
+    return bool(key) and name.startswith(key)
+
+
+def refusal(key: str) -> str | None:
+    """Return why the long option `key` cannot be given, be it cut short; None where it can."""
+    name = next((name for name in REFUSED if is_short_for(key, name)), None)
+    return None if name is None else _told(key, name)
+
+
+def refusal_of_directive(word: str) -> str | None:
+    """Return why a word of a script's #SBATCH lines cannot stand there; None where it can."""
+    plain = word.replace("\\", "")  # Slurm takes them out within quotes too
+    if plain in ("hetjob", "packjob"):
+        return "one entry is one job"
+    for key, rest in _options(plain):
+        names = [name for name in REFUSED if is_short_for(key, name)]
+        wrong = [name for name in names if name not in _HARMLESS_IN_SCRIPTS]
+        if wrong:
+            return _told(key, wrong[0])
+        if key in _REST and rest and not _REST[key].fullmatch(rest):
+            return f"{rest!r} is no value of {key}: write every option as a word of its own"
+    return None
+
+
+def _told(key: str, name: str) -> str:
+    return REFUSED[name] if key == name else f"it is short for {name}, and {REFUSED[name]}"
+
+
+def _options(word: str) -> Iterator[tuple[str, str | None]]:
+    """Yield the options in one word, each with its value as far as it stands in the word too."""
+    if word.startswith("--"):
+        key, sign, value = word[2:].partition("=")
+        yield key, value if sign else None
+    elif word.startswith("-"):
+        for position, letter in enumerate(word[1:], 2):
+            has_value = letter in _WITH_VALUE
+            yield _SHORT.get(letter, f"-{letter}"), (word[position:] or None) if has_value else None
+            if has_value:
+                return
+
+
+def value_of(name: str, words: Iterable[str]) -> str | None:
+    """Return the last value that is given to a long option in these words; None where there is none."""
+    found, is_next = None, False
+    for word in words:
+        if is_next:
+            found, is_next = word, False
+            continue
+        for key, value in _options(word):
+            if is_short_for(key, name):
+                found, is_next = (found, True) if value is None else (value, False)
+    return found
+
+
+def directives(script: bytes) -> list[str]:
+    """Return the words of the script's #SBATCH lines, which end at its first command."""
+    words: list[str] = []
+    for line in _header(script):
+        if line.startswith(b"#SBATCH"):
+            text = line[len(b"#SBATCH") :].decode("utf-8", "replace")
+            lexer = shlex.shlex(text, posix=True)
+            lexer.whitespace, lexer.whitespace_split = _SPACE, True
+            try:
+                words.extend(lexer)
+            except ValueError:
+                words.extend(text.split())
+    return words
+
+
+def foreign_directive(script: bytes) -> str | None:
+    """Return the first line for another scheduler, of which sbatch would take options as well; None without one."""
+    found = next((line for line in _header(script) if line.startswith(_FOREIGN)), None)
+    return None if found is None else found.decode("utf-8", "replace")
+
+
+def _header(script: bytes) -> Iterator[bytes]:
+    for line in script.split(b"\n"):
+        if line.strip() and not line.lstrip().startswith(b"#"):
+            return
+        yield line

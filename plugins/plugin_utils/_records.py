@@ -1,0 +1,90 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the steps of a run recorded. recorded.json names each record with its SHA-256 before the record is written.
+
+So a record that is torn, was exchanged or has gone is noticed when it is read back, and so is one that nobody recorded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import typing as t
+from pathlib import Path
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import encode, read_json, write_json
+
+INDEX = "recorded.json"
+PLAN = "plan.json"
+FINDINGS = "findings"
+
+
+class RecordError(ValueError):
+    """A record is not what was recorded."""
+
+
+def add(folder: Path, name: str, document: t.Any) -> None:
+    """Record `document` as `name`, a path from the run's folder. Raise OSError or ValueError."""
+    with _alone(folder):
+        _write(folder, _index(folder), name, document)
+
+
+def add_findings(folder: Path, findings: list[t.Any]) -> None:
+    """Record one more list of findings. Raise OSError or ValueError."""
+    with _alone(folder):
+        index = _index(folder)
+        _write(folder, index, f"{FINDINGS}/{sum(map(_of_findings, index)):03d}.json", findings)
+
+
+def read(folder: Path, name: str) -> t.Any:
+    """Return what was recorded as `name`. Raise FileNotFoundError where nothing was, OSError or ValueError."""
+    path, wanted = folder / name, _index(folder).get(name)
+    if wanted is None and not path.exists():
+        raise FileNotFoundError(f"{path} was not recorded")
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise RecordError(f"{path} was recorded and is gone") from None
+    if hashlib.sha256(content).hexdigest() != wanted:
+        raise RecordError(f"{path} is not what was recorded")
+    return _json.parse(content)
+
+
+def names_of_findings(folder: Path) -> list[str]:
+    """Return the names of all lists of findings, recorded or only there, in their order. Raise OSError, ValueError."""
+    found = sorted(f"{FINDINGS}/{path.name}" for path in (folder / FINDINGS).glob("*.json"))
+    return list(dict.fromkeys([*filter(_of_findings, _index(folder)), *found]))
+
+
+def _of_findings(name: str) -> bool:
+    return name.startswith(f"{FINDINGS}/")
+
+
+def _write(folder: Path, index: dict[str, str], name: str, document: t.Any) -> None:
+    content = encode(document)
+    write_json(folder / INDEX, {**index, name: hashlib.sha256(content).hexdigest()})
+    write_atomic(str(folder / name), content)
+
+
+def _index(folder: Path) -> dict[str, str]:
+    try:
+        index = read_json(folder / INDEX)
+    except FileNotFoundError:
+        return {}
+    except ValueError as exc:
+        raise RecordError(f"{folder / INDEX} cannot be read: {exc}") from exc
+    if not isinstance(index, dict):
+        raise RecordError(f"{folder / INDEX} is not a list of what was recorded")
+    return index
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> t.Iterator[None]:
+    """Let one process at a time record: two that count at once would give two records one name."""
+    with (folder / PLAN).open("r+b") as plan:
+        fcntl.flock(plan, fcntl.LOCK_EX)
+        yield

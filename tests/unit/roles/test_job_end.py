@@ -1,0 +1,122 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""However a job ends: its children end before it, however they behave, and the end is told once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import typing as t
+from pathlib import Path
+
+import pytest
+
+from tests.unit.roles.test_job_script import VENV, render, wait_for
+
+__all__ = ["render"]
+# Notes its calls and signals. As the workload it ends when it is let, as the sampler when it is told.
+PYTHON = """#!/usr/bin/env bash
+notes=$(dirname "$0")
+echo "$*" >> "$notes/calls"
+case "$*" in
+    train.py) trap 'echo TERM >> "$notes/train.signals"' TERM; echo $$ > "$notes/train.pid"
+        until [ -e "$notes/let" ]; do read -r -t 0.05 <> <(:); done ;;
+    *sample*) trap 'echo USR1 >> "$notes/sample.signals"; exit 0' USR1; echo $$ > "$notes/sample.pid"
+        while :; do read -r -t 0.05 <> <(:); done ;;
+esac
+exit 0
+"""
+# The job's own sleep, between two looks whether a child has ended.
+SLEEP = """#!/usr/bin/env bash
+notes=$(dirname "$0")/..
+touch "$notes/looked"
+until [ -e "$notes/go" ]; do read -r -t 0.05 <> <(:); done
+"""
+
+
+class Job:
+    def __init__(self, place: Path, render: t.Callable[..., str]) -> None:
+        self.place = place
+        (place / "share/jobs/.markers").mkdir(parents=True)
+        (place / "bin").mkdir()
+        for path, text in ((place / "python", PYTHON), (place / "bin/sleep", SLEEP)):
+            path.write_text(text)
+            path.chmod(0o755)
+        python = str(place / "python")
+        script = place / "job.sbatch"
+        script.write_text(
+            render(
+                manifest={"command": ["python", "train.py"]},
+                hpc_validation_share=str(place / "share"),
+                hpc_validation_python=python,
+                __stage_runtimes={"pytorch": {**VENV, "python": python}},
+            )
+        )
+        environment = {"SLURM_JOB_ID": "7", "PATH": f"{place}/bin:/usr/bin:/bin"}
+        self.process = subprocess.Popen(["bash", str(script)], env=environment, start_new_session=True)
+        wait_for(lambda: self.pid("train") and self.pid("sample"))
+
+    def pid(self, which: str) -> int:
+        path = self.place / f"{which}.pid"
+        return int(path.read_text() or 0) if path.exists() else 0
+
+    def says(self, name: str) -> list[str]:
+        path = self.place / name
+        return path.read_text().splitlines() if path.exists() else []
+
+    def let(self, name: str) -> None:
+        (self.place / name).touch()
+
+    def ended(self) -> int:
+        """Its exit code; nothing of it is left, and its end was told once and last."""
+        code = self.process.wait(60)
+        for which in ("train", "sample"):
+            assert not Path(f"/proc/{self.pid(which)}").exists()
+        ends = [call for call in self.says("calls") if call.startswith("-m kit end")]
+        assert (ends, self.says("calls")[-1:]) == ([f"-m kit end --exit-code {code}"], ends)
+        return code
+
+
+@pytest.fixture
+def job(tmp_path: Path, render: t.Callable[..., str]) -> t.Iterator[Job]:
+    found = Job(tmp_path, render)
+    yield found
+    if found.process.poll() is None:
+        for pid in (found.pid("train"), found.pid("sample"), found.process.pid):
+            subprocess.run(["kill", "-KILL", str(pid)], check=False, capture_output=True)
+        found.process.wait(60)
+
+
+def test_a_workload_that_ends_by_itself_is_sent_nothing_and_the_sampler_its_own_signal(job: Job) -> None:
+    job.let("go")
+    job.let("let")
+    assert job.ended() == 0
+    assert (job.says("train.signals"), job.says("sample.signals")) == ([], ["USR1"])
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_job_that_is_told_to_end_tells_its_workload(job: Job, number: int, code: int) -> None:
+    job.process.send_signal(number)
+    wait_for(lambda: job.says("train.signals"))
+    job.let("let")
+    job.let("go")
+    assert job.ended() == code
+    assert job.says("sample.signals") == ["USR1"]
+
+
+def test_a_workload_that_does_not_end_is_killed(job: Job) -> None:
+    job.let("go")
+    job.process.send_signal(signal.SIGTERM)
+    assert job.ended() == 143
+    assert job.says("train.signals")
+
+
+def test_told_again_while_it_ends_it_ends_as_before(job: Job) -> None:
+    job.process.send_signal(signal.SIGTERM)
+    wait_for((job.place / "looked").exists)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
+        job.process.send_signal(number)
+    job.let("let")
+    job.let("go")
+    assert job.ended() == 143

@@ -1,0 +1,166 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Keys that stand twice are refused by the readers of YAML and JSON, and nothing is read past these."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence_json, _evidence_rows, _json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _files, _yaml
+from kit import strict_json
+
+from tests.unit.conftest import ROOT
+
+# Where json.loads stands, and why it may.
+PLAIN = {
+    "plugins/module_utils/_json.py": "the reader",
+    "plugins/module_utils/_beegfs_json.py": "several documents in one text, by the reader's own hook",
+    "files/kit/strict_json.py": "the reader",
+    "plugins/module_utils/_evidence_rows.py": "many rows at once, by the reader's own hook",
+    "files/kit/staging.py": "what it wrote itself a moment before",
+    "files/kit/share/mounts.py": "sent alone to a node that cannot read the share; its child's answer",
+    "files/kit/share/speed.py": "fio's answer",
+    "files/kit/gpu/kernel_log.py": "journalctl's answer",
+}
+
+
+@pytest.mark.parametrize("reader", [_json, strict_json])
+@pytest.mark.parametrize(
+    ("text", "key", "lines"),
+    [
+        ('{"a": 1,\n"b": 2,\n"a": 3}', "a", (1, 3)),
+        ('[{"a": 1}, {"a": 1}, {\n"a": 1, "a": 2}]', "a", (2, 2)),
+        ('\n{"a": "b",\n"b": 1,\n"a": 2}', "a", (2, 4)),
+        ('{"a": 1,\n"a": 2,\n"b": 1,\n"b": 2}', "a", (1, 2)),
+        ('{"x": 1, "a": 2, "y": 3,\n"a": 4}', "a", (1, 2)),
+        ('{"a": {"b": 1,\n "c": [{}, "b"],\n\n "b": 2}, "a": 3}', "b", (1, 4)),
+        ('{"a": "{\\"a\\": 1",\n "\\u0061": 2}', "a", (1, 2)),
+        ('{"a": 1, "a" \n\t: 1}', "a", (1, 1)),
+        ('{"x": {"a": 1},\n "x": {"a": 2}}', "x", (1, 2)),
+    ],
+)
+def test_json_with_a_key_twice_is_refused_with_both_lines(
+    reader: Any, text: str, key: str, lines: tuple[int, int]
+) -> None:
+    for content in (text, text.encode()):
+        with pytest.raises(reader.DuplicateKeyError) as caught:
+            reader.parse(content)
+        assert (caught.value.key, caught.value.lines) == (key, lines)
+        assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("parse", [_json.parse, strict_json.parse])
+def test_other_json_is_read_as_ever(parse: Callable[..., Any]) -> None:
+    assert parse('{"a": {"a": ["a", {"a": "a"}]}, "b": "a"}') == {"a": {"a": ["a", {"a": "a"}]}, "b": "a"}
+    assert parse("[1.5, NaN]", parse_float=str, parse_constant=str) == ["1.5", "NaN"]
+    for wrong in ("", "{", b"\xff", '{"a": 1} {"a": 1}'):
+        with pytest.raises(ValueError, match=r"."):
+            parse(wrong)
+    with pytest.raises(TypeError):
+        parse(None)
+
+
+def test_files_are_read_so_too(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"a": 1,\n "a": 2}')
+    for read in (_files.read_json, strict_json.read):
+        with pytest.raises(ValueError, match="lines 1 and 2"):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("criteria: [1]\nid: x\ncriteria: [2]\n", ["'criteria'", "lines 1 and 3"]),
+        ("- {gt: 0.95,\n   gt: 0.05}\n", ["'gt'", "lines 1 and 2"]),
+        ("a:\n  b: 1\n  'b': 1\n", ["'b'", "lines 2 and 3"]),
+        ("yes: 1\ntrue: 2\n", ["True", "lines 1 and 2"]),
+        ("1: 1\n0x1: 2\n", ["1", "lines 1 and 2"]),
+        ("a: !!set {x,\n x}\n", ["'x'", "lines 1 and 2"]),
+        ("a: &b {c: 1}\nd: *b\n", ["alias", "line 2"]),
+        ("a:\n  <<: {b: 1}\n  c: 2\n", ["merge key", "line 2"]),
+        ("a:\n  <<: [{b: 1}, {b: 2}]\n", ["merge key", "line 2"]),
+        ("? [a]\n: 1\n", ["line 1"]),
+        ("a: 1\n--- \na: 2\n", ["line 2"]),
+        ("a: 9223372036854775808\n", ["64 bits", "line 1"]),
+        ("a: -0x8000000000000000\n", ["64 bits"]),
+        ("a: !!map x\n", ["expected a mapping node"]),
+        ("a: 2026-13-45\n", ["month"]),
+        ("[" * 3000, ["recursion"]),
+        ("a: \x00\n", ["#x0000"]),
+    ],
+)
+def test_yaml_that_would_drop_or_multiply_something_is_refused(text: str, says: list[str]) -> None:
+    with pytest.raises(_yaml.YAMLError) as caught:
+        _yaml.parse(text)
+    assert [words for words in says if words not in str(caught.value)] == []
+
+
+def test_other_yaml_is_read_as_ever(tmp_path: Path) -> None:
+    text = "a: {b: [1, x, null, 2026-11-24], c: '<<'}\n'<<': {b: 1}\n1: -9223372036854775807\n2: 9223372036854775807\n"
+    value = _yaml.parse(text)
+    assert (value["a"]["c"], value["<<"], value[1], value[2]) == ("<<", {"b": 1}, -(2**63) + 1, 2**63 - 1)
+    path = tmp_path / "x.yml"
+    path.write_text(text)
+    assert _yaml.read(path) == value
+    path.write_bytes(b"a: \xff")
+    with pytest.raises(_yaml.YAMLError, match="byte 3"):
+        _yaml.read(path)
+
+
+def _calls(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield f"{node.value.id}.{node.attr}"
+
+
+def test_nothing_is_read_past_the_readers() -> None:
+    files = [path for folder in ("plugins", "files", "roles") for path in (ROOT / folder).rglob("*.py")]
+    found = {str(path.relative_to(ROOT)): set(_calls(path)) for path in files}
+    plain = {name for name, calls in found.items() if calls & {"json.load", "json.loads", "json.JSONDecoder"}}
+    assert plain == set(PLAIN)
+    loaders = {"yaml.load", "yaml.safe_load", "yaml.safe_load_all", "yaml.load_all", "yaml.full_load"}
+    assert {name for name, calls in found.items() if calls & loaders} == {"plugins/plugin_utils/_yaml.py"}
+
+
+def test_every_file_that_ships_has_each_key_once() -> None:
+    for path in sorted((ROOT / "files").rglob("*.json")):
+        _files.read_json(path)
+    tables = [path for folder in ("files", "tests/mutation") for path in (ROOT / folder).rglob("*.yml")]
+    for path in sorted(tables):
+        _yaml.read(path)
+
+
+ROW = b'{"job_id": "12", "attempt": 0, "loss": 1}\n'
+
+
+@pytest.mark.parametrize("row", [b'{"job_id": "12", "attempt": 0, "loss": 9, "loss": 1}', b'{"a": {"b": 1, "b": 2}}'])
+@pytest.mark.parametrize("place", ["first", "middle", "last", "cut off"])
+def test_rows_with_a_key_twice_are_refused(row: bytes, place: str) -> None:
+    before, after = {"first": (0, 3), "middle": (2, 2)}.get(place, (3, 0))
+    content = ROW * before + row + (b"" if place == "cut off" else b"\n") + ROW * after
+    with pytest.raises(EvidenceError) as caught:
+        _evidence_rows.reduce_rows(io.BytesIO(content), "jsonl", "12", 0)
+    assert caught.value.problem == "duplicate_key"
+
+
+def test_a_document_with_a_key_twice_names_both_lines() -> None:
+    with pytest.raises(EvidenceError, match="lines 1 and 2") as caught:
+        _evidence_json.parse(b'{"job_id": "12",\n "job_id": "13"}')
+    assert caught.value.problem == "duplicate_key"
+
+
+def test_ansible_reads_inventories_as_strictly_in_a_checkout() -> None:
+    """What Ansible parses never comes before our readers."""
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "ansible.cfg")
+    assert settings["defaults"]["duplicate_dict_key"] == "error"
