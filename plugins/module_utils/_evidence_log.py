@@ -31,8 +31,8 @@ MAX_QUOTE = 500
 
 # Short texts that stand for many, to keep the number of searches low; a matter of speed alone.
 _ANCHORS = (b"rror", b"NCCL", b"CUDA")
-# What logs are mostly made of. With these taken out of both, a text can only be in a block if its rest is in that of
-# the block, which is short: most texts need no search of their own.
+# What logs are mostly made of. With these taken out of both, a text can only be in a block if its rest is in the rest
+# of the block, which is short: most texts need no search of their own.
 _COMMON = bytes(set(range(256)) - set(b"_bfjkqvxzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 _END_TEXT = b"hpc-validation-end"
 _END = re.compile(
