@@ -72,7 +72,8 @@ def findings(judge: Judge, servers: t.Any, access: str, client: t.Any, missing: 
 
 def _asked(judge: Judge, told: Told, missing: str | None) -> Json:
     """Judge whether the servers could be asked, by what the management daemon alone answers."""
-    problems = [(problem, _symptom(cause)) for problem, cause in told.basic_problems()]
+    # Without any facts of the servers there is no more to say than why.
+    problems = [(problem, _symptom(cause)) for problem, cause in told.basic_problems()] if told.servers else []
     if told.knows_nothing and not problems:
         problems = [(told.unknown_to_management("storage target"), _symptom("forgot"))]
     reasons = list(dict.fromkeys(problem for problem, _symptom in problems))

@@ -25,7 +25,7 @@ from tests.unit.criteria import job_folder
 from tests.unit.criteria.job_folder import ABSENT, STAMP, TODAY
 
 EXAMPLES = int(os.environ.get("HPC_VALIDATION_EXAMPLES", "40"))
-END = "hpc-validation-end job=12 attempt=0 exit=0\n"
+END = f"hpc-validation-end job=12 attempt=0 exit=0 nonce={job_folder.NONCE}\n"
 PATTERNS = {"oom": job_folder.PATTERNS["oom"]}
 BETWEEN = [-1e7, 1e7]
 NO_NUMBERS = [
@@ -126,6 +126,7 @@ def judged(case: Case) -> dict[str, str]:
     paths = {**PATHS, "rows": f"output/rows.{case.form}"}
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "output").mkdir()
+        (Path(folder) / "end.json").write_text(json.dumps({"exit_code": 0, "nonce": job_folder.NONCE}))
         for name, content in {**_written(case), **case.files}.items():
             if content is not None:
                 path = Path(folder) / paths[name]
@@ -142,9 +143,11 @@ def judged(case: Case) -> dict[str, str]:
             artifacts=["model.pt"],
             patterns=PATTERNS,
             settle=0.0,
+            end_marker=f"{folder}/end.json",
         )
         evidence = {
             "schema": 1,
+            "versions": dict(_evidence.VERSIONS),
             "job": case.job,
             "context": {},
             "logs": {},
