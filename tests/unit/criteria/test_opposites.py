@@ -82,9 +82,18 @@ def test_a_criterion_answers_to_its_evidence(tmp_path, example, workload, criter
         assert found[""]["verdict"] == "pass"
 
 
+def another(allowed):
+    """Return a value of the same kind that is none of these."""
+    value = allowed[0]
+    if isinstance(value, bool):
+        return not value
+    return "somewhere else" if isinstance(value, str) else max(allowed) + 1
+
+
 @pytest.mark.parametrize(("workload", "criterion", "key"), CONDITIONAL)
 def test_a_criterion_applies_only_where_the_inventory_says_so(tmp_path, example, workload, criterion, key):
-    elsewhere = judged(tmp_path / "elsewhere", workload, example, {"context": {key: "somewhere else"}})[criterion]
+    value = another(workload.criteria[criterion]["applies_when"][key])
+    elsewhere = judged(tmp_path / "elsewhere", workload, example, {"context": {key: value}})[criterion]
     silent = judged(tmp_path / "silent", workload, example, {"context": {key: job_folder.ABSENT}})[criterion]
     assert elsewhere["verdict"] == "not_applicable", elsewhere["why"]
     assert key in elsewhere["why"]

@@ -126,7 +126,7 @@ def judged(case: Case) -> dict[str, str]:
     paths = {**PATHS, "rows": f"output/rows.{case.form}"}
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "output").mkdir()
-        (Path(folder) / "end.json").write_text(json.dumps({"exit_code": 0, "nonce": job_folder.NONCE}))
+        (Path(folder) / "end.json").write_text(json.dumps({**STAMP, "exit_code": 0, "nonce": job_folder.NONCE}))
         for name, content in {**_written(case), **case.files}.items():
             if content is not None:
                 path = Path(folder) / paths[name]

@@ -89,7 +89,7 @@ def test_it_must_apply_by_every_key(evidence):
 
 def test_true_is_not_one_where_it_applies(evidence):
     evidence["context"]["gpu_count"] = True
-    assert one(evidence, **ACCURATE, applies_when={"gpu_count": [1]})["verdict"] == "not_applicable"
+    assert one(evidence, **ACCURATE, applies_when={"gpu_count": [1]})["verdict"] == "undetermined"
 
 
 # Problems of collecting
