@@ -119,7 +119,7 @@ def _target(kind: str, columns: list[str], line: str) -> Row | None:
         long = _LONG_NODE.fullmatch(line)
         words, server = (long[1].split(), long[2]) if long else (words[:-1], words[-1])
         columns = columns[:-1]
-        if server is not None and not long and whole(server) is None:
+        if not long and whole(server) is None:
             return None
     if _INVALID in words:
         words[words.index(_INVALID) : words.index(_INVALID) + 1] = ["", ""]
@@ -129,7 +129,7 @@ def _target(kind: str, columns: list[str], line: str) -> Row | None:
     if number is None or not shortest <= len(words) <= len(columns):
         return None
     space = _space(values)
-    if space is None or values.get("pool", POOLS[0]).lower() not in POOLS:
+    if space is None or values.get("pool", "normal").lower() not in POOLS:
         return None
     whose = _NODE.fullmatch(server) if server else None
     row = target(
@@ -154,12 +154,11 @@ def _space(values: dict[str, str]) -> Row | None:
         return {}
     total, free = size(printed.get("total")), size(printed.get("free"))
     inodes, inodes_free = count(printed.get("inodes")), count(printed.get("inodes_free"))
-    percents = [whole(printed.get(key, "").rstrip("%")) for key in ("percent", "inodes_percent")]
-    if not (total and free and inodes and inodes_free) or None in percents:
+    percent, inodes_percent = (whole(printed.get(key, "").rstrip("%")) for key in ("percent", "inodes_percent"))
+    if not (total and free and inodes and inodes_free) or percent is None or inodes_percent is None:
         return None
-    if not (total.value or free.value or inodes.value or inodes_free.value or any(percents)):
+    if not any((total.value, free.value, inodes.value, inodes_free.value, percent, inodes_percent)):
         return {"space_told": False}
-    percent, inodes_percent = (int(number or 0) for number in percents)
     return {
         "space_told": True,
         "total": total,

@@ -128,6 +128,7 @@ def test_a_row_has_every_key_and_what_is_not_known_is_none():
 
 UNANSWERED = [{"space_told": False, "space_why": "why", "pool": "normal"}]
 UNTOLD = [{"space_told": False, "space_why": None, "pool": "normal"}]
+ODD = [{"space_told": True, "space_why": "why", "pool": "normal"}]
 TOLD = [{"space_told": True, "space_why": None, "pool": "normal"}]
 UNKNOWN = [{"space_told": None, "space_why": None, "pool": "unknown"}]
 NO_META = f" {_beegfs_ctl.NO_META}\n"
@@ -149,6 +150,7 @@ NO_META = f" {_beegfs_ctl.NO_META}\n"
         (3, "why\n", UNANSWERED, True),
         (3, "why\n", UNTOLD, False),
         (3, "why\n", TOLD, False),
+        (3, "why\n", ODD, False),
         (3, "why\n", UNKNOWN, False),
         (3, "why\n", TOLD + UNANSWERED, True),
         (3, "", UNKNOWN, True),
@@ -208,8 +210,190 @@ def test_a_row_that_does_not_fit_its_table(heading, row):
 
 
 @pytest.mark.parametrize(
-    "heading", ["NodeID TargetID", "Reachability NodeID", "TargetID TargetID", "TargetID Total Total", "TargetID Size"]
+    "heading",
+    [
+        "NodeID TargetID",
+        "Reachability NodeID",
+        "TargetID TargetID",
+        "TargetID Total Total",
+        "TargetID Size",
+        "TargetID NodeID Total",
+    ],
 )
 def test_a_heading_that_tells_nothing(heading):
     parsed = _beegfs_ctl.listing("storage", said(f"{heading}\n101 1\n", ""))
     assert (parsed.rows, len(parsed.problems)) == ([], 2)
+
+
+SPACE = "TargetID Total Free % ITotal IFree % NodeID\n====\n"
+
+
+@pytest.mark.parametrize("at", range(6))
+def test_one_amount_that_is_none_makes_the_row_no_row(at):
+    words = ["7.8GiB", "7.8GiB", "100%", "0.5M", "0.5M", "100%"]
+    words[at] = "much"
+    parsed = _beegfs_ctl.listing("storage", said(f"{SPACE}101 {' '.join(words)} 1\n", ""))
+    assert (parsed.rows, len(parsed.problems)) == ([], 1)
+
+
+@pytest.mark.parametrize("at", range(7))
+def test_only_zeros_throughout_say_that_nothing_was_told(at):
+    words = ["0.0GiB", "0.0GiB", "0%", "0.0M", "0.0M", "0%", ""]
+    if at < 6:
+        words[at] = words[at].replace("0.0", "0.1") if "." in words[at] else "1%"
+    (row,) = _beegfs_ctl.listing("storage", said(f"{SPACE}101 {' '.join(words)} 1\n", "")).rows
+    assert row["space_told"] is (at < 6)
+
+
+def test_why_a_server_told_nothing_is_of_the_targets_of_which_it_told_nothing():
+    text = f"{SPACE}201 7.8GiB 7.8GiB 100% 0.5M 0.5M 100% {{0}}\n202 0.0GiB 0.0GiB 0% 0.0M 0.0M 0% {{0}}\n"
+    err = " [ERROR from beegfs-storage stor2 [ID: 2]: Communication error]\n"
+    told, untold = _beegfs_ctl.listing("storage", said(text.format("beegfs-storage stor2 [ID: 2]"), err)).rows
+    assert told["space_why"] is None
+    assert untold["space_why"] == err.strip()
+    told, untold = _beegfs_ctl.listing("storage", said(text.format("beegfs-storage stor3 [ID: 3]"), err)).rows
+    assert untold["space_why"] is None
+
+
+NODES = """meta1 [ID: 1]
+   Ports: UDP: 8005; TCP: 8005
+   Interfaces:
+   + b0[ip addr: 10.99.0.1; type: TCP]
+   Reachable: <yes>
+beegfs-meta meta 2 [ID: 22]
+   Reachable: <no>
+
+Number of nodes: 2
+Root: 1
+"""
+
+
+def nodes(text, err=""):
+    return _beegfs_ctl.nodes("meta", said(text, err))
+
+
+def test_servers_with_whatever_is_said_of_them():
+    parsed = nodes(NODES)
+    assert parsed.problems == []
+    assert parsed.rows == [
+        {"type": "meta", "name": "meta1", "id": 1, "reachable": True},
+        {"type": "meta", "name": "meta 2", "id": 22, "reachable": False},
+    ]
+    assert nodes(NODES, "a wrapper says something\n") == parsed
+    assert nodes("meta1 [ID: 1]\n").rows[0]["reachable"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (" meta1 [ID: 1]\n", "no known form"),
+        ("   Reachable: <yes>\nmeta1 [ID: 1]\n", "no known form"),
+        ("   Reachable: <yes>\n", "no known form"),
+        ("Root: 1\n", "no known form"),
+        ("   Ports: 1\n", "no known form"),
+        ("meta1 [ID: 1]\nsomething\n", "no known form"),
+        ("meta1 [ID: 1]\nNumber of nodes: 2\n", "but 1 are listed"),
+        ("meta1 [ID: 1]\nNumber of nodes: 0\n", "but 1 are listed"),
+        ("meta1 [ID: 1]\nmeta2", "breaks off"),
+    ],
+)
+def test_a_list_of_servers_that_is_not_whole(text, problem):
+    assert problem in nodes(text).problems[0]
+    assert len(nodes(text).problems) == 1
+    assert nodes(text, "words\n").problems == nodes(text).problems
+
+
+MIRRORED = "MirrorGroupID MGMemberType TargetID NodeID\n====\n"
+
+
+@pytest.mark.parametrize("row", ["x primary 101 1", "1 both 101 1"])
+def test_a_member_without_group_or_role_is_of_no_group(row):
+    parsed = _beegfs_ctl.mirrors("storage", said(f"{MIRRORED}{row}\n", ""))
+    assert parsed.rows == []
+    assert ["without group or role" in problem for problem in parsed.problems] == [True]
+
+
+GROUPS = "BuddyGroupID PrimaryTargetID SecondaryTargetID\n=== === ===\n"
+
+
+@pytest.mark.parametrize(
+    ("out", "err", "rows", "problems"),
+    [
+        ("", f"{_beegfs_ctl.NO_MIRRORS}\n", 0, []),
+        ("", "why\n", 0, ["no list of mirror groups: why"]),
+        ("some text\n", f"{_beegfs_ctl.NO_MIRRORS}\n", 0, ["no list of mirror groups: some text"]),
+        ("1 101 201\n", "", 0, ["no list of mirror groups: 1 101 201"]),
+        (f"{GROUPS}1 101 201\n2 202 102\n", "", 2, []),
+        (f"{GROUPS}1 101 201\n2 202\n", "", 1, ["a row of no known form: 2 202"]),
+        (f"{GROUPS}2 202\n", "", 0, ["a row of no known form: 2 202"]),
+        (f"{GROUPS}", "", 0, ["no mirror group is listed, nor that there are none"]),
+        (f"{GROUPS}1 101 201\n2 2", "", 1, ["the output breaks off in the middle of a line"]),
+    ],
+)
+def test_mirror_groups_in_the_older_way(out, err, rows, problems):
+    parsed = _beegfs_ctl.mirror_groups("storage", said(out, err))
+    assert (len(parsed.rows), parsed.problems) == (rows, problems)
+    if rows:
+        assert parsed.rows[0] == {"type": "storage", "group": 1, "primary": 101, "secondary": 201}
+
+
+QUOTA = "name,id,size,hard,files,hard\n"
+ROW = "root,0,5,9,7,10\n"
+
+
+@pytest.mark.parametrize(
+    ("out", "err", "rows", "problems"),
+    [
+        (QUOTA + ROW, "", 1, []),
+        (QUOTA + ROW, "a wrapper says something\n", 1, []),
+        (ROW, "", 0, ["a line of no known form: root,0,5,9,7,10"]),
+        (ROW + QUOTA + ROW, "", 1, ["a line of no known form: root,0,5,9,7,10"]),
+        (QUOTA + "root,0,5,9,7x,10\n", "why\n", 0, ["a row of no known form: root,0,5,9,7x,10"]),
+        (QUOTA + "root,0,5,9,7+3,10\n", "", 0, ["a row of no known form: root,0,5,9,7+3,10"]),
+        (QUOTA, "", 0, ["no quota was printed"]),
+    ],
+)
+def test_quota_line_by_line(out, err, rows, problems):
+    parsed = _beegfs_ctl.quota(said(out, err))
+    assert (len(parsed.rows), parsed.problems) == (rows, problems)
+
+
+def test_a_count_of_files_on_some_disks_is_that_number():
+    (row,) = _beegfs_ctl.quota(said(f"{QUOTA}root,0,5,9,123+,1000\n", "")).rows
+    assert (row["files"], row["files_at_least"]) == (None, 123)
+    (row,) = _beegfs_ctl.quota(said(f"{QUOTA}root,0,5,9,123,1000\n", "")).rows
+    assert (row["files"], row["files_at_least"]) == (123, None)
+
+
+ENTRY = """Entry type: directory
+EntryID: root
+Stripe pattern details:
++ Type: RAID0
++ Chunksize: 512K
++ Number of storage targets: desired: 4; actual: 3
+"""
+
+
+def test_the_striping_of_an_entry():
+    found = _beegfs_ctl.striping(said(ENTRY, ""))
+    assert found == {"pattern": "raid0", "chunk_kib": 512, "targets": 3, "source": "beegfs-ctl", "error": None}
+    assert _beegfs_ctl.striping(said(ENTRY.replace("; actual: 3", ""), ""))["targets"] == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("+ Type: RAID0\n", ""),
+        ("+ Chunksize: 512K\n", ""),
+        ("512K", "0K"),
+        ("512K", "many"),
+        ("desired: 4; actual: 3", "some"),
+        ("Entry type", "Kind"),
+    ],
+)
+def test_an_entry_that_is_not_whole_has_no_striping(old, new):
+    found = _beegfs_ctl.striping(said(ENTRY.replace(old, new), ""))
+    assert found["pattern"] is found["chunk_kib"] is found["targets"] is None
+    assert found["error"].startswith("no entry information: ")
+    assert "EntryID" in found["error"]
+    assert _beegfs_ctl.striping(said(ENTRY.replace(old, new), "why\n"))["error"] == "no entry information: why"
