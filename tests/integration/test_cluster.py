@@ -308,12 +308,14 @@ def beegfs(*words: str, host: str = "login") -> None:
 
 
 def test_beegfs_answers_as_chosen_on_one_host_only():
-    targets = ("beegfs-ctl", "--listtargets", "--nodetype=storage", "--state")
+    table = ("--listtargets", "--nodetype=storage", "--state", "--longnodes", "--pools", "--spaceinfo")
+    targets = ("beegfs-ctl", *table)
     try:
         beegfs("offline")
         done = ssh(*targets)
         assert done.returncode == 3
         assert "201          Offline" in done.stdout
+        assert "ERROR from beegfs-storage stor2" in done.stderr
         assert ssh(*targets, host="compute01").returncode == 0
         beegfs("v8", "partial")
         assert ssh("beegfs", "target", "list").returncode == 2
