@@ -117,16 +117,16 @@ def _ctl(
     def read(result: Result) -> Parsed:
         heard = said(result.out, result.err)
         parsed = parse(kind, heard)
-        if result.rc not in (0, None):
-            if _beegfs_ctl.is_explained(result.rc, heard, parsed):
-                parsed.problems = [] if heard.messages == (_beegfs_ctl.NO_META,) else parsed.problems
-            else:
-                failed = heard.reason() if heard.messages else f"exit code {result.rc} without a message"
-                parsed.problems = [failed, *(parsed.problems if parsed.rows else [])]
+        if result.rc not in (0, None) and not _beegfs_ctl.is_explained(result.rc, heard, parsed):
+            parsed.problems = [_failure(result, heard), *(parsed.problems if parsed.rows else [])]
         return parsed
 
     node_type = [f"--nodetype={kind}"] if kind else []
     return Question(part, kind, (mode, *node_type, *words), read, limited)
+
+
+def _failure(result: Result, heard: Said) -> str:
+    return heard.reason() if heard.messages else f"exit code {result.rc} without a message"
 
 
 def _quota_7(_kind: None, heard: Said) -> Parsed:
@@ -208,8 +208,7 @@ def _read_json(parse: Callable[[str], Parsed], result: Result) -> Parsed:
     heard = said("", result.err)
     if heard.messages and _beegfs_json.NO_MIRRORS in heard.messages[0]:  # there are none, which it calls an error
         return Parsed()
-    failed = heard.reason() if heard.messages else f"exit code {result.rc} without a message"
-    return Parsed(parsed.rows, [failed, *(parsed.problems if parsed.rows else [])])
+    return Parsed(parsed.rows, [_failure(result, heard), *(parsed.problems if parsed.rows else [])])
 
 
 def _quota_8(cli: Cli, user: str | None) -> Answer:
@@ -240,5 +239,4 @@ def striping(cli: Cli, path: str) -> Row:
         told = _beegfs_ctl.striping(heard)
     if result.rc == 0:
         return {**told, "source": cli.tool}
-    failed = heard.reason() if heard.messages else f"exit code {result.rc} without a message"
-    return entry(source=cli.tool, error=result.failure or failed)
+    return entry(source=cli.tool, error=result.failure or _failure(result, heard))
