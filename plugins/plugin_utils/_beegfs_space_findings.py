@@ -22,6 +22,8 @@ ROOMY = 0.5
 def findings(judge: Judge, told: Told) -> list[Json]:
     """Judge the room of all targets that are online: a target that is not is reported as that."""
     online = [target for target in told.targets if target.get("reachability") == "online"]
+    if not online:  # which is reported, and is no pass
+        return []
     pools = [_pool(judge, told, target) for target in online]
     space = [_room(judge, told, target, "free", GIB) for target in online]
     inodes = [
@@ -30,8 +32,6 @@ def findings(judge: Judge, told: Told) -> list[Json]:
         # Some file systems have no fixed number of inodes. One whose server did not answer has told nothing.
         if not (_numbers.is_number(target.get("inodes")) and target.get("inodes") == 0)
     ]
-    if not online:  # which is reported, and is no pass
-        return []
     found = judge.each("share.capacity_pool", pools, source=told.tool, what="targets")
     found += judge.each("share.target_free_space", space, source=told.tool, unit="GiB", what="targets")
     if inodes:
@@ -115,4 +115,4 @@ def _plain(value: float | None) -> float | int | None:
 
 
 def _show(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    return f"{value:,.8g}"

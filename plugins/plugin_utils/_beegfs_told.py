@@ -13,7 +13,8 @@ Json = dict[str, t.Any]
 KINDS = ("meta", "storage")
 # What the management daemon alone answers; without these nothing is known of the servers.
 BASIC = ("targets", "nodes")
-PARTS = (*BASIC, "mirrors", "quota", "problems")
+# What is judged by itself, and what was not told of it by target or group.
+APART = ("states", "space", "mirrors", "quota")
 
 
 class Told:
@@ -45,18 +46,13 @@ class Told:
             for row in self.problems
             if row.get("part") == part and (kind is None or row.get("type") in (kind, None))
         ]
-        if part in PARTS and at(self.servers, part) is not None and not self.has(part):
+        if at(self.servers, part) is not None and not self.has(part):
             found.append(f"{part} of no known form")
         return "; ".join(dict.fromkeys(found[:3])) or None
 
     def basic_problems(self) -> list[tuple[str, str | None]]:
         """Return the problems, with their causes, for which the servers cannot be said to have been asked."""
-        found = [
-            (f"{row.get('source')}: {row.get('problem')}" if row.get("cause") == "foreign" else str(row.get("problem")),
-             text(row.get("cause")))
-            for row in self.problems
-            if row.get("part") not in ("states", "space", "mirrors", "quota")
-        ]  # fmt: skip
+        found = [(_with_source(row), text(row.get("cause"))) for row in self.problems if row.get("part") not in APART]
         if not self.has("problems"):
             found.append(("it was not told what went wrong", None))
         return found + [
@@ -85,3 +81,9 @@ class Told:
         """Name a target, with its server where that is known."""
         named = f"{target.get('type')} target {target.get('id')}"
         return f"{named} on {target['node']}" if target.get("node") else named
+
+
+def _with_source(problem: Json) -> str:
+    """Return a problem; of text that is not the tool's own, with the command that printed it."""
+    said = str(problem.get("problem"))
+    return f"{problem.get('source')}: {said}" if problem.get("cause") == "foreign" else said
