@@ -397,3 +397,9 @@ def test_an_entry_that_is_not_whole_has_no_striping(old, new):
     assert found["error"].startswith("no entry information: ")
     assert "EntryID" in found["error"]
     assert _beegfs_ctl.striping(said(ENTRY.replace(old, new), "why\n"))["error"] == "no entry information: why"
+
+
+def test_an_amount_that_was_not_rounded_is_just_that():
+    assert _beegfs.exactly(5) == Amount(5, 5, 5)
+    assert _beegfs.exactly(0) == Amount(0, 0, 0)
+    assert _beegfs.exactly(None) is None
