@@ -172,7 +172,7 @@ def nodes(kind: str, said: Said) -> Parsed:
     """Parse --listnodes with --reachable. Nothing at all is an answer: the management daemon knows none."""
     parsed = _parsed(said)
     for line in said.lines:
-        head = _NODE.fullmatch(line) if not line.startswith(" ") else None
+        head = _NODE.fullmatch(line)
         if head:
             parsed.rows.append({"type": kind, "name": head[1], "id": int(head[2]), "reachable": None})
         elif parsed.rows and re.fullmatch(r"\s+Reachable: <(?:yes|no)>\s*", line):

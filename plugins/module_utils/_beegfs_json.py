@@ -63,7 +63,7 @@ def node_type(value: Any) -> str | None:
     if isinstance(value, int):
         return _NODE_TYPES.get(value)
     text = word(value)
-    return _SHORT_TYPES.get(text, text) if text else None
+    return _SHORT_TYPES.get(text or "", text)
 
 
 def identity(value: Any) -> tuple[str | None, int | None]:

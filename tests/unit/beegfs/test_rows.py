@@ -324,6 +324,7 @@ GROUPS = "BuddyGroupID PrimaryTargetID SecondaryTargetID\n=== === ===\n"
         ("some text\n", f"{_beegfs_ctl.NO_MIRRORS}\n", 0, ["no list of mirror groups: some text"]),
         ("1 101 201\n", "", 0, ["no list of mirror groups: 1 101 201"]),
         (f"{GROUPS}1 101 201\n2 202 102\n", "", 2, []),
+        ("BuddyGroupID PrimaryTargetID SecondaryTargetID\n1 101 201\n", "", 1, []),
         (f"{GROUPS}1 101 201\n2 202\n", "", 1, ["a row of no known form: 2 202"]),
         (f"{GROUPS}2 202\n", "", 0, ["a row of no known form: 2 202"]),
         (f"{GROUPS}", "", 0, ["no mirror group is listed, nor that there are none"]),
@@ -396,6 +397,7 @@ def test_an_entry_that_is_not_whole_has_no_striping(old, new):
     assert found["pattern"] is found["chunk_kib"] is found["targets"] is None
     assert found["error"].startswith("no entry information: ")
     assert "EntryID" in found["error"]
+    assert _beegfs_ctl.striping(said("", ""))["error"] == "no entry information: without a message"
     assert _beegfs_ctl.striping(said(ENTRY.replace(old, new), "why\n"))["error"] == "no entry information: why"
 
 
