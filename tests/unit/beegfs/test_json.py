@@ -192,6 +192,17 @@ def test_a_quota_of_no_known_form_is_a_problem(changed):
     assert "row of no known form" in parsed.problems[0]
 
 
+def test_quota_of_groups_is_none_of_the_users_and_a_warning_decides_only_where_nothing_is_told():
+    warning = f"{_beegfs_json.NO_QUOTA}\n"
+    group = {**QUOTA, "type": "group", "space": "?/?"}
+    assert _beegfs_json.quota(lines(group)).problems == ["no quota is told"]
+    assert _beegfs_json.quota(lines(group, QUOTA)).problems == []
+    assert _beegfs_json.quota(lines(QUOTA) + warning).problems == []
+    assert _beegfs_json.quota(warning).problems == ["quota is not enabled: the servers keep none for this user"]
+    bad = _beegfs_json.quota(lines({**QUOTA, "space": "?"}) + warning).problems
+    assert [problem[:24] for problem in bad] == ["a row of no known form: ", "no quota is told"]
+
+
 def test_what_is_no_object_or_no_json_is_a_problem_and_notes_are_none():
     parsed = _beegfs_json.targets("INFO: a note\n" + json.dumps([TARGET, 7]) + "\nWARNING: another\n")
     assert [row["id"] for row in parsed.rows] == [101]
