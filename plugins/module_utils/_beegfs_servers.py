@@ -179,7 +179,7 @@ def _settled(cli: Cli, questions: list[Question], answers: list[Answer]) -> list
 def _is_new(answer: Answer) -> bool:
     """Say whether the answer is one of a management daemon that was just started."""
     states = [row["reachability"] for row in answer.rows]
-    return bool(states) and (set(states) == {"probably-offline"} or "unknown" in [row["pool"] for row in answer.rows])
+    return set(states) == {"probably-offline"} or "unknown" in [row["pool"] for row in answer.rows]
 
 
 def _version_8(cli: Cli, user: str | None) -> list[Answer]:

@@ -268,3 +268,99 @@ def test_a_list_that_lost_whole_lines_is_told_from_what_else_is_known():
     facts["targets"] = [row for row in facts["targets"] if row["id"] != 102]
     (finding,) = [f for f in servers(facts, client=EXAMPLE["mount"]["client"]) if f["verdict"] == "undetermined"]
     assert finding["where"]["target"] == "storage target 102"
+
+
+CHECKS = [
+    "share.servers",
+    "share.node_count",
+    "share.nodes_reachable",
+    "share.target_count",
+    "share.targets_reachable",
+    "share.targets_consistent",
+    "share.capacity_pool",
+    "share.target_free_space",
+    "share.target_free_inodes",
+    "share.mirror_count",
+    "share.mirrors",
+    "share.quota",
+]
+
+
+@pytest.mark.parametrize(("share_type", "access"), [("other", "user"), ("other", "none"), ("beegfs", "none")])
+def test_what_does_not_apply_is_each_check_of_the_servers(share_type, access):
+    findings = _share_findings.servers_findings(told("healthy"), {}, host="login", share_type=share_type, access=access)
+    assert [finding["id"] for finding in findings] == CHECKS
+    assert {finding["verdict"] for finding in findings} == {"not_applicable"}
+    reason = "hpc_validation_share_type is other" if share_type == "other" else "hpc_validation_beegfs_access is none"
+    assert {finding["why"] for finding in findings} == {reason}
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "tool",
+        "secret",
+        "permission",
+        "configuration",
+        "name",
+        "network",
+        "management",
+        "silent",
+        "foreign",
+        None,
+        "other",
+    ],
+)
+def test_each_cause_has_a_remedy_of_its_own(cause):
+    problem = {"part": None, "type": None, "source": "a command", "problem": "words", "cause": cause}
+    (finding,) = servers({"tool": "beegfs-ctl", "targets": None, "problems": [problem]})
+    remedies = _remedies.load()
+    symptom = "share.servers" if cause in (None, "other") else f"share.servers.{cause}"
+    assert finding["remedy"] == remedies[symptom].replace("{host}", "login")
+    assert finding["why"] == ("a command: words" if cause == "foreign" else "words")
+    assert (finding["id"], finding["source"], finding["bound"]) == ("share.servers", "beegfs-ctl", "= 0")
+    assert list(remedies.values()).count(remedies[symptom]) == 1
+
+
+def test_more_than_one_reason_is_counted():
+    problems = [{"part": "nodes", "problem": text} for text in ("a", "b", "a", "c")]
+    (finding,) = servers({"tool": "beegfs-ctl", "targets": None, "problems": problems})
+    assert finding["why"] == "a (and 2 more)"
+    (finding,) = servers({"tool": "beegfs-ctl", "targets": None, "problems": problems[:1]})
+    assert finding["why"] == "a"
+
+
+def test_of_no_facts_at_all_the_reason_is_the_one_given():
+    (finding,) = servers(None, missing="the node cannot be reached")
+    assert (finding["verdict"], finding["why"]) == ("undetermined", "the node cannot be reached")
+    (finding,) = servers(None)
+    assert finding["why"] == "nothing was told of them"
+
+
+def test_a_management_daemon_that_knows_nothing_is_one_finding_and_what_was_expected_fails():
+    facts = {"tool": "beegfs-ctl", "targets": [], "nodes": [], "mirrors": [], "quota": [], "problems": []}
+    (finding,) = servers(facts)
+    assert (finding["id"], finding["why"]) == ("share.servers", "the management daemon knows no storage target")
+    assert "systemctl restart beegfs-storage" in finding["remedy"]
+    expect = {"nodes": {"meta": 1}, "targets": {"storage": 2}, "mirrors": {"meta": 3}, "quota": True}
+    found = servers(facts, expect)[1:]
+    assert [(f["id"], f["verdict"], f["value"], f["bound"], f["unit"]) for f in found] == [
+        ("share.node_count", "fail", 0, "= 1", "meta servers"),
+        ("share.target_count", "fail", 0, "= 2", "storage targets"),
+        ("share.mirror_count", "fail", 0, "= 3", "meta mirror groups"),
+        ("share.quota", "fail", "the management daemon knows no limit, nor any target", '= "enforced"', None),
+    ]
+    nothing = {**facts, "targets": None}
+    assert [f["id"] for f in servers(nothing, expect)] == ["share.servers"]
+
+
+def test_what_was_not_told_is_not_counted():
+    facts = told("both-mirrored-healthy")
+    facts["problems"] = [{"part": "mirrors", "type": "meta", "problem": "refused"}]
+    found = servers(facts, {"mirrors": {"meta": 1, "storage": 2}})
+    counts = [(f["verdict"], f["value"], f["why"]) for f in found if f["id"] == "share.mirror_count"]
+    assert counts == [("undetermined", None, "refused"), ("pass", 2, "2 is = 2")]
+    facts["mirrors"] = None
+    found = servers({**facts, "problems": []}, {"mirrors": {"storage": 2}})
+    counts = [(f["verdict"], f["why"]) for f in found if f["id"] == "share.mirror_count"]
+    assert counts == [("undetermined", "no storage mirror groups were told")]
