@@ -9,7 +9,7 @@ import os
 import re
 
 FOLDER = "/etc/beegfs"
-MAX_BYTES = 1024 * 1024
+MAX_BYTES = 1048576
 
 
 def flag(path: str, key: str) -> bool | None:
