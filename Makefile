@@ -5,8 +5,8 @@ ACCOUNTING ?= --accounting
 export HPC_VALIDATION_CLUSTER = $(CLUSTER)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help demo test test-slow test-matrix faults faults-preflight faults-reframe clean-runs mutants molecule sanity \
-	execution-environment lint bench up down status lock clean
+.PHONY: help demo workload test test-slow test-matrix faults faults-preflight faults-reframe clean-runs mutants molecule sanity \
+	execution-environment lint pages bench up down status lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -14,13 +14,16 @@ help:  ## This list
 demo: .venv/ready up  ## Bring up the local cluster and validate it: category 1 on real Slurm
 	ansible-playbook playbooks/validate_category1.yml -i inventories/local
 
+workload: .venv/ready  ## Begin a workload of your own in ./workloads: NAME=triad, DEST=folder
+	ansible-playbook playbooks/new_workload.yml -e 'name=$(NAME)' -e 'dest=$(or $(DEST),$(CURDIR)/workloads)'
+
 test: .venv/ready  ## Everything that checks the project, integration on the real cluster included
 	nox
 
 test-slow: .venv/ready  ## Long waits, and what else make test leaves out of the integration tests
 	nox -s slow
 
-test-matrix: .venv/ready  ## Slurm releases, ansible-core releases, Pythons of the nodes; renews the README's table
+test-matrix: .venv/ready  ## Slurm releases, ansible-core releases, Pythons of the nodes; renews docs/support.md
 	nox -s matrix
 
 faults: .venv/ready  ## Every fault of tests/faults/faults.yml on live clusters, or of GROUP=name; renews docs/faults.md
@@ -35,7 +38,7 @@ faults-reframe: .venv/ready  ## What ReFrame answers to the same faults; renews 
 clean-runs: .venv/ready  ## Thirty plays in a row where nothing is wrong: none may fail; renews docs/faults.md
 	nox -s clean_runs
 
-mutants: .venv/ready  ## Break the judge, and what it is fed by, in thousands of ways: the unit tests must notice; ONLY="_run _slurm_*"
+mutants: .venv/ready  ## Break the judge, and what it is fed by, in thousands of ways: the unit tests must notice; ONLY="_run _slurm"
 	nox -s mutants -- $(foreach name,$(ONLY),'$(name)')
 
 molecule: .venv/ready  ## The scenarios of extensions/molecule
@@ -46,6 +49,9 @@ sanity: .venv/ready  ## ansible-test, antsibull-docs and galaxy-importer on a co
 
 lint: .venv/ready  ## Linters and types only
 	nox -s lint types
+
+pages: .venv/ready  ## Renew the generated parts of docs/: the diagram of the packages, the reference of criteria and checks
+	nox -s pages -- --write
 
 bench: .venv/ready up  ## Speed and memory, as ratios against peers and limits
 	nox -s bench

@@ -21,6 +21,7 @@ def lint(session: nox.Session) -> None:
     """Style and correctness of everything that is text."""
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports", env={"PYTHONPATH": "collections:files", "COLUMNS": "120"})
     session.run("yamllint", "--strict", ".")
     session.run("ansible-lint", "--strict", "--offline", "-q")
     session.run("shellcheck", *SHELL)
@@ -31,6 +32,12 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Types of the pure code, the plugins and the kit."""
     session.run("mypy")
+
+
+@nox.session
+def pages(session: nox.Session) -> None:
+    """Whether the generated parts of docs/ are current; with --write it renews them."""
+    session.run("python", "-m", "tests.docs", *session.posargs, env={"PYTHONPATH": "collections:files"})
 
 
 @nox.session
@@ -85,7 +92,7 @@ def slow(session: nox.Session) -> None:
 
 @nox.session
 def matrix(session: nox.Session) -> None:
-    """The real NVML, Slurm and ansible-core releases, Pythons of the nodes; renews docs/support.json and the README."""
+    """The real NVML, Slurm and ansible-core releases, Pythons of the nodes; renews docs/support.md."""
     session.run("python", "-m", "tests.matrix.real_nvml")
     session.run("python", "-m", "tests.matrix", *session.posargs)
 

@@ -14,6 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO, Callable
 
+# What the workloads and their runs on fewer ranks call the document of their metrics, in their output folders.
+METRICS_FILE = "metrics.json"
+
 
 def plain(value: Any) -> Any:
     """Return ``value`` as valid JSON can say it.
@@ -22,7 +25,7 @@ def plain(value: Any) -> Any:
     numeric criterion can pass on them, and never null, so that a loss that exploded differs from one not measured.
     """
     if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+        return json.dumps(value)  # Python's own names for them
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

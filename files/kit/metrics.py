@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kit import markers
+from kit.evidence import markers
 from kit.files import json_line, write_json
 from kit.job import Job, current_job
 

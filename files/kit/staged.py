@@ -12,6 +12,7 @@ from kit import strict_json
 from kit.errors import KitError
 from kit.files import sha256
 
+STAND_IN = "stand-in"
 FACTS = ("name", "source", "description", "revision", "train", "test", "rows")
 
 
@@ -37,3 +38,8 @@ def read_staged(folder: Path, *, hashed: bool = True) -> dict[str, Any]:
         raise KitError(f"{folder}: cannot read {error.filename}: {error.strerror}; {remedy}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise KitError(f"{folder}: provenance.json is damaged ({error!r}); {remedy}") from error
+
+
+def is_stand_in(folder: Path) -> bool:
+    """Return whether the staged folder holds a stand-in, made up where the real one could not be had."""
+    return bool(strict_json.read(folder / "provenance.json")["source"] == STAND_IN)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The one reader of JSON in jobs: a key that stands twice in an object is refused, with both lines.
 
-As the judge's own (plugins/module_utils/_json.py), which does not run where jobs do.
+As the judge's own (plugins/module_utils/_common/strict_json.py), which does not run where jobs do.
 """
 
 from __future__ import annotations

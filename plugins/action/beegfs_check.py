@@ -6,26 +6,28 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_check import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._probe.share import (
     CONTROLLER_ONLY,
     argument_spec,
     problems,
     servers_alone,
 )
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
-    _evidence_store,
-    _share_findings,
-    _share_judge,
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.plain import plain
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._probe.action import (
+    NotAskedError,
+    ProbeAction,
 )
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._probe_action import NotAskedError, ProbeAction
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_expect import SHARE
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import findings as share_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.expect import SHARE
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.facts import at, text
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.titles import TITLES
 
 MODULE = "mlops.hpc_validation.beegfs_check"
-MOUNTS = Path(__file__).resolve().parents[2] / "files" / "kit" / "share" / "mounts.py"
+MOUNTS = FILES / "kit" / "share" / "mounts.py"
 
 
 class ActionModule(ProbeAction):
@@ -35,8 +37,8 @@ class ActionModule(ProbeAction):
         """Return facts, findings, verdict and table; failed unless the verdict is pass."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validated, arguments = self.validate_argument_spec(argument_spec=argument_spec())
-        options: dict[str, Any] = _evidence_store.plain(arguments)
-        wrong = problems(options) + SHARE.problems(options["expect"], _share_judge.TITLES)
+        options: dict[str, Any] = plain(arguments)
+        wrong = problems(options) + SHARE.problems(options["expect"], TITLES)
         if wrong:
             raise AnsibleActionFail("nothing was looked at; malformed:\n" + "\n".join(wrong))
         host = str(options["node"] or (task_vars or {}).get("inventory_hostname", "host"))
@@ -59,13 +61,13 @@ def judged(options: dict[str, Any], facts: dict[str, Any], host: str, checks: li
     expect, share_type = options["expect"], options["share_type"]
     found: list[dict[str, Any]] = []
     if not servers_alone(checks):
-        found = _share_findings.findings(facts, expect, node=host, share_type=share_type, checks=checks, part="host")
-    return found + _share_findings.servers_findings(
+        found = share_findings.findings(facts, expect, node=host, share_type=share_type, checks=checks, part="host")
+    return found + share_findings.servers_findings(
         facts.get("servers"),
         expect,
         host=host,
         share_type=share_type,
         access=options["access"],
-        client=_share_judge.at(facts, "mount", "client"),
-        missing=_share_judge.text(_share_judge.at(facts, "error")),
+        client=at(facts, "mount", "client"),
+        missing=text(at(facts, "error")),
     )

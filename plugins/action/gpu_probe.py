@@ -8,14 +8,19 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._gpu_probe import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._probe.gpu import (
     CONTROLLER_ONLY,
     argument_spec,
     problems,
 )
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _evidence_store, _gpu_findings, _gpu_judge
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_expect import GPU
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._probe_action import NotAskedError, ProbeAction
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.plain import plain
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import node as gpu_node
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.expect import GPU
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.titles import TITLES
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._probe.action import (
+    NotAskedError,
+    ProbeAction,
+)
 
 MODULE = "mlops.hpc_validation.gpu_probe"
 
@@ -27,8 +32,8 @@ class ActionModule(ProbeAction):
         """Return facts, findings, verdict and table; failed unless the verdict is pass."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validated, arguments = self.validate_argument_spec(argument_spec=argument_spec())
-        options: dict[str, Any] = _evidence_store.plain(arguments)
-        wrong = problems(options) + GPU.problems(options["expect"], _gpu_judge.TITLES)
+        options: dict[str, Any] = plain(arguments)
+        wrong = problems(options) + GPU.problems(options["expect"], TITLES)
         if wrong:
             raise AnsibleActionFail("nothing was read; malformed:\n" + "\n".join(wrong))
         since = options["expect"].get("xid_since")
@@ -42,7 +47,7 @@ class ActionModule(ProbeAction):
             facts = {"schema": 1, "node": host, "source": "none", "error": str(exc), "gpus": []}
         told = facts.get("node")
         node = options["node"] or (told if isinstance(told, str) and told else host)
-        findings = _gpu_findings.findings(
+        findings = gpu_node.findings(
             facts,
             options["expect"],
             node=node,

@@ -5,26 +5,26 @@
 
 from __future__ import annotations
 
-import datetime
 import os
+import time
 from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import (
-    _criteria,
-    _criteria_spec,
-    _evidence_baseline,
-    _nul,
-)
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import Request, check
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_log import PatternsError, compile_sets
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._metrics_assert_spec import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import collector
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.collector import Request, check
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.log import PatternsError, compile_sets
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.options import (
     CONTROLLER_ONLY,
     MUTUALLY_EXCLUSIVE,
     argument_spec,
 )
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _evidence_store, _judge_table, _log_patterns
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.plain import plain
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import legs, log_patterns, spec
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.saved import Rules, judge_saved
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import criteria_table
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import evidence
 
 MODULE = "mlops.hpc_validation.metrics_assert"
 
@@ -42,12 +42,12 @@ class ActionModule(ActionBase):
         _validated, arguments = self.validate_argument_spec(
             argument_spec=argument_spec(), mutually_exclusive=MUTUALLY_EXCLUSIVE
         )
-        options: dict[str, Any] = _evidence_store.plain(arguments)
-        nul = _nul.refusal(options)
+        options: dict[str, Any] = plain(arguments)
+        nul = no_nul.refusal(options)
         if nul:
             raise AnsibleActionFail(nul)
         patterns = self._patterns(options["patterns"])
-        criteria = self._criteria(options, patterns)
+        rules = self._rules(options, patterns)
 
         path = options["evidence"] or options["save"]
         path = os.path.abspath(os.path.expanduser(path)) if path else None
@@ -57,68 +57,64 @@ class ActionModule(ActionBase):
             document = self._collected(options, patterns, task_vars)
             document.update(job=options["job"], context=options["context"])
             if options["legs"]:
-                document = _evidence_baseline.with_legs(document, options["legs"])
+                document = legs.with_legs(document, options["legs"])
         self._add_baseline(document, options["baseline"])
         if options["save"] and not self._task.check_mode:
             self._save(document, path)
 
-        today = datetime.datetime.now(tz=datetime.timezone.utc).date()
-        judged = _criteria.judge(document, criteria, references=options["references"], today=today)
-        verdict = _criteria.overall(judged)
-        table = _judge_table.render(options["workload"], verdict, judged)
+        judged = judge_saved(document, rules, now=time.time())
+        table = criteria_table.render(options["workload"], judged.verdict, judged.criteria)
         if not self._task.no_log:
             self._display.display(table)
-        result.update(changed=False, verdict=verdict, criteria=judged, table=table, failed=False)
+        result.update(changed=False, verdict=judged.verdict, criteria=judged.criteria, table=table, failed=False)
         if path and os.path.exists(path):
             result["evidence"] = path
-        if verdict != "pass" and options["fail"] is not False:
-            result.update(failed=True, msg=_judge_table.summary(options["workload"], verdict, judged))
+        if judged.verdict != "pass" and options["fail"] is not False:
+            result.update(failed=True, msg=criteria_table.summary(options["workload"], judged.verdict, judged.criteria))
         return result
 
     def _patterns(self, extra: dict[str, Any]) -> dict[str, Any]:
         try:
-            sets = _log_patterns.with_own(_log_patterns.load(), extra)
+            sets = log_patterns.with_own(log_patterns.load(), extra)
             compile_sets(sets)
-        except (_log_patterns.PatternSetError, PatternsError) as exc:
+        except (log_patterns.PatternSetError, PatternsError) as exc:
             raise AnsibleActionFail(f"log patterns: {exc}") from exc
         return sets
 
-    def _criteria(self, options: dict[str, Any], patterns: dict[str, Any]) -> list[_criteria_spec.Criterion]:
+    def _rules(self, options: dict[str, Any], patterns: dict[str, Any]) -> Rules:
         """Refuse what is malformed before anything is read or judged."""
         request = Request(
             job_id="",
             attempt=0,
             output=options["output"] or "/",
-            files={**options["files"], **_evidence_baseline.leg_files(options["legs"])},
+            files={**options["files"], **legs.leg_files(options["legs"])},
             logs={name: path for name, path in options["logs"].items() if path},
             end_marker=options["end_marker"],
             artifacts=options["artifacts"],
         )
         where = f"workload {options['workload']}: "
-        wrong = [*check(request), *_evidence_baseline.check(options["legs"], options["files"])]
+        wrong = [*check(request), *legs.check(options["legs"], options["files"])]
         errors = [] if options["evidence"] else [where + error for error in wrong]
         if options["output"] is None and (request.files or options["artifacts"]):
             errors.append(f"{where}output: expected the directory in which files and artifacts lie")
-        criteria: list[_criteria_spec.Criterion] = []
         try:
-            criteria = _criteria_spec.read(
-                options["criteria"],
-                options["overrides"],
-                workload=options["workload"],
-                pattern_sets=patterns,
+            rules = Rules.read(
+                {"id": options["workload"], "criteria": options["criteria"]},
+                overrides=options["overrides"],
                 references=options["references"],
+                pattern_sets=patterns,
             )
-        except _criteria_spec.CriteriaError as exc:
+        except spec.CriteriaError as exc:
             errors += exc.errors
         if errors:
             raise AnsibleActionFail("nothing was judged; malformed:\n" + "\n".join(errors))
-        return criteria
+        return rules
 
     def _saved(self, path: str) -> dict[str, Any]:
         try:
-            return _evidence_store.load(path)
-        except _evidence_store.EvidenceStoreError as exc:
-            return _evidence_store.nothing_collected(str(exc))
+            return evidence.load(path)
+        except evidence.EvidenceStoreError as exc:
+            return evidence.nothing_collected(str(exc))
 
     def _collected(
         self, options: dict[str, Any], patterns: dict[str, Any], task_vars: dict[str, Any] | None
@@ -127,38 +123,38 @@ class ActionModule(ActionBase):
         attempt = job.get("attempt")
         numbered = isinstance(attempt, int) and not isinstance(attempt, bool)
         if not isinstance(job.get("job_id"), str) or not job["job_id"] or not numbered:
-            return _evidence_store.nothing_collected("there is no job with a job_id and an attempt")
+            return evidence.nothing_collected("there is no job with a job_id and an attempt")
         arguments = {key: value for key, value in options.items() if key not in CONTROLLER_ONLY and value is not None}
-        arguments["files"] = {**options["files"], **_evidence_baseline.leg_files(options["legs"])}
+        arguments["files"] = {**options["files"], **legs.leg_files(options["legs"])}
         arguments["patterns"] = patterns
         arguments["job"] = {"job_id": job["job_id"], "attempt": attempt}
         try:
             answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=task_vars)
         except AnsibleConnectionFailure as exc:
-            return _evidence_store.nothing_collected(f"the host cannot be reached: {exc}")
+            return evidence.nothing_collected(f"the host cannot be reached: {exc}")
         except AnsibleError as exc:
-            return _evidence_store.nothing_collected(f"the host could not read the evidence: {exc}")
-        document = _evidence_store.plain(answer.get("document"))
-        if answer.get("failed") or answer.get("unreachable") or not _evidence_store.is_evidence(document):
+            return evidence.nothing_collected(f"the host could not read the evidence: {exc}")
+        document = plain(answer.get("document"))
+        if answer.get("failed") or answer.get("unreachable") or not evidence.is_evidence(document):
             told = " ".join(str(answer[key]) for key in ("msg", "module_stderr") if answer.get(key))
-            return _evidence_store.nothing_collected(f"the host could not read the evidence: {told or 'no answer'}")
+            return evidence.nothing_collected(f"the host could not read the evidence: {told or 'no answer'}")
         return document
 
     def _add_baseline(self, document: dict[str, Any], path: str | None) -> None:
         if not path:
             return
         try:
-            saved = _evidence_store.load(os.path.abspath(os.path.expanduser(path)))
-        except _evidence_store.EvidenceStoreError as exc:
+            saved = evidence.load(os.path.abspath(os.path.expanduser(path)))
+        except evidence.EvidenceStoreError as exc:
             blame = {"source": "baseline", "path": path, "problem": "unreadable", "detail": str(exc)}
             document["problems"].append(blame)
             return
-        document["baseline"] = _evidence_baseline.stored(saved)
+        document["baseline"] = legs.stored(saved)
 
     def _save(self, document: dict[str, Any], path: str) -> None:
         """A verdict that cannot be checked later is none: evidence that could not be saved makes it undetermined."""
         try:
-            _evidence_store.save(document, path)
+            evidence.save(document, path)
         except OSError as exc:
-            blame = {"source": _criteria.EVERYTHING, "path": path, "problem": "not_saved", "detail": str(exc)}
+            blame = {"source": collector.EVERYTHING, "path": path, "problem": "not_saved", "detail": str(exc)}
             document["problems"].append(blame)

@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import base64
-import os
 import typing as t
 from pathlib import Path
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _nul
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.tree import read_tree
 
-MAX_BYTES = 8 * 1024 * 1024
 ARGUMENTS = {
     "src": {"type": "path"},
     "dest": {"type": "str", "required": True},
@@ -22,32 +21,6 @@ ARGUMENTS = {
     "folders": {"type": "list", "elements": "str", "default": []},
     "group": {"type": "str"},
 }
-IGNORED = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
-
-
-def read_tree(source: Path) -> dict[str, str]:
-    """Relative path → base64 of each regular file below `source`. Raises ValueError on links, OSError on reading."""
-    files: dict[str, str] = {}
-    total = 0
-    for folder, folders, names in os.walk(source, onerror=_raise):
-        folders[:] = sorted(set(folders) - IGNORED)
-        for path in [Path(folder, name) for name in [*folders, *names]]:
-            if path.is_symlink():
-                raise ValueError(f"{path} is not a regular file but a link: put in its place what it leads to")
-            if path.is_dir():
-                continue
-            if not path.is_file():
-                raise ValueError(f"{path} is not a regular file")
-            content = path.read_bytes()
-            total += len(content)
-            if total > MAX_BYTES:
-                raise ValueError(f"{source} holds more than {MAX_BYTES} bytes: large data is staged, not deployed")
-            files[path.relative_to(source).as_posix()] = base64.b64encode(content).decode("ascii")
-    return files
-
-
-def _raise(error: OSError) -> t.NoReturn:
-    raise error
 
 
 class ActionModule(ActionBase):
@@ -59,7 +32,7 @@ class ActionModule(ActionBase):
         result: dict[str, t.Any] = super().run(tmp, task_vars)
         del tmp
         _spec, args = self.validate_argument_spec(argument_spec=ARGUMENTS)
-        nul = _nul.refusal({key: value for key, value in args.items() if key != "extra"})
+        nul = no_nul.refusal({key: value for key, value in args.items() if key != "extra"})
         if nul:
             return {**result, "failed": True, "msg": nul}
         files: dict[str, str] = {}

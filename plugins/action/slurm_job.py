@@ -14,17 +14,18 @@ from typing import Any
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_arguments import (
-    DEFAULT_QUEUE_TIMEOUT,
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.arguments import (
     SPEC,
     BadArgumentsError,
     job_specs,
 )
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import empty, has_ended
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_markers import KINDS
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._interrupt import Interrupted, InterruptGuard
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._job_failure import message, submitted_line
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait import Limits, Wait, Waiting
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import has_ended
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait import results
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.interrupt import Interrupted, InterruptGuard
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.limits import Limits
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.messages import submitted_line
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.wait import Wait
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting import Waiting
 
 _JOB = "mlops.hpc_validation.slurm_job"
 _INFO = "mlops.hpc_validation.slurm_job_info"
@@ -92,30 +93,16 @@ class ActionModule(ActionBase):
         submitted = self._submit()
         if submitted.get("failed"):
             cancelled = self._cancel_ours() if submitted.get("submitted") else []
-            return {**submitted, "cancelled": cancelled, "jobs": [], "job": None}
+            return {**submitted, "cancelled": cancelled, "jobs": [], "jobs_by_key": {}, "job": None}
         entries = iter(submitted["submitted"])
-        given = [(spec, None if spec.get("job_id") else next(entries)) for spec in specs]
-        refused = {place: entry for place, (_other, entry) in enumerate(given) if entry and entry.get("refused")}
-        waiting = [self._waiting(spec, entry) for place, (spec, entry) in enumerate(given) if place not in refused]
+        jobs = [results.waiting_for(spec, None if spec.get("job_id") else next(entries)) for spec in specs]
         answer = {key: value for key, value in submitted.items() if key in ("changed", "diff", "submitted")}
-        answer["attached"] = all(not one.ours for one in waiting)
+        answer["attached"] = not any(one.ours for one in jobs)
         if not self._args["wait"]:
-            return {**answer, **self._with_refused(self._look_once(waiting), refused)}
+            return {**answer, **self._look_once(jobs)}
         for entry in submitted["submitted"]:
             self._say(str(entry["refused"]) if entry.get("refused") else submitted_line(entry))
-        return {**answer, **self._with_refused(self._wait(waiting), refused)}
-
-    def _with_refused(self, result: dict[str, Any], refused: dict[int, dict[str, Any]]) -> dict[str, Any]:
-        """The result with the refused jobs in their places."""
-        for place, entry in sorted(refused.items()):
-            job = {**empty("0"), "name": entry["name"], "reason": "refused", "reason_text": str(entry["refused"])}
-            result["jobs"].insert(place, job)
-        if refused:
-            result["job"] = result["jobs"][0]
-            told = [str(entry["refused"]) for entry in refused.values()]
-            result["msg"] = "\n".join([*told, str(result.get("msg", ""))]).strip()
-            result["failed"] = self._args["fail_on_state"]
-        return result
+        return {**answer, **self._wait(jobs)}
 
     def _submit(self) -> dict[str, Any]:
         """Submit, and go on trying while slurmctld or the login node does not answer; it was not submitted then."""
@@ -131,19 +118,6 @@ class ActionModule(ActionBase):
             self._say(f"{result['msg']} Trying for {end - time.monotonic():.0f} s more")
             time.sleep(_RETRY_PAUSE)
             self._reset_connection()
-
-    def _waiting(self, spec: dict[str, Any], entry: dict[str, Any] | None) -> Waiting:
-        return Waiting(
-            job_id=str(entry["job_id"] if entry else spec["job_id"]),
-            name=str(entry["name"]) if entry else "",
-            comment=str(entry["comment"]) if entry else "",
-            script_sha256=str(entry["script_sha256"]) if entry else None,
-            ours=bool(entry) and not entry["attached"],
-            submitted_by=entry["submitted_by"] if entry else None,
-            queue_timeout=spec.get("queue_timeout") or DEFAULT_QUEUE_TIMEOUT,
-            run_timeout=spec.get("run_timeout"),
-            patterns={kind: spec[f"{kind}_marker"] for kind in KINDS if spec.get(f"{kind}_marker")},
-        )
 
     # -- waiting
 
@@ -168,7 +142,7 @@ class ActionModule(ActionBase):
             if failed and wait.open:  # what failed may have done so at once, and will not have waited on the login node
                 time.sleep(_RETRY_PAUSE)
                 self._reset_connection()
-        return self._finished(wait, cancelled)
+        return results.waited_for(wait.jobs, cancelled, self._args["fail_on_state"])
 
     def _cancel_given_up(self, wait: Wait) -> set[str]:
         """Cancel jobs of ours that are not waited for any longer but still live."""
@@ -194,41 +168,17 @@ class ActionModule(ActionBase):
             if after.get(one.job_id, {}).get("state", "UNKNOWN") != "UNKNOWN":
                 one.take_cancelled(after[one.job_id])
             if result.get("failed"):
-                one.why += f"; it could not be cancelled: {result.get('msg')}"
+                one.add_reason(f"; it could not be cancelled: {result.get('msg')}")
         return set() if result.get("failed") else {one.job_id for one in given_up}
 
-    def _finished(self, wait: Wait, cancelled: set[str]) -> dict[str, Any]:
-        jobs = [one.job for one in wait.jobs]
-        outcomes = {
-            one.job_id: {
-                "outcome": one.outcome,
-                "why": one.why,
-                "remedy": one.remedy,
-                "cancelled": one.job_id in cancelled,
-            }
-            for one in wait.jobs
-        }
-        result: dict[str, Any] = {
-            "job": jobs[0] if jobs else None,
-            "jobs": jobs,
-            "outcomes": outcomes,
-            "cancelled": sorted(cancelled, key=int),
-        }
-        if any(job["state"] != "COMPLETED" for job in jobs):
-            result["msg"] = message(jobs, outcomes)
-            result["failed"] = self._args["fail_on_state"]
-        return result
-
-    def _look_once(self, waiting: list[Waiting]) -> dict[str, Any]:
-        wait = Wait(waiting, Limits(), time.monotonic())
-        if not waiting:
-            return {"job": None, "jobs": [], "cancelled": []}
-        request = {**wait.request(time.monotonic()), "hold": 0, "query": True, "nodes": []}
-        answer = self._module(_INFO, request)
-        if not answer.get("failed"):
-            wait.observe(answer, request, time.monotonic())
-        jobs = [one.job for one in waiting]
-        return {"job": jobs[0], "jobs": jobs, "cancelled": []}
+    def _look_once(self, jobs: list[Waiting]) -> dict[str, Any]:
+        wait = Wait(jobs, Limits(), time.monotonic())
+        if wait.open:
+            request = {**wait.request(time.monotonic()), "hold": 0, "query": True, "nodes": []}
+            answer = self._module(_INFO, request)
+            if not answer.get("failed"):
+                wait.observe(answer, request, time.monotonic())
+        return results.looked_at(jobs, self._args["fail_on_state"])
 
     # -- being interrupted
 

@@ -13,28 +13,31 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as ansible_version
 from ansible.utils.display import Display
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _nul
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
-    _evidence_store,
-    _expect,
-    _expectations,
-    _image_plan,
-    _recall,
-    _run,
-    _schema,
-    _summary,
-    _workloads,
+from ansible_collections.mlops.hpc_validation.plugins.action import validation_record
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import COLLECTION
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.plain import plain
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import expect
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import expectations
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import summary
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import (
+    images,
+    manifests,
+    selection,
+    settings,
 )
 
 ERRORS = (
-    _run.RunError,
-    _workloads.WorkloadError,
-    _image_plan.ImagePlanError,
-    _expect.ExpectError,
-    _schema.SchemaError,
+    runs.RunError,
+    manifests.WorkloadError,
+    images.ImagePlanError,
+    expect.ExpectError,
+    schema.SchemaError,
 )
 ARGUMENTS = {
-    "state": {"type": "str", "required": True, "choices": ["started", "recalled", "recorded", "finished"]},
+    "state": {"type": "str", "required": True, "choices": ["started", "finished"]},
     "results": {"type": "path"},
     "title": {"type": "str"},
     "accelerator": {"type": "str", "choices": ["cuda", "simulated", "cpu"]},
@@ -53,16 +56,10 @@ ARGUMENTS = {
     "expected_share": {"type": "dict", "default": {}},
     "settings": {"type": "list", "elements": "str", "default": []},
     "folder": {"type": "path"},
-    "kind": {"type": "str", "choices": ["workload", "findings", "cluster", "probed"]},
-    "document": {"type": "raw"},
-    "workload": {"type": "str"},
-    "script_sha256": {"type": "str"},
-    "context": {"type": "dict", "default": {}},
 }
+MOVED = ("recalled", "recorded")  # until 0.5.0
 REQUIRED = [
     ("state", "started", ("results", "title", "accelerator", "folders")),
-    ("state", "recalled", ("folder", "workload", "script_sha256")),
-    ("state", "recorded", ("folder", "kind", "document")),
     ("state", "finished", ("folder",)),
 ]
 
@@ -76,9 +73,17 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result: dict[str, t.Any] = super().run(tmp, task_vars)
         del tmp
+        state = self._task.args.get("state")
+        if state in MOVED:
+            Display().deprecated(
+                f"state={state} of validation_run is an action of its own now, mlops.hpc_validation.validation_record",
+                version="0.5.0",
+                collection_name="mlops.hpc_validation",
+            )
+            return validation_record.answer(self, result)
         _spec, given = self.validate_argument_spec(argument_spec=ARGUMENTS, required_if=REQUIRED)
-        args: dict[str, t.Any] = _evidence_store.plain(given)  # as metrics_assert does, so that both read the same
-        nul = _nul.refusal({key: value for key, value in args.items() if key != "document"})
+        args: dict[str, t.Any] = plain(given)  # as metrics_assert does, so that both read the same
+        nul = no_nul.refusal(args)
         if nul:
             raise AnsibleActionFail(nul)
         try:
@@ -88,18 +93,17 @@ class ActionModule(ActionBase):
         return result
 
     def _started(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
-        collection = Path(__file__).resolve().parents[2]
-        _workloads.check_settings(args["settings"], _workloads.public_settings(collection))
-        _workloads.check_needs_days(args["needs_days"])
-        known = _workloads.find_workloads(args["folders"], args["options"])
+        settings.check_settings(args["settings"], settings.public_settings(COLLECTION))
+        settings.check_needs_days(args["needs_days"])
+        known = manifests.find_workloads(args["folders"], args["options"])
         workloads = (
-            [] if args["probes_only"] else _workloads.select(known, args["categories"], args["only"], args["run_tags"])
+            [] if args["probes_only"] else selection.select(known, args["categories"], args["only"], args["run_tags"])
         )
-        _workloads.check_criteria(workloads, known, args["overrides"], args["references"])
-        _image_plan.check(args["runtimes"], [workload["id"] for workload in known])
-        _expectations.check(args["expected_gpu"], args["expected_node_gpus"], args["expected_share"])
+        settings.check_criteria(workloads, known, args["overrides"], args["references"])
+        images.check(args["runtimes"], [workload["id"] for workload in known])
+        expectations.check(args["expected_gpu"], args["expected_node_gpus"], args["expected_share"])
         versions = {
-            "collection": _workloads.collection_version(collection),
+            "collection": settings.collection_version(COLLECTION),
             "ansible": ansible_version,
             "python": platform.python_version(),
         }
@@ -110,28 +114,14 @@ class ActionModule(ActionBase):
             "probes_only": args["probes_only"],
             "needs_days": args["needs_days"],
         }
-        folder = _run.start(_run.results_folder(args["results"]), plan, versions)
-        waves = _workloads.waves(workloads)
+        folder = runs.start(runs.results_folder(args["results"]), plan, versions)
+        waves = selection.waves(workloads)
         return {"changed": True, "folder": str(folder), "run": folder.name, "workloads": workloads, "waves": waves}
-
-    def _recalled(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
-        folder, identity = Path(args["folder"]), args["workload"]
-        judging = {key: args[key] for key in ("overrides", "references", "context")}
-        earlier, line = _recall.recall(folder, identity, args["script_sha256"], judging)
-        Display().display(line)
-        if earlier:
-            _run.record(folder, "workload", {"id": identity, "earlier": earlier})
-        return {"changed": False, "msg": line, "passed": _run.passed(folder)}
-
-    def _recorded(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
-        folder = Path(args["folder"])
-        _run.record(folder, args["kind"], args["document"])
-        return {"changed": False, "amiss": _run.amiss(folder), "passed": _run.passed(folder)}
 
     def _finished(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         folder = Path(args["folder"])
-        verdict = _run.finish(folder)
-        lines = _summary.summary(verdict, folder)
+        verdict = runs.finish(folder)
+        lines = summary.summary(verdict, folder)
         colour = {"pass": "green", "fail": "red", "undetermined": "yellow"}[verdict["verdict"]]
         odd = [finding for finding in verdict["findings"] if finding["verdict"] in ("fail", "undetermined")]
         if self._task.check_mode:

@@ -34,12 +34,12 @@ _value:
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _controller_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import controller
 
 
 def controller_findings(version: str) -> list[dict[str, t.Any]]:
     """The findings."""
-    return _controller_findings.findings(version=str(version))
+    return controller.findings(version=str(version))
 
 
 class FilterModule:

@@ -33,7 +33,7 @@ author:
 
 EXAMPLES = r"""
 - name: Record why it failed
-  mlops.hpc_validation.validation_run:
+  mlops.hpc_validation.validation_record:
     state: recorded
     folder: "{{ run.folder }}"
     kind: findings
@@ -49,9 +49,9 @@ _value:
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns, _remedies
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import step_failed
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_findings import guard_finding
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import log_patterns, remedies
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.findings import step_failed
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.guard import guard_finding
 
 
 def failed_step(result: t.Any, task: t.Any, host: str, workload: str | None = None) -> dict[str, t.Any]:
@@ -70,7 +70,7 @@ def failed_step(result: t.Any, task: t.Any, host: str, workload: str | None = No
     where = {"host": str(host), **({"workload": str(workload)} if workload else {})}
     if isinstance(command, list) and command[1:3] == ["-", "guard"]:
         return guard_finding(told.get("rc"), stderr, {"host": str(host)})
-    remedy = _log_patterns.remedy_of(why) or _remedies.remedy("step.failed", where)
+    remedy = log_patterns.remedy_of(why) or remedies.remedy("step.failed", where)
     return step_failed("failed", str(task.get("name") or task.get("action")), why, where, remedy)
 
 

@@ -45,8 +45,8 @@ _value:
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _host_findings
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import strict_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import host as preflight_host
 
 
 def login_findings(
@@ -54,10 +54,10 @@ def login_findings(
 ) -> list[dict[str, t.Any]]:
     """The findings; a command that failed told nothing."""
     try:
-        facts = _json.parse(told["stdout"]) if told["rc"] == 0 else None
+        facts = strict_json.parse(told["stdout"]) if told["rc"] == 0 else None
     except (TypeError, KeyError, ValueError):
         facts = None
-    return _host_findings.login_findings(facts, str(host), no_downloads=no_downloads, apptainer=dict(apptainer))
+    return preflight_host.login_findings(facts, str(host), no_downloads=no_downloads, apptainer=dict(apptainer))
 
 
 class FilterModule:

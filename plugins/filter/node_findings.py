@@ -45,7 +45,7 @@ _value:
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _node_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import nodes
 
 
 def node_findings(
@@ -53,8 +53,8 @@ def node_findings(
 ) -> dict[str, t.Any]:
     """The findings and the coverage."""
     return {
-        "findings": _node_findings.judge(planned, waited, reports, settings),
-        "probed": _node_findings.probed(planned, waited, reports),
+        "findings": nodes.judge(planned, waited, reports, settings),
+        "probed": nodes.probed(planned, waited, reports),
     }
 
 

@@ -41,14 +41,14 @@ _value:
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _preflight_plan
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import plan
 
 
 def preflight_plan(
     info: dict[str, t.Any], settings: dict[str, t.Any], expected: t.Sequence[str] = ()
 ) -> dict[str, t.Any]:
     """The plan."""
-    return _preflight_plan.plan(info, settings, [str(name) for name in expected])
+    return plan.plan(info, settings, [str(name) for name in expected])
 
 
 class FilterModule:

@@ -50,7 +50,7 @@ _value:
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._scheduler_findings import findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.scheduler import findings
 
 
 class FilterModule:

@@ -46,14 +46,14 @@ _value:
 import typing as t
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _stage_plan
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import staging
 
 
 def stage_plan(workloads: list[dict[str, t.Any]], settings: dict[str, t.Any], share: str) -> dict[str, t.Any]:
     """The plan."""
     try:
-        return _stage_plan.plan(workloads, settings, share)
-    except _stage_plan.StagePlanError as exc:
+        return staging.plan(workloads, settings, share)
+    except staging.StagePlanError as exc:
         raise AnsibleFilterError(str(exc)) from exc
 
 

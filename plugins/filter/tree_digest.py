@@ -31,20 +31,15 @@ _value:
   type: str
 """
 
-import hashlib
-import json
 import typing as t
 from pathlib import Path
 
-from ansible_collections.mlops.hpc_validation.plugins.action.share_tree import read_tree
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import tree
 
 
 def tree_digest(folder: str) -> str:
-    """SHA-256 over names and contents; raises OSError or ValueError where the folder cannot be deployed."""
-    root = Path(str(folder))
-    if not root.is_dir():
-        raise ValueError(f"{root} is not a folder")
-    return hashlib.sha256(json.dumps(read_tree(root), sort_keys=True).encode()).hexdigest()
+    """The digest."""
+    return tree.digest(Path(str(folder)))
 
 
 class FilterModule:

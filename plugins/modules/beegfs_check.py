@@ -237,20 +237,21 @@ table:
 import base64
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_check, _beegfs_run
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import run
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._probe import share
 
 
 def main() -> None:
     # The source of the kit's mounts.py comes with the call: what looks at the mount must not lie on it.
-    spec = {**_beegfs_check.argument_spec(), "_mounts": {"type": "str"}}
+    spec = {**share.argument_spec(), "_mounts": {"type": "str"}}
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     options = dict(module.params)
     if not options["_mounts"]:
         module.fail_json(msg="beegfs_check works only with its action, which judges on the controller")
     if module.check_mode:
-        alone = _beegfs_check.servers_alone(options["checks"])
+        alone = share.servers_alone(options["checks"])
         options.update(checks=options["checks"] if alone else ["mount"], directories=[])
-    facts = _beegfs_check.collect(options, base64.b64decode(options["_mounts"]), _beegfs_run.run)
+    facts = share.collect(options, base64.b64decode(options["_mounts"]), run.run)
     module.exit_json(changed=False, facts=facts)
 
 

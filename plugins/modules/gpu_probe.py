@@ -161,7 +161,7 @@ table:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._gpu_probe import argument_spec, probe, problems
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._probe.gpu import argument_spec, probe, problems
 
 
 def main() -> None:

@@ -208,7 +208,7 @@ EXAMPLES = r"""
     context: {accelerator: cuda}
     save: "results/{{ run }}/evidence/MLOPS-1.1.json"
     criteria:
-      - {id: S0-13, title: Model achieves more than 95 % test accuracy, query: metrics.test_accuracy, gt: 0.95}
+      - {id: S0-13, title: Test accuracy, query: metrics.test_accuracy, gt: 0.95}
       - {id: S0-16, title: No CUDA errors, log: [stdout, stderr], absent: cuda_errors}
       - {id: S0-14, title: The model is saved, artifact: mnist_cnn_single_gpu.pt, exists: {min_bytes: 1000000}}
       - {id: LOSS, title: The loss falls, query: progress.fields.loss, decreasing: {min_drop: 0.2}}
@@ -231,7 +231,7 @@ EXAMPLES = r"""
     context: {accelerator: cuda}
     criteria:
       - id: SPEEDUP
-        title: Two GPUs are at least 1.7 times as fast as one
+        title: Speed-up of two GPUs over one
         query: metrics.samples_per_second
         ratio_ge: {bound: 1.7, to: metrics.samples_per_second, spread: 0.05}
 
@@ -248,7 +248,7 @@ EXAMPLES = r"""
     context: {accelerator: cuda}
     criteria:
       - id: SPEEDUP
-        title: Two GPUs are at least 1.7 times as fast as one
+        title: Speed-up of two GPUs over one
         query: metrics.samples_per_second
         ratio_ge: {bound: 1.7, to: metrics.samples_per_second}
 
@@ -257,7 +257,7 @@ EXAMPLES = r"""
     workload: MLOPS-1.1
     evidence: results/latest/evidence/MLOPS-1.1.json
     criteria:
-      - {id: S0-13, title: Model achieves more than 95 % test accuracy, query: metrics.test_accuracy, gt: 0.95}
+      - {id: S0-13, title: Test accuracy, query: metrics.test_accuracy, gt: 0.95}
     overrides: {S0-13: {gt: 0.98}}
 """
 
@@ -309,16 +309,16 @@ table:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _nul
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import Request, check, collect
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_log import PatternsError
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._metrics_assert_spec import argument_spec
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.collector import Request, check, collect
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.log import PatternsError
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.options import argument_spec
 
 
 def main() -> None:
     """Collect the evidence; the action plugin judges it."""
     module = AnsibleModule(argument_spec=argument_spec(), supports_check_mode=True)
-    nul = _nul.refusal(module.params)
+    nul = no_nul.refusal(module.params)
     if nul:
         module.fail_json(msg=nul)
     options = module.params

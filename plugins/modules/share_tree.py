@@ -17,6 +17,7 @@ description:
   - Jobs run what lies there as the submitting user. So nothing is done where another user could change it. O(dest), the
     folders below it and all that lead there from C(/) must belong to that user, to root or to the owner of the folder
     they lie in, and neither everybody nor a group other than that user's own, root's and O(group) may write there.
+    Where such a group may, a member of it may own the folder too.
     Folders that only lead there may be open to everybody if they have the sticky bit.
   - A file that has the right content and another owner, or another mode than 0644, is written anew.
   - One call for a whole folder, where M(ansible.builtin.copy) takes one or two for each file.
@@ -96,9 +97,9 @@ import os
 import stat
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json, _nul
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._folder_guard import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul, strict_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common.atomic import write_atomic
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common.folder_guard import (
     GroupError,
     Refusal,
     first_refusal,
@@ -136,7 +137,7 @@ def is_whole(path: str, content: bytes | None, wanted: bytes) -> bool:
 def deployed_before(dest: str) -> list[str]:
     """What the list says; nothing if it is missing or damaged. Raises OSError on reading."""
     try:
-        names = _json.parse(read_regular(os.path.join(dest, LIST)) or b"[]")
+        names = strict_json.parse(read_regular(os.path.join(dest, LIST)) or b"[]")
     except (ValueError, RecursionError):
         return []
     return [name for name in names if isinstance(name, str) and inside(name)] if isinstance(names, list) else []
@@ -173,7 +174,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    nul = _nul.refusal(module.params)
+    nul = no_nul.refusal(module.params)
     if nul:
         module.fail_json(msg=nul)
     os.umask(0o022)

@@ -94,8 +94,8 @@ import os
 import pwd
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import run
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cluster import cluster_info
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import run
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cluster import cluster_info
 
 
 def main() -> None:

@@ -30,6 +30,12 @@ notes:
   - Only one login node should submit for one user and share at a time. The journal's locks are the file system's, and
     BeeGFS keeps them to one client by default.
 options:
+  key:
+    description:
+      - Your name for the job, unique in the task. The job is returned with it, and under it in RV(jobs_by_key), so that
+        nothing depends on the order of the jobs. Slurm is not told it, and it does not make two submissions different.
+    type: str
+    version_added: 0.4.0
   path:
     description: Absolute path of a batch script on the cluster. Each job has one of O(path), O(script), O(job_id).
     type: path
@@ -79,6 +85,10 @@ options:
     type: list
     elements: dict
     suboptions:
+      key:
+        description: See O(key).
+        type: str
+        version_added: 0.4.0
       path:
         description: See O(path).
         type: path
@@ -202,8 +212,13 @@ EXAMPLES = r"""
     share: /mnt/beegfs
     path: /mnt/beegfs/scripts/probe/probe.sbatch
     jobs:
-      - options: {nodelist: compute01, job-name: probe-compute01}
-      - options: {nodelist: compute02, job-name: probe-compute02}
+      - {key: compute01, options: {nodelist: compute01, job-name: probe-compute01}}
+      - {key: compute02, options: {nodelist: compute02, job-name: probe-compute02}}
+  register: probes
+
+- name: Say on which node the first one ran, and for how long
+  ansible.builtin.debug:
+    msg: "{{ probes.jobs_by_key.compute01.nodes }}: {{ probes.jobs_by_key.compute01.run_seconds }} s"
 
 - name: Cancel whatever earlier runs left
   mlops.hpc_validation.slurm_job:
@@ -224,10 +239,16 @@ job:
     queued_seconds: 1.0
     run_seconds: 63.0
 jobs:
-  description: All jobs, in the order given.
+  description: All jobs, in the order given. Each that was given a O(key) has it as C(key).
   type: list
   elements: dict
   returned: always
+jobs_by_key:
+  description: The jobs that were given a O(key), by it.
+  type: dict
+  returned: when state is present, except in check mode
+  version_added: 0.4.0
+  sample: {"compute01": {key: compute01, job_id: "12", state: COMPLETED}}
 attached:
   description: Whether every job was there already.
   type: bool
@@ -253,23 +274,23 @@ import os
 import pwd
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _nul
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._journal import Journal
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_arguments import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.arguments import (
     SPEC,
     BadArgumentsError,
     job_specs,
     journal_directory,
 )
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cancel import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cancel import (
     cancel,
     journal_comments,
     live_targets,
 )
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import SlurmError, run
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_script import Submission, prepare
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_state import LIVE
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_submit import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import SlurmError, run
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.journal import Journal
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.script import Submission, prepare
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import LIVE
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.submit import (
     Context,
     last_script,
     look,
@@ -281,7 +302,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_submit
 def main() -> None:
     """Run the module: one submission or one cancellation, no waiting."""
     module = AnsibleModule(argument_spec=SPEC, supports_check_mode=True)
-    nul = _nul.refusal(module.params)
+    nul = no_nul.refusal(module.params)
     if nul:
         module.fail_json(msg=nul)
     account = pwd.getpwuid(os.geteuid())

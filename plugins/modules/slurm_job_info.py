@@ -171,9 +171,9 @@ import os
 import pwd
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _nul
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import run
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_observe import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import run
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.observe import (
     Request,
     Watched,
     World,
@@ -213,7 +213,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    nul = _nul.refusal(module.params)
+    nul = no_nul.refusal(module.params)
     if nul:
         module.fail_json(msg=nul)
     specs = [*module.params["jobs"], *({"job_id": job_id} for job_id in module.params["job_ids"])]

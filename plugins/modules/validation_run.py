@@ -8,12 +8,11 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: validation_run
 version_added: 0.1.0
-short_description: Keep the record of a validation run and make its verdict
+short_description: Start a validation run and make its verdict
 description:
-  - Selects the workloads of a run and makes its folder, with an honest V(undetermined) verdict in it from the first
-    moment; says whether a workload that is only needed has to run; takes the records of the steps; makes
-    C(verdict.json) and C(junit.xml) of them at the end, and where the run had the single-GPU baseline C(record.md), its
-    validation record for people.
+  - Selects the workloads of a run and makes its folder, with a V(undetermined) verdict in it until there is another.
+    At the end it makes C(verdict.json) and C(junit.xml) of what M(mlops.hpc_validation.validation_record) recorded, and
+    where the run had the single-GPU baseline C(record.md), its validation record for people.
   - Works on the controller. It opens no connection, so that a run whose host went away still ends in a report.
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
@@ -34,12 +33,12 @@ options:
   state:
     description:
       - V(started) selects workloads and makes the run's folder.
-      - V(recalled) adds that an earlier pass of O(workload) stands, if it does, and prints that or why it does not.
-      - V(recorded) adds a record to it.
       - V(finished) makes the verdict, prints it, and fails unless it is V(pass).
+      - V(recalled) and V(recorded) belong to M(mlops.hpc_validation.validation_record). Until 0.5.0 they are handed on
+        to it, with a warning.
     type: str
     required: true
-    choices: [started, recalled, recorded, finished]
+    choices: [started, finished]
   results:
     description: Folder on the controller below which the run's folder is made. Relative to where the user stands.
     type: path
@@ -56,7 +55,8 @@ options:
     elements: path
   categories:
     description:
-      - Select all workloads of these categories, and those that they need, which may be V(recalled) (O(state)).
+      - Select all workloads of these categories, and those that they need, of which an earlier pass may stand
+        (M(mlops.hpc_validation.validation_record)).
     type: list
     elements: int
     default: []
@@ -118,25 +118,8 @@ options:
   folder:
     description: The run's folder, as RV(folder) of O(state=started).
     type: path
-  kind:
-    description: What is recorded.
-    type: str
-    choices: [workload, findings, cluster, probed]
-  document:
-    description: The record itself.
-    type: raw
-  workload:
-    description: Id of the workload that is only needed.
-    type: str
-  script_sha256:
-    description: SHA-256 of the job script that would be submitted for it. An earlier pass must be of the same.
-    type: str
-  context:
-    description:
-      - As for M(mlops.hpc_validation.metrics_assert). By it, O(overrides) and O(references) the evidence of the earlier
-        pass is judged again.
-    type: dict
-    default: {}
+seealso:
+  - module: mlops.hpc_validation.validation_record
 author:
   - mlops.hpc_validation authors (@mlops)
 """
@@ -178,15 +161,6 @@ waves:
   type: list
   elements: list
   sample: [[MLOPS-1.1], [MLOPS-1.2], [MLOPS-2.1]]
-amiss:
-  description: How many findings that were recorded so far are V(fail) or V(undetermined).
-  returned: O(state=recorded)
-  type: int
-passed:
-  description: Ids of the workloads that were recorded so far and passed, now or earlier.
-  returned: O(state=recalled) and O(state=recorded)
-  type: list
-  elements: str
 verdict:
   description: V(pass), V(fail) or V(undetermined).
   returned: O(state=finished)

@@ -49,11 +49,23 @@ def test_the_artifact_holds_the_product_and_nothing_else(artifact):
     assert {
         "files/kit/__main__.py",
         "files/workloads/mnist_single_gpu/workload.yml",
+        "files/scaffold/workload.yml",
         "files/schemas/verdict.json",
     } <= set(names)
-    assert {"playbooks/validate_category1.yml", "LICENSE", "README.md", "CHANGELOG.md"} <= set(names)
+    assert {f"playbooks/{path.name}" for path in (ROOT / "playbooks").iterdir()} <= set(names)
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "docs/guides/own-workload.md"} <= set(names)
     tops = {name.split("/")[0] for name in names}
-    assert not tops & {"tests", "collections", ".venv", "results", ".ci", "Makefile", "noxfile.py"}
+    assert not tops & {
+        "tests",
+        "collections",
+        ".venv",
+        "results",
+        "workloads",
+        ".ci",
+        ".pre-commit-config.yaml",
+        "Makefile",
+        "noxfile.py",
+    }
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
 
 
@@ -78,6 +90,33 @@ def test_role_documentation_renders(installed, role):
     assert document["entry_points"]["main"]["short_description"]
 
 
+def test_the_installed_collection_begins_a_workload_and_checks_it(installed, tmp_path):
+    def played(playbook: str, *variables: str) -> subprocess.CompletedProcess[str]:
+        command = ["ansible-playbook", f"mlops.hpc_validation.{playbook}"]
+        command += [word for variable in variables for word in ("-e", variable)]
+        environment = {**installed, "PWD": str(tmp_path)}
+        return subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+        )
+
+    made = played("new_workload", "name=triad")
+    assert made.returncode == 0, made.stdout + made.stderr
+    assert f"check_workload -e folder={tmp_path}/workloads/triad" in made.stdout
+    again = played("new_workload", "name=triad")
+    assert again.returncode != 0
+    assert "is there already; nothing was changed" in again.stdout + again.stderr
+    checked = played("check_workload", "folder=workloads/triad")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    manifest = tmp_path / "workloads/triad/workload.yml"
+    manifest.write_text(
+        manifest.read_text().replace("queue: 600", "queue: soon").replace("[python, train.py]", "[python]")
+    )
+    refused = played("check_workload", "folder=workloads/triad")
+    assert refused.returncode != 0
+    assert f"{manifest}:9: limits.queue: 'soon' is not of type 'integer'" in refused.stdout
+    assert f"{manifest}:12: command: the script '' is not in {manifest.parent}" in refused.stdout
+
+
 def test_every_public_setting_has_a_default_and_a_description():
     role = ROOT / "roles/hpc_validation"
     defaults = yaml.safe_load((role / "defaults/main.yml").read_text())
@@ -100,7 +139,9 @@ def test_every_public_setting_is_used():
         assert uses > 0, f"{name} is declared and never used"
 
 
-@pytest.mark.parametrize("name", ["validation_run", "share_tree"])
+@pytest.mark.parametrize(
+    "name", ["validation_run", "validation_record", "share_tree", "new_workload", "check_workload"]
+)
 def test_an_action_takes_what_its_module_documents(name):
     import importlib
 

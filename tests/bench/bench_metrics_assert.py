@@ -27,9 +27,9 @@ NONCE = "00112233445566778899aabbccddeeff"
 READER = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence
-request = _evidence.Request(job_id="12", attempt=0, settle=0, **json.load(open(sys.argv[2])))
-document = _evidence.collect(request, 600)
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import collector
+request = collector.Request(job_id="12", attempt=0, settle=0, **json.load(open(sys.argv[2])))
+document = collector.collect(request, 600)
 assert not document["problems"], document["problems"]
 """
 
@@ -124,9 +124,9 @@ def extended(regex: str) -> str:
 
 def main() -> None:
     """Measure and print."""
-    from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns
+    from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import log_patterns
 
-    sets = _log_patterns.load()
+    sets = log_patterns.load()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_rows(folder / "progress.jsonl")

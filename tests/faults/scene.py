@@ -17,8 +17,8 @@ A step is a line; its first word says what is done:
   again [JSON]                    waits for the play's end and plays the same again, with these variables besides;
                                   `canary` is another behaviour
   beside                          plays the same at the same time
-In a step %j is the canary's job id, %o the folder of its output, %s the share, and %r the folder of the run that the
-newest play has left; it waits for the play's end.
+In a step %j is the canary's job id, %o the folder of its output, %s the share, %w the folder of the play's workloads,
+%p the folder of the newest play's run while it goes on, and %r the same when it has ended, which it waits for.
 """
 
 from __future__ import annotations
@@ -190,6 +190,12 @@ class Scene:
         (verdict,) = self.plays[-1].runs
         return verdict.parent
 
+    @property
+    def going(self) -> Path:
+        """The folder of the newest play's run, which still goes on."""
+        (plan,) = (self.plays[-1].folder / "results").glob("*/plan.json")
+        return plan.parent
+
     def state(self, word: str) -> None:
         """Wait until squeue says so of the canary's job."""
         argv = ("squeue", "--noheader", f"--jobs={self.job}", "--states=all", "--format=%T")
@@ -217,6 +223,9 @@ class Scene:
             rest = rest.replace("%o", f"{SHARE}/models/{self.label}/job-%j").replace("%j", self.job)
         if "%r" in rest:
             rest = rest.replace("%r", str(self.left))
+        if "%p" in rest:
+            rest = rest.replace("%p", str(self.going))
+        rest = rest.replace("%w", str(self.folder / "workloads"))
         words = shlex.split(rest.replace("%s", SHARE)) if verb not in ("screen", "again") else []
         if verb in ("gpu", "beegfs", "share", "slurm", "clock"):
             on_cluster(verb, *words)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 
 from tests.integration.conftest import CLUSTER, ROOT, Played, cluster, jobs, wait_for
 
@@ -67,7 +67,7 @@ def test_the_fault_is_named_and_the_repair_passes(play: t.Callable[..., Played],
         on_cluster(fault.get("undo", []))
     assert played.code != 0, played.end
     assert played.verdict["verdict"] == fault.get("overall", fault["finds"]["verdict"]), played.end
-    assert _schema.problems("verdict", played.verdict) == []
+    assert schema.problems("verdict", played.verdict) == []
     found = matching(played, fault["finds"])
     assert found, played.end
     for finding in found:

@@ -13,6 +13,8 @@ from tests.integration.conftest import ANY_SPEED, CACHE, CLUSTER, ROOT, cluster,
 
 SOURCE = ROOT / "files/workloads/smollm_sft_single_gpu"
 BEFORE_INFERENCE = "    if status == 0:\n"
+# Of what Oumi is told on the command line; of two words for one setting the last counts.
+LAST_WORD = 'f"training.output_dir={arguments.output}",'
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def before_inference(statement):
 
 @pytest.mark.slow
 def test_a_learning_rate_of_0_does_not_lower_the_loss(play, altered):
-    variables = altered("oumi_train.py", "STAND_IN_LEARNING_RATE = 3e-3", "STAND_IN_LEARNING_RATE = 0.0")
+    variables = altered("oumi_train.py", LAST_WORD, f"{LAST_WORD} 'training.learning_rate=0.0',")
     played = play(variables=variables)
     assert played.code != 0
     # Shuffled batches of a model that does not change: the fitted line may fall a little, but not by what is demanded.
@@ -65,7 +67,7 @@ def test_a_learning_rate_of_0_does_not_lower_the_loss(play, altered):
 
 @pytest.mark.slow
 def test_a_loss_that_is_not_a_number_is_seen_though_oumi_would_hide_it(play, altered):
-    variables = altered("oumi_train.py", "STAND_IN_LEARNING_RATE = 3e-3", "STAND_IN_LEARNING_RATE = 1e38")
+    variables = altered("oumi_train.py", LAST_WORD, f"{LAST_WORD} 'training.learning_rate=1e38',")
     played = play(variables=variables)
     assert played.code != 0
     assert played.criterion("S0-31.finite")["verdict"] == "fail", played.end

@@ -553,4 +553,4 @@ def test_a_job_cancelled_by_somebody_is_reported_as_such(controller: Controller)
     (result,) = controller.finish(process, 1)
     assert result["job"]["state"] == "CANCELLED"
     assert result["cancelled"] == []
-    assert "somebody cancelled it" in result["msg"]
+    assert "who cancelled it" in result["msg"]

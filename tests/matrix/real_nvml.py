@@ -138,7 +138,7 @@ def _bindings() -> Path:
     """The kit's pinned wheel of NVML's bindings, from the index that pip knows here."""
     folder = cache_root() / "nvml" / "wheels"
     folder.mkdir(parents=True, exist_ok=True)
-    pin = json.loads((ROOT / "files" / "kit" / "pins.json").read_text(encoding="utf-8"))[WHEEL]
+    pin = json.loads((ROOT / "files" / "kit" / "runtime" / "pins.json").read_text(encoding="utf-8"))[WHEEL]
     wanted = folder / "requirements.txt"
     wanted.write_text(f"{WHEEL}=={pin['version']} --hash=sha256:{pin['wheels']['any']['sha256']}\n", encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]

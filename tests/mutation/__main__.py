@@ -5,8 +5,9 @@
 
     python -m tests.mutation [NAME …] [--processes 2] [--list]
 
-A name is a file's without folder and suffix, such as _criteria, or a pattern, such as '_slurm_*'. Ends 0 only if at
-least 99 % of all mutants are killed and 97 % of each file's. What is asked of which tests stands in targets.yml.
+A name is a folder's or a file's, as much of its path as tells it from others, without suffix: _slurm, _judge/verdicts.
+It may be a pattern. Ends 0 only if at least 99 % of all mutants are killed and 97 % of each file's. What is asked of
+which tests stands in targets.yml.
 """
 
 from __future__ import annotations
@@ -50,8 +51,13 @@ class Target:
 
     @property
     def name(self) -> str:
-        """What it is called by: the file's name up to the first dot."""
-        return Path(self.path).name.partition(".")[0]
+        """What it is called by: the file's path up to the first dot."""
+        return self.path.partition(".")[0]
+
+    def is_called(self, pattern: str) -> bool:
+        """Say whether a name of the command line means this file, its folder, or a pattern of either."""
+        forms = (pattern, f"{pattern}/*", f"*/{pattern}", f"*/{pattern}/*")
+        return any(fnmatch.fnmatch(self.name, form) for form in forms)
 
     def whole(self) -> ast.Module | str:
         """The file as it is."""
@@ -77,11 +83,10 @@ def read_targets(names: list[str]) -> list[Target]:
         Target(path, entry["tests"], {item["change"]: item["reason"] for item in entry.get("equivalent") or []})
         for path, entry in described.items()
     ]
-    known = [target.name for target in targets]
-    unknown = [name for name in names if not fnmatch.filter(known, name)]
+    unknown = [name for name in names if not any(target.is_called(name) for target in targets)]
     if unknown:
-        raise MutationError(f"no target {', '.join(unknown)}; there are {', '.join(known)}")
-    return [each for each in targets if not names or any(fnmatch.fnmatch(each.name, name) for name in names)]
+        raise MutationError(f"no target {', '.join(unknown)}; there are {', '.join(each.name for each in targets)}")
+    return [each for each in targets if not names or any(each.is_called(name) for name in names)]
 
 
 def try_all(target: Target, processes: int) -> None:
@@ -164,7 +169,7 @@ def report(targets: list[Target]) -> bool:
 def main() -> int:
     """Return 0 only if the tests notice enough."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="such as _criteria or '_slurm_*'; all without")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="such as _slurm or _judge/verdicts; all without")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--list", action="store_true", help="only say which mutants there are")
     options = parser.parse_args()

@@ -66,7 +66,7 @@ def _within(node: ast.AST, scope: str) -> Iterator[Change]:
             if not isinstance(child, ast.AST) or isinstance(child, ast.JoinedStr):
                 continue
             for replacement, was, now in _replacements(child, name):
-                _put(node, name, value, position, ast.copy_location(replacement, child))
+                _put(node, name, value, position, ast.fix_missing_locations(ast.copy_location(replacement, child)))
                 yield Change(child.lineno, scope, was, now)
                 _put(node, name, value, position, child)
             yield from _within(child, scope)

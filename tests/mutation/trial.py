@@ -25,7 +25,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import hypothesis
@@ -55,10 +55,12 @@ class Trial:
     def __init__(self, path: str, mutant: ast.Module | str, tests: Sequence[str]) -> None:
         self._deadline = time.monotonic() + WALL_SECONDS
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by outcome()
+        # Here and not in the child: a mutant that is no program would seem to be killed.
+        changed = mutant if isinstance(mutant, str) else compile(mutant, _imported_from(path), "exec")
         self._pid = os.fork()
         if self._pid == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            _child(path, mutant, tests, self._output.fileno())
+            _child(path, changed, tests, self._output.fileno())
         # By both sides, so that whoever comes second finds it done: stop() needs the group to be there.
         with contextlib.suppress(OSError):
             os.setpgid(self._pid, self._pid)
@@ -89,7 +91,7 @@ class Trial:
         self._output.close()
 
 
-def _child(path: str, mutant: ast.Module | str, tests: Sequence[str], output: int) -> None:
+def _child(path: str, changed: CodeType | str, tests: Sequence[str], output: int) -> None:
     code = 70
     try:
         os.setpgid(0, 0)
@@ -100,10 +102,10 @@ def _child(path: str, mutant: ast.Module | str, tests: Sequence[str], output: in
         os.chdir(ROOT)
         # Compiled once for all trials, and not into the working tree.
         sys.pycache_prefix, sys.dont_write_bytecode = BYTECODE.name, False
-        if isinstance(mutant, ast.Module):
-            sys.meta_path.insert(0, _Finder(path, mutant))
+        if isinstance(changed, str):
+            _open_instead(path, changed)
         else:
-            _open_instead(path, mutant)
+            sys.meta_path.insert(0, _Finder(path, changed))
         # The same examples in each trial, and none of them remembered in the working tree.
         hypothesis.settings.register_profile(
             "mutation",
@@ -142,13 +144,18 @@ def module_name(path: str) -> str:
     return ".".join(parts[1:] if parts[0] == "files" else ("ansible_collections", "mlops", "hpc_validation", *parts))
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Gives the changed tree to whoever imports the module."""
+def _imported_from(path: str) -> str:
+    """The path by which the tests import the module at `path`, from the root."""
+    return str(ROOT / (path if path.startswith("files/") else f"{COLLECTION}/{path}"))
 
-    def __init__(self, path: str, tree: ast.Module) -> None:
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Gives the changed program to whoever imports the module."""
+
+    def __init__(self, path: str, program: CodeType) -> None:
         self._name = module_name(path)
-        self._path = str(ROOT / (path if path.startswith("files/") else f"{COLLECTION}/{path}"))
-        self._tree = tree
+        self._path = _imported_from(path)
+        self._program = program
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:  # noqa: ARG002
         if name != self._name:
@@ -156,4 +163,4 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.util.spec_from_file_location(name, self._path, loader=self)
 
     def exec_module(self, module: ModuleType) -> None:
-        exec(compile(self._tree, self._path, "exec"), module.__dict__)
+        exec(self._program, module.__dict__)

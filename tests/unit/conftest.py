@@ -9,14 +9,14 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 
 ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT / "files") not in sys.path:  # ansible-test does not read pytest.ini
     sys.path.append(str(ROOT / "files"))
 
 # Where ansible_collections is found: the checkout's link, or a copy of ansible-test's.
-COLLECTIONS = Path(_numbers.__file__).parents[5]
+COLLECTIONS = Path(scalars.__file__).parents[6]
 
 # How long an example takes says more of what else the machine does than of the code.
 hypothesis.settings.register_profile("untimed", deadline=None)

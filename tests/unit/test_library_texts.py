@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence_log
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import log
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import log_patterns
 
 ROOT = Path(__file__).resolve().parents[2]
-SEARCH = _evidence_log.compile_sets(_log_patterns.load())
+SEARCH = log.compile_sets(log_patterns.load())
 FILES = (ROOT / "tests/workloads/library_texts").glob("*.yml")
 REVIEWED = {path.stem: yaml.safe_load(path.read_text()) for path in FILES}
 

@@ -40,8 +40,8 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path, capsys) -> t.Callable[..., tu
         monkeypatch.setattr(checks, "cluster_versions", lambda *_: {"slurm": "24.11.5"})
         monkeypatch.setitem(checks.GROUPS, "node", tried)
         monkeypatch.setattr(support, "DOCUMENT", tmp_path / "support.json")
-        monkeypatch.setattr(support, "README", tmp_path / "README.md")
-        support.README.write_text(f"before\n{support.BEGIN}\n{support.END}\nafter\n")
+        monkeypatch.setattr(support, "PAGE", tmp_path / "support.md")
+        support.PAGE.write_text(f"before\n{support.BEGIN}\n{support.END}\nafter\n")
         monkeypatch.setattr("sys.argv", ["matrix", "--workers", "1", "--name", "test", "--only", CELL, *arguments])
         code = matrix.main()
         assert downs == ["test-1"]
@@ -56,7 +56,7 @@ def test_a_pass_ends_0_and_is_recorded(run) -> None:
     assert (line["verdict"], line["why"], line["checks"]) == ("pass", "", {"preflight passes": "yes"})
     assert line["versions"] == {"ansible": "2.19.4", "python": "3.11.7", "slurm": "24.11.5"}
     assert "1 of 1 cells are well" in screen
-    assert support.renewed(support.README.read_text(), cells.read(), {CELL: line}) == support.README.read_text()
+    assert support.renewed(support.PAGE.read_text(), cells.read(), {CELL: line}) == support.PAGE.read_text()
 
 
 @pytest.mark.parametrize(

@@ -13,27 +13,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence_json, _evidence_rows, _json
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _files, _yaml
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import strict_json as common_strict_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import document, reduce
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.opening import EvidenceError
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import json_files, strict_yaml
 from kit import strict_json
 
 from tests.unit.conftest import ROOT
 
 # Where json.loads stands, and why it may.
 PLAIN = {
-    "plugins/module_utils/_json.py": "the reader",
-    "plugins/module_utils/_beegfs_json.py": "several documents in one text, by the reader's own hook",
+    "plugins/module_utils/_common/strict_json.py": "the reader",
+    "plugins/module_utils/_beegfs/json_v8.py": "several documents in one text, by the reader's own hook",
     "files/kit/strict_json.py": "the reader",
-    "plugins/module_utils/_evidence_rows.py": "many rows at once, by the reader's own hook",
-    "files/kit/staging.py": "what it wrote itself a moment before",
+    "plugins/module_utils/_evidence/rows.py": "many rows at once, by the reader's own hook",
+    "files/kit/staging/asset.py": "what it wrote itself a moment before",
     "files/kit/share/mounts.py": "sent alone to a node that cannot read the share; its child's answer",
     "files/kit/share/speed.py": "fio's answer",
     "files/kit/gpu/kernel_log.py": "journalctl's answer",
 }
 
 
-@pytest.mark.parametrize("reader", [_json, strict_json])
+@pytest.mark.parametrize("reader", [common_strict_json, strict_json])
 @pytest.mark.parametrize(
     ("text", "key", "lines"),
     [
@@ -58,7 +59,7 @@ def test_json_with_a_key_twice_is_refused_with_both_lines(
         assert isinstance(caught.value, ValueError)
 
 
-@pytest.mark.parametrize("parse", [_json.parse, strict_json.parse])
+@pytest.mark.parametrize("parse", [common_strict_json.parse, strict_json.parse])
 def test_other_json_is_read_as_ever(parse: Callable[..., Any]) -> None:
     assert parse('{"a": {"a": ["a", {"a": "a"}]}, "b": "a"}') == {"a": {"a": ["a", {"a": "a"}]}, "b": "a"}
     assert parse("[1.5, NaN]", parse_float=str, parse_constant=str) == ["1.5", "NaN"]
@@ -72,7 +73,7 @@ def test_other_json_is_read_as_ever(parse: Callable[..., Any]) -> None:
 def test_files_are_read_so_too(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"a": 1,\n "a": 2}')
-    for read in (_files.read_json, strict_json.read):
+    for read in (json_files.read_json, strict_json.read):
         with pytest.raises(ValueError, match="lines 1 and 2"):
             read(path)
 
@@ -100,21 +101,87 @@ def test_files_are_read_so_too(tmp_path: Path) -> None:
     ],
 )
 def test_yaml_that_would_drop_or_multiply_something_is_refused(text: str, says: list[str]) -> None:
-    with pytest.raises(_yaml.YAMLError) as caught:
-        _yaml.parse(text)
+    with pytest.raises(strict_yaml.YAMLError) as caught:
+        strict_yaml.parse(text)
     assert [words for words in says if words not in str(caught.value)] == []
 
 
 def test_other_yaml_is_read_as_ever(tmp_path: Path) -> None:
     text = "a: {b: [1, x, null, 2026-11-24], c: '<<'}\n'<<': {b: 1}\n1: -9223372036854775807\n2: 9223372036854775807\n"
-    value = _yaml.parse(text)
+    value = strict_yaml.parse(text)
     assert (value["a"]["c"], value["<<"], value[1], value[2]) == ("<<", {"b": 1}, -(2**63) + 1, 2**63 - 1)
     path = tmp_path / "x.yml"
     path.write_text(text)
-    assert _yaml.read(path) == value
+    assert strict_yaml.read(path) == value
     path.write_bytes(b"a: \xff")
-    with pytest.raises(_yaml.YAMLError, match="byte 3"):
-        _yaml.read(path)
+    with pytest.raises(strict_yaml.YAMLError, match="byte 3"):
+        strict_yaml.read(path)
+
+
+def test_who_writes_yaml_hears_of_everything_that_is_refused_at_once() -> None:
+    source = strict_yaml.review(
+        "a: &x 1\na: 2\nb: *x\nc:\n  <<: {d: 1}\n  e: 9223372036854775808\n  ? [f]\n  : 1\n  g: {h: 1, h: 2, i: 3}\n"
+        "9223372036854775808: 1\n"
+    )
+    assert [(refusal.line, refusal.why) for refusal in sorted(source.refused, key=lambda each: each.line)] == [
+        (2, "the key 'a' stands twice, on lines 1 and 2; keep one of them"),
+        (3, "an alias is used; write the value out"),
+        (5, "a merge key (<<) is used; write the values out"),
+        (6, "a number has more than 64 bits"),
+        (7, "a key is no scalar"),
+        (9, "the key 'h' stands twice, on lines 9 and 9; keep one of them"),
+        (10, "a number has more than 64 bits"),
+    ]
+    assert source.value == {"a": 1, "b": None, "c": {"e": None, "g": {"h": 1, "i": 3}}, None: 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "why"),
+    [
+        ("a:\n  b: [1\nc: 2\n", 3, "it is not YAML: while parsing a flow sequence: expected ',' or ']'"),
+        ("a: 1\nb: x: y\n", 2, "it is not YAML: mapping values are not allowed here"),
+        (
+            "a: 1\n--- \na: 2\n",
+            2,
+            "it is not YAML: expected a single document in the stream: but found another document",
+        ),
+        ("a: 2026-13-45\n", 1, "it is not YAML: month must be in 1..12"),
+        ("a: \x00\n", 1, "it is not YAML: unacceptable character #x0000: special characters are not allowed"),
+    ],
+)
+def test_what_is_no_yaml_is_refused_where_it_stands(text: str, line: int, why: str) -> None:
+    source = strict_yaml.review(text)
+    assert (source.value, source.lines) == (None, {})
+    (refusal,) = source.refused
+    assert refusal.line == line
+    assert refusal.why.startswith(why)
+
+
+def test_each_key_and_element_has_its_line() -> None:
+    text = "---\n# words\nid: x\nlimits: {queue: 1,\n  run: 2}\n"
+    text += "criteria:\n  - id: a\n    gt: 1\n  - {id: b,\n     lt: 2}\n"
+    source = strict_yaml.review(text)
+    assert (source.value, source.refused) == (strict_yaml.parse(text), [])
+    lines = {
+        (): 3,
+        ("id",): 3,
+        ("limits",): 4,
+        ("limits", "queue"): 4,
+        ("limits", "run"): 5,
+        ("criteria",): 6,
+        ("criteria", 0): 7,
+        ("criteria", 0, "id"): 7,
+        ("criteria", 0, "gt"): 8,
+        ("criteria", 1): 9,
+        ("criteria", 1, "id"): 9,
+        ("criteria", 1, "lt"): 10,
+    }
+    assert source.lines == lines
+    assert {place: source.line(place) for place in lines} == lines
+    assert source.line(("criteria", 1, "between", 0)) == source.line(("criteria", 1, "between")) == 9
+    assert source.line(("name",)) == 3
+    empty = strict_yaml.review("")
+    assert (empty.value, empty.refused, empty.line(("id",))) == (None, [], 1)
 
 
 def _calls(path: Path) -> Iterator[str]:
@@ -129,15 +196,15 @@ def test_nothing_is_read_past_the_readers() -> None:
     plain = {name for name, calls in found.items() if calls & {"json.load", "json.loads", "json.JSONDecoder"}}
     assert plain == set(PLAIN)
     loaders = {"yaml.load", "yaml.safe_load", "yaml.safe_load_all", "yaml.load_all", "yaml.full_load"}
-    assert {name for name, calls in found.items() if calls & loaders} == {"plugins/plugin_utils/_yaml.py"}
+    assert {name for name, calls in found.items() if calls & loaders} == {"plugins/plugin_utils/_common/strict_yaml.py"}
 
 
 def test_every_file_that_ships_has_each_key_once() -> None:
     for path in sorted((ROOT / "files").rglob("*.json")):
-        _files.read_json(path)
+        json_files.read_json(path)
     tables = [path for folder in ("files", "tests/mutation") for path in (ROOT / folder).rglob("*.yml")]
     for path in sorted(tables):
-        _yaml.read(path)
+        strict_yaml.read(path)
 
 
 ROW = b'{"job_id": "12", "attempt": 0, "loss": 1}\n'
@@ -149,13 +216,13 @@ def test_rows_with_a_key_twice_are_refused(row: bytes, place: str) -> None:
     before, after = {"first": (0, 3), "middle": (2, 2)}.get(place, (3, 0))
     content = ROW * before + row + (b"" if place == "cut off" else b"\n") + ROW * after
     with pytest.raises(EvidenceError) as caught:
-        _evidence_rows.reduce_rows(io.BytesIO(content), "jsonl", "12", 0)
+        reduce.reduce_rows(io.BytesIO(content), "jsonl", "12", 0)
     assert caught.value.problem == "duplicate_key"
 
 
 def test_a_document_with_a_key_twice_names_both_lines() -> None:
     with pytest.raises(EvidenceError, match="lines 1 and 2") as caught:
-        _evidence_json.parse(b'{"job_id": "12",\n "job_id": "13"}')
+        document.parse(b'{"job_id": "12",\n "job_id": "13"}')
     assert caught.value.problem == "duplicate_key"
 
 

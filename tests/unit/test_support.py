@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The README's support table says what the matrix came to; a cell of which nothing is recorded was not run."""
+"""The table of docs/support.md says what the matrix came to; a cell of which nothing is recorded was not run."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def line(cell: cells.Cell, verdict: str = "pass", why: str = "", **versions: str
     return {"verdict": verdict, "why": why, "date": "2026-01-31", "seconds": 1, "versions": versions, "checks": done}
 
 
-def test_the_readme_s_table_is_what_the_recorded_result_renders() -> None:
-    readme = support.README.read_text(encoding="utf-8")
-    assert support.renewed(readme, CELLS, support.read()) == readme
+def test_the_page_s_table_is_what_the_recorded_result_renders() -> None:
+    page = support.PAGE.read_text(encoding="utf-8")
+    assert support.renewed(page, CELLS, support.read()) == page
 
 
 def test_no_cell_is_recorded_that_there_is_not() -> None:
@@ -79,8 +79,8 @@ def test_a_cell_that_nothing_is_recorded_of_is_not_run() -> None:
     assert f"| {cell.slurm} | yes | **not run** | - | - |" in support.table(CELLS, {})
 
 
-def test_a_readme_without_the_markers_is_refused() -> None:
-    with pytest.raises(ValueError, match="lacks the lines"):
+def test_a_page_without_the_markers_is_refused() -> None:
+    with pytest.raises(ValueError, match="has not both lines"):
         support.renewed(f"text\n{support.BEGIN}\n", CELLS, {})
 
 

@@ -18,10 +18,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kit import staging
-from kit.content import read_json
 from kit.errors import KitError
-from kit.hub import Source
+from kit.staging import asset
+from kit.staging.content import read_json
+from kit.staging.hub import Source
 from kit.stand_in import texts
 
 REPOSITORY = "yahma/alpaca-cleaned"
@@ -34,7 +34,7 @@ STAND_IN_ROWS = 2500
 SEED = 0
 
 
-def prepare(folder: Path) -> tuple[staging.Contents, staging.Facts]:
+def prepare(folder: Path) -> tuple[asset.Contents, asset.Facts]:
     """Check the hub's file in ``folder``, or one that was staged before; return it and how many rows it has.
 
     KitError names file, row and what was expected.
@@ -85,7 +85,7 @@ def make_stand_in(folder: Path) -> None:
     (folder / FILE).write_text(json.dumps(stand_in_rows(), indent=4), encoding="utf-8")
 
 
-ASSET = staging.Asset(
+ASSET = asset.Asset(
     name="alpaca_cleaned",
     source=Source("dataset", REPOSITORY, (FILE,)),
     descriptions={
@@ -99,4 +99,4 @@ ASSET = staging.Asset(
 )
 
 if __name__ == "__main__":
-    sys.exit(staging.main(ASSET, __doc__))
+    sys.exit(asset.main(ASSET, __doc__))

@@ -10,9 +10,9 @@ import zlib
 from pathlib import Path
 
 import records
-from kit.content import refuse_lookalike
 from kit.errors import KitError
 from kit.files import sha256
+from kit.staging.content import refuse_lookalike
 
 URL = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 NAME = "cifar-10-binary.tar.gz"

@@ -18,15 +18,15 @@ from pathlib import Path
 
 import archive
 import records
-from kit import staging
-from kit.download import download
 from kit.errors import KitError
+from kit.staging import asset as staging_asset
+from kit.staging.download import download
 
 SEED = 0
 PICKLED = ("data_batch_1", "cifar-10-python.tar.gz", "cifar-10-batches-py")  # of the Python version
 
 
-def prepare(folder: Path) -> tuple[staging.Contents, staging.Facts]:
+def prepare(folder: Path) -> tuple[staging_asset.Contents, staging_asset.Facts]:
     """Check the files in ``folder``; return them and how many images they have. KitError names file and fault."""
     contents = find_files(folder)
     try:
@@ -56,7 +56,7 @@ def download_archive(folder: Path) -> None:
     download(archive.URL, folder / archive.NAME, archive.SIZE)
 
 
-def asset(shuffle_labels: bool = False) -> staging.Asset:
+def asset(shuffle_labels: bool = False) -> staging_asset.Asset:
     """Return CIFAR-10 as something that can be staged."""
 
     def make_stand_in(folder: Path) -> None:
@@ -66,7 +66,7 @@ def asset(shuffle_labels: bool = False) -> staging.Asset:
             (folder / name).write_bytes(content)
 
     spoiled = ", TRAINING LABELS SHUFFLED so that nothing can be learned" if shuffle_labels else ""
-    return staging.Asset(
+    return staging_asset.Asset(
         name="cifar10",
         source=download_archive,
         descriptions={
@@ -83,12 +83,12 @@ def asset(shuffle_labels: bool = False) -> staging.Asset:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; 0 staged, 1 a problem told on stderr."""
-    parser = staging.command_line(__doc__)
+    parser = staging_asset.command_line(__doc__)
     parser.add_argument("--shuffle-labels", action="store_true", help="stand-in, for tests: nothing can be learned")
     given = parser.parse_args(arguments)
     if given.shuffle_labels and given.source != "stand-in":
         parser.error("--shuffle-labels belongs to --source stand-in")
-    return staging.run(asset(given.shuffle_labels), parser, given)
+    return staging_asset.run(asset(given.shuffle_labels), parser, given)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kit import staging
-from kit.content import refuse_lookalike
 from kit.errors import KitError
 from kit.files import json_line
-from kit.hub import Source
+from kit.staging import asset
+from kit.staging.content import refuse_lookalike
+from kit.staging.hub import Source
 from kit.stand_in import texts
 
 REPOSITORY = "HuggingFaceH4/no_robots"
@@ -37,7 +37,7 @@ SEED = 0
 Row = Mapping[str, Any]
 
 
-def prepare(folder: Path) -> tuple[staging.Contents, staging.Facts]:
+def prepare(folder: Path) -> tuple[asset.Contents, asset.Facts]:
     """Check the hub's parquet files in ``folder`` or its ``data``; return JSON Lines and how many rows they have.
 
     KitError names file, row and what was expected.
@@ -159,7 +159,7 @@ def make_stand_in(folder: Path) -> None:
         parquet.write_table(table, folder / "data" / f"{split}-00000-of-00001.parquet")
 
 
-ASSET = staging.Asset(
+ASSET = asset.Asset(
     name="no_robots",
     source=Source("dataset", REPOSITORY, ("data/train-*.parquet", "data/test-*.parquet")),
     descriptions={
@@ -173,4 +173,4 @@ ASSET = staging.Asset(
 )
 
 if __name__ == "__main__":
-    sys.exit(staging.main(ASSET, __doc__))
+    sys.exit(asset.main(ASSET, __doc__))

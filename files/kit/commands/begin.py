@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 
-from kit import markers
 from kit.errors import KitError
+from kit.evidence import markers
 from kit.job import current_job
 
 

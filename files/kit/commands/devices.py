@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kit import host
 from kit.files import write_json
+from kit.host import facts
 from kit.job import current_job
 
 
@@ -20,4 +20,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the facts."""
-    write_json(arguments.output, {**current_job().stamp, **host.devices()})
+    write_json(arguments.output, {**current_job().stamp, **facts.devices()})

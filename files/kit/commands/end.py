@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 
-from kit import markers
 from kit.commands import begin
+from kit.evidence import markers
 from kit.job import current_job
 
 

@@ -9,7 +9,7 @@ import argparse
 import sys
 from typing import NoReturn
 
-from kit import environment
+from kit.process import environment
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kit import legs, nodes
+from kit.ranks import legs, nodes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

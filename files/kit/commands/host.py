@@ -9,8 +9,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from kit import host
 from kit.files import write_json
+from kit.host import facts
 from kit.job import current_job
 
 
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
     """Return the facts unless a file was asked for."""
-    found = host.facts(current_job(), image=arguments.image, reach=arguments.reach, index=arguments.index)
+    found = facts.facts(current_job(), image=arguments.image, reach=arguments.reach, index=arguments.index)
     if arguments.output is None:
         return found
     write_json(arguments.output, found)

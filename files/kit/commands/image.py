@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from kit import image, image_build
+from kit.runtime import image, image_build
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from kit import inside
+from kit.training import inside
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,8 +10,8 @@ import os
 import signal
 from pathlib import Path
 
-from kit.bounded import die_with_parent
 from kit.errors import KitError
+from kit.process.bounded import die_with_parent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Start the ranks and wait. SystemExit with 1 where one failed; KitError outside `kit legs`."""
     die_with_parent(signal.SIGTERM)
-    from kit.launch import Nodes, launch  # noqa: PLC0415 - only the runtime's Python has PyTorch
+    from kit.training.launch import Nodes, launch  # noqa: PLC0415 - only the runtime's Python has PyTorch
 
     said = os.environ
     try:

@@ -9,8 +9,8 @@ import argparse
 import os
 from pathlib import Path
 
-from kit import legs
 from kit.errors import KitError
+from kit.ranks import legs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 
-from kit import nodes
 from kit.errors import KitError
+from kit.ranks import nodes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

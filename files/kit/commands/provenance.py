@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kit import provenance
+from kit.evidence import provenance
 from kit.files import write_json
 from kit.job import current_job, node_file
 

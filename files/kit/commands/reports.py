@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from kit import reports
+from kit.evidence import reports
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

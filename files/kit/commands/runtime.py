@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kit import installers, runtime
 from kit.commands import sources
+from kit.runtime import installers, venv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Install it unless it is there; return what was done."""
     named = arguments.index_url or arguments.extra_index_url
-    return runtime.install(
+    return venv.install(
         name=arguments.name,
         lock_path=arguments.lock,
         root=arguments.root,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kit import wheels
+from kit.host.indexes import index_urls
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,4 +20,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def indexes(arguments: argparse.Namespace) -> list[str]:
     """Return the indexes that the options or the environment name. Raise KitError where there is none."""
-    return wheels.index_urls(arguments.index_url, arguments.extra_index_url)
+    return index_urls(arguments.index_url, arguments.extra_index_url)

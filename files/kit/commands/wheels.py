@@ -9,8 +9,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from kit import wheels
 from kit.commands import sources
+from kit.runtime import wheels
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

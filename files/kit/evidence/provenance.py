@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kit import image_record, strict_json
+from kit import strict_json
 from kit.files import sha256
 from kit.gpu import nvml
-from kit.host import os_name, read_json
+from kit.host.facts import os_name, read_json
 from kit.job import Job
+from kit.runtime import image_record
 from kit.staged import FACTS
 
 SECONDS = 120  # for the runtime's Python to answer: it may be in an image that is mounted first

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kit.bounded import Child, GivenUpError, Send
 from kit.gpu import facts as gpu_facts
 from kit.gpu import nvml
 from kit.gpu.reader import Reader
+from kit.process.bounded import Child, GivenUpError, Send
 
 START_PATIENCE = 2  # deadlines that the first call about a GPU may take: without persistence mode it starts the GPU
 GAP = 0.001  # seconds within which a deadline counts as the overall limit's
@@ -65,7 +65,8 @@ def ask(progress: Progress, options: Options, until: float) -> None:
         late = time.monotonic() >= until - GAP
         if late or not ("key" in asking or "index" in asking):
             library = f"{asking['call']} {why}" if asking else why
-            why = f"not reached within {options.limit:g} s" if late and asking.get("call") != "nvmlInit" else library
+            at_first = asking.get("call") == "nvmlInit" and not progress.gpus
+            why = f"not reached within {options.limit:g} s" if late and not at_first else library
             if not progress.gpus:
                 progress.document["error"] = why
             _close(progress, why)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable
 
-from kit.bounded import GivenUpError, command_lines
+from kit.process.bounded import GivenUpError, command_lines
 
 DMESG = {"user": ("dmesg",), "sudo": ("sudo", "-n", "dmesg")}
 JOURNAL = ("journalctl", "--no-pager", "--quiet", "--output=json", "_TRANSPORT=kernel")

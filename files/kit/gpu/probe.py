@@ -14,13 +14,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kit.bounded import Child, GivenUpError, Send
 from kit.errors import KitError
 from kit.files import plain, write_json
 from kit.gpu import asking as gpu_asking
 from kit.gpu import jetson, kernel_log, nvml, reduce, sampler, topology
 from kit.gpu.asking import Options
 from kit.job import node_name
+from kit.process.bounded import Child, GivenUpError, Send
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -40,13 +40,6 @@ class Reader:
         value = self.read_first(key, (name, arguments))
         return shape(value) if shape is not None and value is not None else value
 
-    def did(self, key: str, name: str, *arguments: Any) -> bool:
-        """Make a call that fills a structure; tell whether it did."""
-        _other, why = self.ask_first((name, arguments))
-        if why:
-            self.unsupported[key] = why
-        return why is None
-
     def structure(self, name: str) -> Any:
         """Return a new structure of nvidia-ml-py, None where that is too old to have it."""
         made = getattr(self.pynvml, name, None)

@@ -19,13 +19,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
 
-from kit.bounded import die_with_parent
 from kit.files import json_line
 from kit.gpu import facts, jetson, nvml
 from kit.gpu.gpm import Gpm
 from kit.gpu.reader import Reader
 from kit.gpu.xid_events import XidEvents
 from kit.job import Job
+from kit.process.bounded import die_with_parent
 
 # With any of these the driver holds the clocks down because something is wrong: heat, power, hardware.
 SLOWDOWNS = {"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from kit import strict_json
+from kit.host.indexes import index_urls
 from kit.job import Job, node_name
-from kit.wheels import index_urls
 
 SECONDS = 10.0
 COMMANDS = ("sbatch", "squeue", "scontrol", "sinfo", "scancel", "sacct", "srun")

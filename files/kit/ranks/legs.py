@@ -20,15 +20,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kit import nodes, ranks, strict_json, window
-from kit.bounded import die_with_parent, end
+from kit import strict_json
 from kit.errors import KitError
-from kit.files import write_json
+from kit.files import METRICS_FILE, write_json
+from kit.gpu import window
 from kit.job import current_job, node_name
+from kit.process.bounded import die_with_parent, end
+from kit.ranks import nodes
+from kit.ranks import state as ranks
 
 MEASURED, BEFORE, AFTER = "measured", "before", "after"
 LEGS_FILE = "legs.json"
-METRICS_FILE = "metrics.json"
 PATIENCE = 6  # seconds: the job script kills this process 10 after it asked it to end
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kit import image_build, sif
 from kit.errors import KitError
 from kit.files import sha256, write_json
-from kit.image_record import known, record_path
-from kit.locks import sole
+from kit.process.locks import sole
+from kit.runtime import image_build, sif
+from kit.runtime.image_record import known, record_path
 
 
 @dataclass(frozen=True)

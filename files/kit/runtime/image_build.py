@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from kit import unfinished
 from kit.errors import KitError
-from kit.host import apptainer
-from kit.installers import run
-from kit.runtime import MEGABYTE, read_lock
+from kit.host.facts import apptainer
+from kit.process import unfinished
+from kit.runtime.installers import run
+from kit.runtime.venv import MEGABYTE, read_lock
 
 LEAST_APPTAINER = (1, 4)  # the first that takes --mksquashfs-args
 # What an installer may be told by its environment; Apptainer hands on what is called APPTAINERENV_ and nothing else.

@@ -14,8 +14,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from kit import sif, strict_json
+from kit import strict_json
 from kit.errors import KitError
+from kit.runtime import sif
 
 
 def record_path(folder: Path, name: str, path: Path) -> Path:

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit import wheels
 from kit.errors import KitError
 from kit.files import write_atomic
+from kit.runtime import wheels
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from kit import strict_json, unfinished
+from kit import strict_json
 from kit.errors import KitError
 from kit.files import sha256, write_atomic, write_json
-from kit.installers import Source, Tools, install_packages, run
-from kit.locks import sole
+from kit.process import unfinished
+from kit.process.locks import sole
+from kit.runtime.installers import Source, Tools, install_packages, run
 
 LOCK_PATIENCE = 1800  # seconds to wait for another installer of the same environment
 MEGABYTE = 1_000_000

@@ -19,6 +19,7 @@ from typing import Any
 from kit import strict_json
 from kit.errors import KitError
 from kit.files import only_ours, write_atomic
+from kit.host.indexes import index_urls
 
 PINS = Path(__file__).with_name("pins.json")
 TIMEOUT = 60  # seconds without an answer
@@ -41,15 +42,6 @@ class _Links(HTMLParser):
         if self._href is not None:
             self.links.append((self._href, data.strip()))
             self._href = None
-
-
-def index_urls(index_url: str | None, extra: Sequence[str] = ()) -> list[str]:
-    """Return the indexes to ask: the given one, else that of pip's or uv's environment; KitError if there is none."""
-    named = [index_url, *(os.environ.get(name) for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"))]
-    first = next((url for url in named if url), None)
-    if first is None:
-        raise KitError("no package index is known here: give --index-url or --wheelhouse, or set PIP_INDEX_URL")
-    return [first, *(extra or os.environ.get("PIP_EXTRA_INDEX_URL", "").split())]
 
 
 def _open(url: str) -> Any:

@@ -27,11 +27,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Union
 
-from kit import strict_json, unfinished
+from kit import strict_json
 from kit.errors import KitError
 from kit.files import sha256, sync_directory, write_atomic, write_json
-from kit.hub import Source, download
-from kit.locks import sole
+from kit.process import unfinished
+from kit.process.locks import sole
+from kit.staging.hub import Source, download
 
 PROVENANCE = "provenance.json"
 SOURCES = ("download", "path", "stand-in")

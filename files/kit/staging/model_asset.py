@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from kit.hub import Source
-from kit.model_folder import PATTERNS, check_model
-from kit.staging import Asset
+from kit.staging.asset import Asset
+from kit.staging.hub import Source
+from kit.staging.model_folder import PATTERNS, check_model
 from kit.stand_in import model, texts
 
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kit.content import read_json, refuse_lookalike
 from kit.errors import KitError
-from kit.safetensors_check import read_header
+from kit.staging.content import read_json, refuse_lookalike
+from kit.staging.safetensors_file import read_header
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"

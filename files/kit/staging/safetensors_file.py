@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from kit import strict_json
-from kit.content import refuse_lookalike
 from kit.errors import KitError
+from kit.staging.content import refuse_lookalike
 
 MAX_HEADER = 100_000_000  # bytes, the format's own bound
 # Bits of one element.

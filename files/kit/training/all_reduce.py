@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from torch import distributed
 
-from kit import nccl_tests
-from kit.distributed import Group
-from kit.interface import interface_to, wanted_by
+from kit.ranks.interface import interface_to, wanted_by
+from kit.training import nccl_tests
+from kit.training.distributed import Group
 
 SIZES = {"cuda": [1 << power for power in range(12, 29, 2)], "cpu": [1 << power for power in range(12, 23, 2)]}
 REPEATS = 10
@@ -112,7 +112,7 @@ def _named(label: str, interface: str | None) -> str:
 
 
 def by_nccl_tests(group: Group) -> dict[str, Any] | None:
-    """Return what nccl-tests say of the all-reduce (kit.nccl_tests); None without CUDA and where nobody asks for them.
+    """Return what nccl-tests say of the all-reduce (nccl_tests); None without CUDA and where nobody asks for them.
 
     Rank 0 runs them on all GPUs while the others wait on their CPUs: a GPU that waited in NCCL would be measured too.
     """

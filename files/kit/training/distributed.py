@@ -22,11 +22,12 @@ from typing import Any
 import torch
 from torch import distributed
 
-from kit import ranks, training_device
-from kit.bounded import die_with_parent
 from kit.errors import KitError
 from kit.gpu import nvml
 from kit.job import node_name
+from kit.process.bounded import die_with_parent
+from kit.ranks import state as ranks_state
+from kit.training import device as training_device
 
 PATIENCE = 120  # seconds that a collective may take: a hang ends within them
 
@@ -42,12 +43,12 @@ class Group:
     gpu: str | None  # its UUID
     node: str
     init_seconds: float  # from the call to the first collective's end
-    state: ranks.RankState
+    state: ranks_state.RankState
 
     @property
     def label(self) -> str:
         """How verdicts name this rank."""
-        return ranks.label({"rank": self.rank, "node": self.node, "gpu": self.gpu})
+        return ranks_state.label({"rank": self.rank, "node": self.node, "gpu": self.gpu})
 
     def gather(self, value: Any) -> dict[str, Any]:
         """Return every rank's value, by its label."""
@@ -99,7 +100,7 @@ def group(accelerator: str, output: Path) -> Iterator[Group]:
     """
     die_with_parent(signal.SIGKILL)  # ranks have sessions of their own: nobody else ends them
     rank, local_rank, size = (int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
-    state = ranks.RankState(output, rank)
+    state = ranks_state.RankState(output, rank)
     try:
         state.phase("started")
         device, gpu = _own_device(accelerator, local_rank)
@@ -129,9 +130,11 @@ def group(accelerator: str, output: Path) -> Iterator[Group]:
             yield joined
         distributed.barrier()  # nobody leaves while another still talks to it
         distributed.destroy_process_group()
-        state.phase(ranks.ENDED)
+        state.phase(ranks_state.ENDED)
     except BaseException as error:
-        state.phase(f"{ranks.FAILED} in {state.current}", " ".join(f"{type(error).__name__}: {error}".split())[:300])
+        state.phase(
+            f"{ranks_state.FAILED} in {state.current}", " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        )
         raise
 
 

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Use what a training saved: load it, generate with it, hold its loss on unseen rows against the untrained model's.
 
-    python -m kit.inference --untrained FOLDER --trained FOLDER --held-out FILE --report FOLDER --accelerator cuda
+    python -m kit.training.inference --untrained FOLDER --trained FOLDER --held-out FILE --report FOLDER \\
+        --accelerator cuda
 
 Writes inference.json, also where something does not load: what failed is told there, by part.
 """

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.gpu import nvml
-from kit.host import os_name, read_json
+from kit.host.facts import os_name, read_json
 
 LIBRARIES = ("torch", "torchvision", "numpy", "transformers", "accelerate", "peft", "trl", "oumi")
 RUNTIME = ("key", "lock_sha256", "installer", "installed")

@@ -25,9 +25,9 @@ from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, Std
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from kit import ranks
-from kit.interface import interface_to
 from kit.job import current_job, node_name
+from kit.ranks import state
+from kit.ranks.interface import interface_to
 
 JOINING = 120  # seconds for the launchers, and then for all ranks, to meet
 CALLED = 30  # seconds more for the node that is called: those that call in vain know more, and the first ends all
@@ -89,7 +89,7 @@ def flight_recorder(output: Path) -> dict[str, str]:
     size, file = "TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE"
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 9):
         size, file = "TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"
-    return {size: "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1", file: str(output / ranks.FOLDER / "flight-")}
+    return {size: "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1", file: str(output / state.FOLDER / "flight-")}
 
 
 def home(output: Path) -> dict[str, str]:
@@ -99,7 +99,7 @@ def home(output: Path) -> dict[str, str]:
     """
     cache = Path(os.environ.get("HOME", "/"), ".cache/torch")
     there = next(path for path in (cache, *cache.parents) if path.exists())
-    return {} if os.access(there, os.W_OK | os.X_OK) else {"HOME": str(output / ranks.FOLDER)}
+    return {} if os.access(there, os.W_OK | os.X_OK) else {"HOME": str(output / state.FOLDER)}
 
 
 def launch(script: Sequence[str], count: int, output: Path, nodes: Nodes) -> int:
@@ -107,7 +107,7 @@ def launch(script: Sequence[str], count: int, output: Path, nodes: Nodes) -> int
 
     Their exit codes are then below ``output``, or how the nodes failed to meet.
     """
-    logs = output / ranks.FOLDER / "logs"
+    logs = output / state.FOLDER / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     for name, value in flight_recorder(output).items():
         os.environ.setdefault(name, value)
@@ -126,11 +126,11 @@ def launch(script: Sequence[str], count: int, output: Path, nodes: Nodes) -> int
         nodes.reach()
         elastic_launch(config, sys.executable)("-u", *script)
     except ChildFailedError as failed:
-        ranks.write_exit_codes(output, {rank: failure.exitcode for rank, failure in failed.failures.items()})
+        state.write_exit_codes(output, {rank: failure.exitcode for rank, failure in failed.failures.items()})
         print(failed, file=sys.stderr, flush=True)
         return 1
     except (DistError, ApartError) as error:
-        ranks.write_apart(output, nodes.apart(error))
+        state.write_apart(output, nodes.apart(error))
         print(nodes.apart(error), file=sys.stderr, flush=True)
         return 1
     return 0

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NVIDIA's nccl-tests, where a node has them: `all_reduce_perf` over message sizes on this node's GPUs.
 
-A second opinion on what PyTorch measures (kit.all_reduce), by a program that knows no PyTorch. Its GB are 10^9 bytes.
+A second opinion on what PyTorch measures (all_reduce.py), by a program that knows no PyTorch. Its GB are 10^9 bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kit.bounded import GivenUpError, command_lines
+from kit.process.bounded import GivenUpError, command_lines
 
 SIZES = [1 << power for power in range(3, 29)]  # bytes
 LIMIT = 60.0  # seconds

@@ -15,8 +15,8 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from kit.flops import flops_per_token, peak_flops, shape_of
 from kit.metrics import Progress
+from kit.training.flops import flops_per_token, peak_flops, shape_of
 
 
 class NotFiniteError(Exception):

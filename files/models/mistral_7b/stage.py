@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import sys
 
-from kit import staging
-from kit.model_asset import model_asset
+from kit.staging import asset
+from kit.staging.model_asset import model_asset
 from stand_in import DESIGN
 
 ASSET = model_asset("mistral_7b", "mistralai/Mistral-7B-v0.1", "Mistral-7B-v0.1", DESIGN)
 
 if __name__ == "__main__":
-    sys.exit(staging.main(ASSET, __doc__))
+    sys.exit(asset.main(ASSET, __doc__))

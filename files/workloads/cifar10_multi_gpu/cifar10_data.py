@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from kit.labelled_images import Split, split
+from kit.training.images import Split, split
 
 SIDE, CHANNELS, CLASSES = 32, 3, 10
 RECORD = 1 + CHANNELS * SIDE * SIDE  # bytes: a label, then red, green and blue, row by row

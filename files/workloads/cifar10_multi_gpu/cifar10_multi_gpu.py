@@ -14,8 +14,6 @@ import os
 import time
 
 STARTED = time.monotonic()
-# Read when OpenMP is loaded. Threads that spin while they wait halve the speed of a CPU that other work shares.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import argparse
 import sys
@@ -25,16 +23,17 @@ from typing import Any
 import torch
 from cifar10_data import TEST, TRAIN, load
 from cifar10_training import Settings, Training, gradient_bytes
-from kit import all_reduce, strict_json, training_device
-from kit.distributed import Group, checksum, group
+from kit import strict_json
 from kit.errors import KitError
-from kit.files import write_atomic
+from kit.evidence.publishing import publish
+from kit.files import METRICS_FILE, write_atomic
 from kit.metrics import Progress, write_metrics
-from kit.publishing import publish
 from kit.staged import read_staged
+from kit.training import all_reduce
+from kit.training import device as training_device
+from kit.training.distributed import Group, checksum, group
 
 MODEL_FILE = "resnet18_multi_gpu.pt"
-METRICS_FILE = "metrics.json"
 PROGRESS_FILE = "progress.jsonl"
 PUBLISHED = (METRICS_FILE, MODEL_FILE)  # as the documents have it, in models/cifar10 itself
 BATCH_SIZE, LEARNING_RATE = 128, 0.01

@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 from cifar10_data import CLASSES
-from kit.compute_clock import ComputeClock
-from kit.distributed import Group
 from kit.errors import KitError
-from kit.labelled_images import Split
+from kit.training.compute_clock import ComputeClock
+from kit.training.distributed import Group
+from kit.training.images import Split
 from torch import distributed, nn
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel

@@ -15,8 +15,6 @@ import os
 import time
 
 STARTED = time.monotonic()
-# Read when OpenMP is loaded. Threads that spin while they wait halve the speed of a CPU that other work shares.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import argparse
 import math
@@ -26,17 +24,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from kit import strict_json, training_device
+from kit import strict_json
 from kit.errors import KitError
-from kit.files import sha256, write_atomic
-from kit.labelled_images import Split, split
+from kit.files import METRICS_FILE, sha256, write_atomic
 from kit.metrics import Progress, write_metrics
+from kit.training import device as training_device
+from kit.training.images import Split, split
 from torch import nn
 from torch.nn import functional
 from torchvision.datasets import MNIST
 
 MODEL_FILE = "mnist_cnn_single_gpu.pt"
-METRICS_FILE = "metrics.json"
 PROGRESS_FILE = "progress.jsonl"
 MEAN, DEVIATION = 0.1307, 0.3081  # of MNIST's training pixels
 EVALUATION_BATCH = 1000

@@ -13,6 +13,7 @@ export RUNS_ROOT="$REPO_ROOT/results/training"
 export HF_HOME="$REPO_ROOT/huggingface"
 export HF_DATASETS_CACHE="$HF_HOME/datasets"
 export HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1 DO_NOT_TRACK=true
+export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-PASSIVE}"
 export HPC_VALIDATION_SHARE="$REPO_ROOT"
 export MODEL_DIR="$HF_HOME/models/mistral_7b"
 export DATA_DIR="$REPO_ROOT/datasets/alpaca_cleaned"

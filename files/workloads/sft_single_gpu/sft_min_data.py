@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from kit import strict_json
-from kit.model_folder import check_model
 from kit.staged import read_staged
+from kit.staging.model_folder import check_model
 
 IGNORED = -100  # cross-entropy's own mark for a place that is not learned
 DATA_FILE = "train.json"

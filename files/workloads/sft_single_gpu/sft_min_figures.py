@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kit.flops import Shape, flops_per_token
+from kit.training.flops import Shape, flops_per_token
 
 WARM_UP_STEPS = 2  # the first loads kernels and makes the optimizer's state, the second is the first with all of it
 

@@ -17,12 +17,13 @@ from typing import Any
 
 import torch
 import transformers
-from kit import training_device
-from kit.flops import Shape, peak_flops, shape_of
+from kit.evidence.publishing import PUBLISHED_FILE, publish
+from kit.files import METRICS_FILE
 from kit.job import node_name
 from kit.metrics import Progress, write_metrics
-from kit.publishing import PUBLISHED_FILE, publish
 from kit.staged import read_staged
+from kit.training import device as training_device
+from kit.training.flops import Shape, peak_flops, shape_of
 from sft_min_arguments import Settings
 from sft_min_data import Sample, WorkloadError, describe_model, draw, read_rows, sample_of, text_of
 from sft_min_figures import document_figures, figures
@@ -40,7 +41,6 @@ from sft_min_training import (
 )
 
 ARGUMENTS_FILE = "run_args.json"
-METRICS_FILE = "metrics.json"
 PROGRESS_FILE = "progress.jsonl"
 MODEL_FOLDER = "model"
 LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "peft", "safetensors", "tokenizers")

@@ -17,8 +17,6 @@ import os
 import time
 
 STARTED = time.monotonic()
-# Read when OpenMP is loaded. Threads that spin while they wait halve the speed of a CPU that other work shares.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 for _name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):  # everything is staged: a GPU does not wait for downloads
     os.environ.setdefault(_name, "1")

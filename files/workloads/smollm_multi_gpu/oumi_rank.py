@@ -15,22 +15,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 from accelerate import Accelerator
 from kit import strict_json
-from kit.compute_clock import ComputeClock
-from kit.distributed import Group, checksum
 from kit.metrics import Progress
-from kit.step_clock import StepClock
+from kit.staged import is_stand_in
+from kit.training import oumi as training_oumi
+from kit.training.compute_clock import ComputeClock
+from kit.training.distributed import Group, checksum
+from kit.training.oumi import WARM_UP
+from kit.training.step_clock import StepClock
 from oumi_sharding import SWITCHES, is_sharded, own_share, sharing
-from smollm_steady import WARM_UP
 from torch import distributed
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.nn.parallel import DistributedDataParallel
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
-# A model of random weights learns nothing in some hundred steps at a fine-tuning rate.
-STAND_IN_LEARNING_RATE = 3e-3
 IDLE = ("init_distributed", "cleanup_distributed", "log_devices_info")  # functions of Oumi that have nothing to do here
 
 
@@ -134,21 +133,15 @@ class Job:
     def overrides(self) -> list[str]:
         """What depends on the job, in Oumi's own dotted words."""
         chosen = [
-            f"model.model_name={self.model}",
-            f"data.train.datasets[0].dataset_path={self.data / 'train.jsonl'}",
+            *training_oumi.overrides(self.model, self.data / "train.jsonl", on_cpu=self.device == "cpu"),
             f"training.gradient_accumulation_steps={self.accumulation}",
             *(f"{switch}={str(name == self.strategy).lower()}" for name, switch in SWITCHES.items()),
+            # By itself Oumi would spread the model over all GPUs that one rank sees.
+            f"model.device_map={self.device}",
         ]
-        # By itself Oumi would spread the model over all GPUs that one rank sees.
-        chosen.append(f"model.device_map={self.device}")
-        if self.device == "cpu":
-            chosen.append("training.mixed_precision_dtype=NONE")
-        if strict_json.read(self.model / "provenance.json")["source"] == "stand-in":
+        if is_stand_in(self.model):
             rows = strict_json.read(self.data / "provenance.json")["rows"]["train"]
-            chosen += [
-                f"training.learning_rate={STAND_IN_LEARNING_RATE}",
-                f"data.train.datasets[0].sample_count={rows}",
-            ]
+            chosen.append(f"data.train.datasets[0].sample_count={rows}")
         return chosen
 
 
@@ -162,20 +155,12 @@ def train(job: Job, group: Group, progress: Progress | None, *changes: str) -> R
     """
     if job.device == "cpu":
         os.environ["ACCELERATE_USE_CPU"] = "true"
-    from oumi.core.configs import TrainingConfig  # noqa: PLC0415 - seconds, not to be spent where ranks never meet
-
     # `oumi.train` is a function once it was imported from; the module of that name is what holds its names.
     module = importlib.import_module("oumi.train")
     for name in IDLE:
         setattr(module, name, lambda *_, **__: None)
-    config = TrainingConfig.from_yaml_and_arg_list(str(job.config), [*job.overrides, *changes])
-    config.finalize_and_validate()
+    config = training_oumi.configuration(job.config, [*job.overrides, *changes])
     clock = RankClock(group, progress)
-    # The only way in that Oumi leaves: the list of callbacks that every Trainer starts from.
-    transformers.trainer.DEFAULT_CALLBACKS.append(clock)
-    try:
-        with clock.waits_counted(), sharing(job.strategy):
-            module.train(config)
-    finally:
-        transformers.trainer.DEFAULT_CALLBACKS.remove(clock)
+    with training_oumi.watched_by(clock), clock.waits_counted(), sharing(job.strategy):
+        module.train(config)
     return clock

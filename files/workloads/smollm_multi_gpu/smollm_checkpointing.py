@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from kit import inference
+from kit.training import inference
 from torch.autograd.graph import saved_tensors_hooks
 
 ROUNDS = {"cuda": 10, "cpu": 2}  # a step with and one without in turn, so that a drift of the machine is both ones'

@@ -14,8 +14,6 @@ import os
 import time
 
 STARTED = time.monotonic()
-# Read when OpenMP is loaded. Threads that spin while they wait halve the speed of a CPU that other work shares.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # DeepSpeed would have PyTorch take the word of NVML for it that there is CUDA; a node may have only the former.
 os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "0")
 
@@ -26,22 +24,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from kit import all_reduce, inference, strict_json, training_device
-from kit.distributed import Group, group
+from kit import strict_json
 from kit.errors import KitError
+from kit.files import METRICS_FILE
 from kit.metrics import Progress, write_metrics
 from kit.staged import read_staged
-from kit.step_clock import NotFiniteError
+from kit.training import all_reduce, inference
+from kit.training import device as training_device
+from kit.training.distributed import Group, group
+from kit.training.oumi import loss_at_ends
+from kit.training.step_clock import NotFiniteError
 from oumi_rank import Job, RankClock, train
 from oumi_sharding import STRATEGIES
 from smollm_checkpointing import compare
 from smollm_steady import Steady, accumulation, steady, steps_for
 from transformers import AutoTokenizer
 
-METRICS_FILE = "metrics.json"
 ROWS_A_STEP, ROWS_A_PASS = 32, 8  # of all ranks together, which stays equal; of one rank
 ROW_TOKENS = 512  # at most
-ENDS = 5  # steps at each end whose mean loss is compared
 
 
 def agree(joined: Group, model: Path, data: Path) -> dict[str, Any]:
@@ -100,6 +100,7 @@ def collect(
         figures["same_parameters"] = sums[name] and sums[name] == next(iter(sums.values()))
         figures["pace"] = min(computing) / figures["compute_seconds"] if all(computing) else None
     losses = [row["loss"] for row in clock.rows]
+    first, last = loss_at_ends(losses)
     seconds = joined.largest(reached.seconds)
     return {
         "world_size": joined.size,
@@ -107,8 +108,8 @@ def collect(
         "planned_steps": clock.rows[-1]["steps"] if clock.rows else None,
         "loss": losses,
         "grad_norm": [row["grad_norm"] for row in clock.rows],
-        "loss_first": sum(losses[:ENDS]) / len(losses[:ENDS]),
-        "final_loss": sum(losses[-ENDS:]) / len(losses[-ENDS:]),
+        "loss_first": first,
+        "final_loss": last,
         "training_time_seconds": sum(row["step_seconds"] for row in clock.rows) + clock.save_seconds,
         "save_seconds": clock.save_seconds,
         "tokens": clock.rows[-1]["tokens_seen"],

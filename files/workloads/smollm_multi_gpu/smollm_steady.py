@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-WARM_UP = 3  # steps: kernels are chosen, memory is taken
+from kit.training.oumi import WARM_UP
+
 GAP = 0.05  # seconds between two steps, from which on something else than training lies between them
-Row = Mapping[str, Any]  # of kit.step_clock
+Row = Mapping[str, Any]  # of kit.training.step_clock
 
 
 @dataclass(frozen=True)

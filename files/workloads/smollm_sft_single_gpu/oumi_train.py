@@ -12,63 +12,43 @@ training at the first one.
 
 from __future__ import annotations
 
-import os
-
-# Read when OpenMP is loaded. Threads that spin while they wait halve the speed of a CPU that other work shares.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-
 import argparse
 import sys
 from pathlib import Path
 
 import transformers
-from kit import strict_json, training_device
 from kit.errors import KitError
 from kit.files import write_json
 from kit.metrics import Progress
-from kit.step_clock import NotFiniteError, StepClock, computed
+from kit.training import device as training_device
+from kit.training import oumi as training_oumi
+from kit.training.step_clock import NotFiniteError, StepClock, computed
 
 REPORT = "training.json"
-# A model of random weights learns nothing in 63 steps at a fine-tuning rate.
-STAND_IN_LEARNING_RATE = 3e-3
 
 
-def overrides(arguments: argparse.Namespace, stand_in: bool) -> list[str]:
+def overrides(arguments: argparse.Namespace) -> list[str]:
     """Return what depends on the job, in Oumi's own dotted words."""
-    chosen = [
-        f"model.model_name={arguments.model}",
-        f"data.train.datasets[0].dataset_path={arguments.data}",
+    on_cpu = arguments.accelerator != "cuda"
+    return [
+        *training_oumi.overrides(arguments.model, arguments.data, on_cpu=on_cpu),
         f"training.output_dir={arguments.output}",
+        *(["model.device_map=cpu"] if on_cpu else []),
     ]
-    if arguments.accelerator != "cuda":
-        chosen += ["training.mixed_precision_dtype=NONE", "model.device_map=cpu"]
-    if stand_in:
-        chosen.append(f"training.learning_rate={STAND_IN_LEARNING_RATE}")
-    return chosen
-
-
-def is_stand_in(model: Path) -> bool:
-    """Tell whether the staged model says of itself that it is one."""
-    return bool(strict_json.read(model / "provenance.json")["source"] == "stand-in")
 
 
 def train(arguments: argparse.Namespace) -> int:
     """Train and report; 0 only after a whole training."""
     device = training_device.choose(arguments.accelerator)
-    from oumi.core.configs import TrainingConfig  # noqa: PLC0415 - seconds, not to be spent where there is no GPU
-    from oumi.train import train as oumi_train  # noqa: PLC0415
+    from oumi.train import train as oumi_train  # noqa: PLC0415 - seconds, not to be spent where there is no GPU
 
-    config = TrainingConfig.from_yaml_and_arg_list(
-        str(arguments.config), overrides(arguments, is_stand_in(arguments.model))
-    )
-    config.finalize_and_validate()
+    config = training_oumi.configuration(arguments.config, overrides(arguments))
     error: str | None = None
     with training_device.occupied(arguments.accelerator), Progress(arguments.report / "progress.jsonl") as progress:
         clock = StepClock(progress)
-        # The only way in that Oumi leaves: the list of callbacks that every Trainer starts from.
-        transformers.trainer.DEFAULT_CALLBACKS.append(clock)
         try:
-            oumi_train(config)
+            with training_oumi.watched_by(clock):
+                oumi_train(config)
         except (NotFiniteError, RuntimeError, OSError, ValueError) as problem:  # told, and reported as not completed
             error = f"{type(problem).__name__}: {problem}"
             print(f"the training ended early: {error}", file=sys.stderr)

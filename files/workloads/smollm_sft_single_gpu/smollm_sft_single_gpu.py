@@ -4,8 +4,8 @@
 """MLOPS-1.2: fine-tune SmolLM-135M with Oumi on one GPU, use the result, and report what was reached.
 
 The job script sets the environment (MODEL_DIR, DATA_DIR, OUTPUT_DIR, CONFIG_FILE, HPC_VALIDATION_ACCELERATOR). Runs
-oumi_train.py and then kit.inference, each in a process of its own, so that the second finds nothing but what the first
-saved. Writes metrics.json of what both report. Exit code 0 only where both ended well.
+oumi_train.py and then kit.training.inference, each in a process of its own, so that the second finds nothing but what
+the first saved. Writes metrics.json of what both report. Exit code 0 only where both ended well.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from kit import strict_json
-from kit.bounded import end
 from kit.errors import KitError
+from kit.files import METRICS_FILE
 from kit.metrics import write_metrics
+from kit.process.bounded import end
 from kit.staged import read_staged
+from kit.training.oumi import WARM_UP, loss_at_ends
 
 HERE = Path(__file__).resolve().parent
-WARM_UP = 3  # steps: kernels are chosen, memory is taken
-ENDS = 5  # steps at each end whose mean loss is compared
-METRICS_FILE = "metrics.json"
 CHILD_PATIENCE = 8  # seconds: the job script kills this process 10 after it asked it to end
 
 
@@ -37,6 +36,7 @@ def summarise(rows: list[dict[str, Any]], save_seconds: float) -> dict[str, Any]
     """Return what the steps' rows amount to. Times in seconds; tokens without padding, as the trainer counted them."""
     seconds = [row["step_seconds"] for row in rows]
     losses = [row["loss"] for row in rows]
+    first, last = loss_at_ends(losses)
     timed = rows[WARM_UP:]
     tokens = [row["tokens_seen"] for row in rows]
     seen = tokens[-1] if tokens else None
@@ -48,8 +48,8 @@ def summarise(rows: list[dict[str, Any]], save_seconds: float) -> dict[str, Any]
         "planned_steps": rows[-1]["steps"] if rows else None,
         "loss": losses,
         "grad_norm": [row["grad_norm"] for row in rows],
-        "loss_first": _mean(losses[:ENDS]),
-        "loss_last": _mean(losses[-ENDS:]),
+        "loss_first": first,
+        "loss_last": last,
         "learning_rate_highest": max((row["learning_rate"] for row in rows), default=None),
         "epochs": rows[-1]["epoch"] if rows else None,
         "training_time_seconds": sum(seconds) + save_seconds if rows else None,
@@ -59,11 +59,6 @@ def summarise(rows: list[dict[str, Any]], save_seconds: float) -> dict[str, Any]
         "tokens": seen,
         "tokens_per_second": rate,
     }
-
-
-def _mean(losses: list[Any]) -> float | None:
-    """Return the mean, which is not finite where one of them is not: JSON has such numbers as words."""
-    return statistics.fmean(map(float, losses)) if losses else None
 
 
 class Children:
@@ -121,7 +116,7 @@ def main() -> int:
     if status == 0:
         status = children.run(
             "-m",
-            "kit.inference",
+            "kit.training.inference",
             untrained=model,
             trained=trained,
             held_out=data / "held_out.jsonl",

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_output
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import Parsed, Row, short
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_run import Result, search_path
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import output
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.model import Parsed, Row, short
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.run import Result, search_path
 
 TOOLS = ("beegfs", "beegfs-ctl")
 # beegfs-ctl waits 600 s for a server's answer, twice; so limited, 7 s. Known from 7.2.8, 7.3.2 and 7.4.0 on.
@@ -59,12 +59,10 @@ class Answer:
     @property
     def general(self) -> bool:
         """Say whether nothing was told, for a cause that meets every other question too."""
-        return not self.rows and any(
-            _beegfs_output.cause(problem) in _beegfs_output.GENERAL for problem in self.problems
-        )
+        return not self.rows and any(output.cause(problem) in output.GENERAL for problem in self.problems)
 
     def _cause(self, problem: str) -> str | None:
-        return _beegfs_output.cause(problem) or ("foreign" if self.rc == 0 else None)
+        return output.cause(problem) or ("foreign" if self.rc == 0 else None)
 
     def told(self) -> list[Row]:
         """Return the problems as rows of the facts."""
@@ -124,7 +122,7 @@ class Cli:
         if result.rc is None:
             problems = [short(result.failure)]
         source = " ".join([self.tool, *question.words])
-        silent = _beegfs_output.NO_ANSWER in result.failure
+        silent = output.NO_ANSWER in result.failure
         return Answer(question, source, parsed.rows, problems, result.rc, silent)
 
     def together(self, questions: Sequence[Question], share: float = 1.0, least: float = 0.0) -> list[Answer]:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The tables of beegfs-ctl 7.x. Pure. PRIVATE to the collection.
 
-Every parser takes what stood on the two streams (_beegfs_output). A command that says nothing of what it was asked
+Every parser takes what stood on the two streams (output.py). A command that says nothing of what it was asked
 for has a problem, but where the tool has words for "there is none", that is an answer.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.model import (
     Parsed,
     Row,
     count,
@@ -23,7 +23,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs impor
     whole,
     word,
 )
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_output import Said
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.output import Said
 
 NO_MIRRORS = "No mirror buddy groups defined."
 NO_META = "[ERROR: No metadata servers found]"

@@ -13,8 +13,7 @@ import json
 import re
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.model import (
     TYPES,
     Parsed,
     Row,
@@ -26,9 +25,16 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs impor
     whole,
     word,
 )
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import strict_json
 
 _NODE_TYPES = {1: "client", 2: "meta", 3: "storage", 4: "management"}
-_SHORT_TYPES = {"m": "meta", "s": "storage", "metadata": "meta", "mgmtd": "management", "c": "client"}
+_SHORT_TYPES: dict[str | None, str] = {
+    "m": "meta",
+    "s": "storage",
+    "metadata": "meta",
+    "mgmtd": "management",
+    "c": "client",
+}
 NO_MIRRORS = "no mirrors configured"
 UNMAPPED = "<unmapped>"
 NO_QUOTA = "WARNING: No information found for the specified ID"
@@ -37,7 +43,7 @@ UNLIMITED = ("unlimited", "∞", str(2**63 - 1))  # the last is what --raw makes
 
 def documents(text: str, parsed: Parsed) -> list[Row]:
     """Return the objects of JSON lines, of one array or of several; anything else is a problem."""
-    decoder, found, at = json.JSONDecoder(object_pairs_hook=_json.unique), [], 0
+    decoder, found, at = json.JSONDecoder(object_pairs_hook=strict_json.unique), [], 0
     text = re.sub(r"^(?:INFO|WARNING): .*$", "", text, flags=re.MULTILINE)
     while at < len(text):
         if text[at].isspace():
@@ -63,7 +69,7 @@ def node_type(value: Any) -> str | None:
     if isinstance(value, int):
         return _NODE_TYPES.get(value)
     text = word(value)
-    return _SHORT_TYPES.get(text or "", text)
+    return _SHORT_TYPES.get(text, text)
 
 
 def identity(value: Any) -> tuple[str | None, int | None]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import short
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.model import short
 
 _BOX = re.compile(r"\|.*\||-{20,}")
 _LOG = re.compile(r"\(\d{1,2}\) (?:[A-Z][a-z]{2} ?\d{1,2} )?\d\d:\d\d:\d\d .*? >> (.*)")

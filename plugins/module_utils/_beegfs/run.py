@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_output import NO_ANSWER
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.output import NO_ANSWER
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/beegfs/sbin"
 OUTPUT_BYTES = 16 * 1024 * 1024

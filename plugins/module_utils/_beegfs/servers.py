@@ -15,11 +15,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_ctl, _beegfs_json
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import TYPES, Parsed, Row, entry
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_cli import Answer, Cli, Question
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_output import Said, said
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_run import Result
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import ctl_v7, json_v8
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.cli import Answer, Cli, Question
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.model import TYPES, Parsed, Row, entry
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.output import Said, said
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.run import Result
 
 NDJSON = ("--columns", "all", "--output", "ndjson")
 # A server that does not answer is known after 3 s.
@@ -80,9 +80,9 @@ def _version_7(cli: Cli, user: str | None) -> list[Answer]:
         question
         for kind in TYPES
         for question in (
-            _ctl("nodes", kind, _beegfs_ctl.nodes, "--listnodes", "--reachable", "--errorcodes"),
-            _ctl("targets", kind, _beegfs_ctl.listing, "--listtargets", *table),
-            _ctl("mirrors", kind, _beegfs_ctl.mirrors, "--listtargets", "--mirrorgroups", *table),
+            _ctl("nodes", kind, ctl_v7.nodes, "--listnodes", "--reachable", "--errorcodes"),
+            _ctl("targets", kind, ctl_v7.listing, "--listtargets", *table),
+            _ctl("mirrors", kind, ctl_v7.mirrors, "--listtargets", "--mirrorgroups", *table),
         )
     ]
     answers = cli.together(alone, 0.5, REACHABLE_SECONDS)
@@ -91,10 +91,10 @@ def _version_7(cli: Cli, user: str | None) -> list[Answer]:
         return [hopeless]
     answers = _mirrors_otherwise(cli, answers)
     kinds = [kind for kind in TYPES if not _is_empty(answers, kind)]
-    states = [_ctl("states", kind, _beegfs_ctl.listing, "--listtargets", "--state", *table) for kind in kinds]
+    states = [_ctl("states", kind, ctl_v7.listing, "--listtargets", "--state", *table) for kind in kinds]
     answers += _settled(cli, states, answers)
     words = ("--listtargets", "--state", *table, "--spaceinfo")
-    last = [_ctl("space", kind, _beegfs_ctl.listing, *words, limited=True) for kind in kinds]
+    last = [_ctl("space", kind, ctl_v7.listing, *words, limited=True) for kind in kinds]
     number = user or str(os.geteuid())
     last.append(_ctl("quota", None, _quota_7, "--getquota", "--uid", number, "--csv", limited=True))
     return answers + cli.together(last)
@@ -117,7 +117,7 @@ def _ctl(
     def read(result: Result) -> Parsed:
         heard = said(result.out, result.err)
         parsed = parse(kind, heard)
-        if result.rc not in (0, None) and not _beegfs_ctl.is_explained(result.rc, heard, parsed):
+        if result.rc not in (0, None) and not ctl_v7.is_explained(result.rc, heard, parsed):
             parsed.problems = [_failure(result, heard), *(parsed.problems if parsed.rows else [])]
         return parsed
 
@@ -130,7 +130,7 @@ def _failure(result: Result, heard: Said) -> str:
 
 
 def _quota_7(_kind: None, heard: Said) -> Parsed:
-    return _beegfs_ctl.quota(heard)
+    return ctl_v7.quota(heard)
 
 
 def _is_empty(answers: list[Answer], kind: str) -> bool:
@@ -146,7 +146,7 @@ def _mirrors_otherwise(cli: Cli, answers: list[Answer]) -> list[Answer]:
     unread = [answer for answer in answers if answer.question.part == "mirrors" and answer.problems]
     asked = cli.together(
         [
-            _ctl("mirrors", answer.question.kind, _beegfs_ctl.mirror_groups, "--listmirrorgroups")
+            _ctl("mirrors", answer.question.kind, ctl_v7.mirror_groups, "--listmirrorgroups")
             for answer in unread
             if not answer.silent
         ],
@@ -188,9 +188,9 @@ def _version_8(cli: Cli, user: str | None) -> list[Answer]:
 
     answers = cli.together(
         [
-            asked("targets", _beegfs_json.targets, "target", "list", "--state", "--capacity", "--raw"),
-            asked("nodes", _beegfs_json.nodes, "node", "list", "--reachability-check"),
-            asked("mirrors", _beegfs_json.mirrors, "mirror", "list"),
+            asked("targets", json_v8.targets, "target", "list", "--state", "--capacity", "--raw"),
+            asked("nodes", json_v8.nodes, "node", "list", "--reachability-check"),
+            asked("mirrors", json_v8.mirrors, "mirror", "list"),
         ],
         0.5,
         REACHABLE_SECONDS,
@@ -206,7 +206,7 @@ def _read_json(parse: Callable[[str], Parsed], result: Result) -> Parsed:
     if result.rc in (0, None):
         return parsed
     heard = said("", result.err)
-    if heard.messages and _beegfs_json.NO_MIRRORS in heard.messages[0]:  # there are none, which it calls an error
+    if heard.messages and json_v8.NO_MIRRORS in heard.messages[0]:  # there are none, which it calls an error
         return Parsed()
     return Parsed(parsed.rows, [_failure(result, heard), *(parsed.problems if parsed.rows else [])])
 
@@ -217,7 +217,7 @@ def _quota_8(cli: Cli, user: str | None) -> Answer:
 
     def read(result: Result) -> Parsed:
         warnings = [line for line in result.err.split("\n") if line.startswith("WARNING:")]
-        return _read_json(_beegfs_json.quota, Result(result.rc, "\n".join([result.out, *warnings]), result.err))
+        return _read_json(json_v8.quota, Result(result.rc, "\n".join([result.out, *warnings]), result.err))
 
     try:
         number = os.geteuid() if user is None else int(user) if user.isdecimal() else pwd.getpwnam(user).pw_uid
@@ -232,11 +232,11 @@ def striping(cli: Cli, path: str) -> Row:
     """Return the striping of what is made in a folder, as the tool says it."""
     if cli.tool == "beegfs":
         result = cli.call(("entry", "info", path, "--raw", *NDJSON), cli.left())
-        heard, told = said("", result.err), _beegfs_json.striping(result.out)
+        heard, told = said("", result.err), json_v8.striping(result.out)
     else:
         result = cli.call(("--getentryinfo", path), cli.left(), limited=True)
         heard = said(result.out, result.err)
-        told = _beegfs_ctl.striping(heard)
+        told = ctl_v7.striping(heard)
     if result.rc == 0:
         return {**told, "source": cli.tool}
     return entry(source=cli.tool, error=result.failure or _failure(result, heard))

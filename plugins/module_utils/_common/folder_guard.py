@@ -58,7 +58,8 @@ def first_refusal(folders: Iterable[tuple[str, bool]], groups: Collection[int]) 
 def refusal(folder: str, *, shared: bool = False, groups: Collection[int] | None = None) -> Refusal | None:
     """Return why `folder` must not be used; None where it may be, or where it is not there yet. Raise OSError.
 
-    It, and a link in its place, must belong to root, to this user or to the owner of the folder that it lies in.
+    It, and a link in its place, must belong to root, to this user or to the owner of the folder that it lies in; or it
+    is writable by one of `groups`, of which its owner is a member who could as well have been let in by another.
     Neither everybody nor a group that is none of `groups` (default: this user's own, and root's) may write there. With
     `shared` they may, if nobody can remove or rename what others made.
     """
@@ -70,13 +71,13 @@ def refusal(folder: str, *, shared: bool = False, groups: Collection[int] | None
     except FileNotFoundError:
         return None
     me, quoted = _user(os.geteuid()), shlex.quote(path)
-    if found.st_uid not in trusted:
+    if found.st_uid not in trusted and not _is_of_a_member(found, groups):
         return Refusal(f"{path} belongs to user {_described(found)}", f"chown -h {me} {quoted}")
     if stat.S_ISLNK(found.st_mode):
         if not os.path.exists(path):
             return Refusal(f"{path} is a link to something that is not there", f"rm {quoted}")
         found = os.stat(path)
-        if found.st_uid not in trusted:
+        if found.st_uid not in trusted and not _is_of_a_member(found, groups):
             why = f"{path} is a link to a folder that belongs to user {_described(found)}"
             return Refusal(why, f"chown {me} {shlex.quote(os.path.realpath(path))}")
     if not stat.S_ISDIR(found.st_mode) or (shared and found.st_mode & stat.S_ISVTX):
@@ -89,6 +90,17 @@ def refusal(folder: str, *, shared: bool = False, groups: Collection[int] | None
         trust = f"or, if all of them may change what runs there, hpc_validation_share_group: {group}"
         return Refusal(f"the members of group {group} may write to {owned}", f"chmod g-w {quoted}, {trust}")
     return None
+
+
+def _is_of_a_member(found: os.stat_result, groups: Collection[int]) -> bool:
+    """Say whether one of `groups` may write to a folder, and remove what is in it, of which its owner is a member."""
+    if not stat.S_ISDIR(found.st_mode) or not found.st_mode & stat.S_IWGRP or found.st_mode & stat.S_ISVTX:
+        return False
+    try:
+        owner = pwd.getpwuid(found.st_uid)
+        return found.st_gid in groups and found.st_gid in os.getgrouplist(owner.pw_name, owner.pw_gid)
+    except KeyError:
+        return False
 
 
 def _way(folder: str) -> Iterator[str]:

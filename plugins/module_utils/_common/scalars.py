@@ -8,6 +8,7 @@ A boolean is never a number, and neither is text that looks like one: both have 
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -131,8 +132,8 @@ def bounded(value: Any, depth: int = 0) -> Any:
         text = printable(value)
         return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
     if isinstance(value, float) and not math.isfinite(value):
-        return non_finite("NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity")
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**18:
+        return non_finite(json.dumps(value))
+    if isinstance(value, int) and abs(value) >= 10**18:
         return show(value)
     if isinstance(value, (list, dict)) and depth >= MAX_DEPTH:
         return describe(value)

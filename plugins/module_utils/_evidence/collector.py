@@ -8,6 +8,7 @@ PRIVATE to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import hashlib
 import json
@@ -19,19 +20,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import (
-    _evidence_json,
-    _evidence_log,
-    _evidence_rows,
-    _json,
-)
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import strict_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import document as evidence_document
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import log, reduce
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.opening import (
     EvidenceError,
     OpenFile,
     open_regular,
+    whereabouts,
 )
 
 SCHEMA = 1
+EVERYTHING = "*"  # the source of a problem that leaves nothing of the evidence
 # What the words of a document mean where they once meant something else. An end line of the second kind bears the nonce
 # of the job's end marker, and says what follows it.
 VERSIONS = {"end_line": 2}
@@ -109,7 +109,7 @@ def collect(request: Request, timeout: float) -> dict[str, Any]:
 
     The reading is done by a child process: a read from a dead file system cannot be interrupted, only left behind.
     """
-    _evidence_log.compile_sets(request.patterns)
+    log.compile_sets(request.patterns)
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "versions": dict(VERSIONS),
@@ -164,7 +164,7 @@ def _answers_of_child(request: Request, deadline: float) -> Iterator[dict[str, A
             buffer += block
             *lines, buffer = buffer.split(b"\n")
             for line in lines:
-                yield _json.parse(line)
+                yield strict_json.parse(line)
     finally:
         os.close(reading)
         _end(child)
@@ -176,9 +176,9 @@ def _child(request: Request, reading: int, writing: int) -> None:
         os.close(reading)
         gc.disable()  # JSON has no cycles, and looking for them takes a tenth of the time
         # Whoever waits for the module's output must not wait for a child that cannot be killed.
-        with open(os.devnull, "r+b", buffering=0) as null:
-            for standard in (0, 1, 2):
-                os.dup2(null.fileno(), standard)
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(null, standard)
         with os.fdopen(writing, "wb") as stream:
             until = time.monotonic() + request.settle
             for source in request.sources():
@@ -191,22 +191,16 @@ def _child(request: Request, reading: int, writing: int) -> None:
 
 def _end(child: int) -> None:
     """Kill the child and reap it if it dies at once; one that hangs in the kernel is left to it."""
-    try:
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
         os.kill(child, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    until = time.monotonic() + 1
-    while time.monotonic() < until:
-        try:
+        for _turn in range(100):
             if os.waitpid(child, os.WNOHANG)[0] == child:
                 return
-        except ChildProcessError:
-            return
-        select.select([], [], [], 0.01)
+            select.select([], [], [], 0.01)
 
 
 def _problem(request: Request, source: Source, problem: str, detail: str) -> dict[str, Any]:
-    path = _evidence_json.clean(request.path(source))
+    path = evidence_document.clean(request.path(source))
     return {"section": source[0], "name": source[1], "path": path, "problem": problem, "detail": detail}
 
 
@@ -214,7 +208,12 @@ def _read(request: Request, source: Source, until: float) -> dict[str, Any]:
     try:
         return _read_when_settled(request, source, until)
     except EvidenceError as exc:
-        return _problem(request, source, exc.problem, exc.detail)
+        where = (
+            f"; {whereabouts(request.path(source), request.output)}"
+            if exc.problem == "missing" and source[0] != "logs"
+            else ""
+        )
+        return _problem(request, source, exc.problem, exc.detail + where)
     except MemoryError:
         return _problem(request, source, "too_large", "there is not enough memory to read it")
     except Exception as exc:  # whatever it is, the file is no evidence
@@ -242,7 +241,7 @@ def _read_once(request: Request, source: Source) -> dict[str, Any]:
     with open_regular(path, root) as opened:
         if section == "logs":
             nonce, doubt = _nonce(request)
-            found = _evidence_log.compile_sets(request.patterns).scan(opened.stream, nonce)
+            found = log.compile_sets(request.patterns).scan(opened.stream, nonce)
             answer["entry"] = {"path": path, **found, **({"end_doubt": doubt} if doubt else {})}
         elif section == "artifacts":
             answer["entry"] = {"path": path, "size": opened.size, "sha256": _sha256(opened)}
@@ -251,7 +250,7 @@ def _read_once(request: Request, source: Source) -> dict[str, Any]:
             opened.stream.seek(0)
             entry = {"path": path, "size": opened.size, "sha256": _sha256(opened), "mtime": opened.mtime}
             answer["entry"] = entry
-    result: dict[str, Any] = _evidence_json.clean(answer)
+    result: dict[str, Any] = evidence_document.clean(answer)
     return result
 
 
@@ -261,7 +260,7 @@ def _nonce(request: Request) -> tuple[str, str | None]:
         return "", "no end marker was named"
     try:
         with open_regular(request.end_marker, None) as opened:
-            marker = _evidence_json.read_json(opened.stream, request.max_json, request.job_id, request.attempt)
+            marker = evidence_document.read_json(opened.stream, request.max_json, request.job_id, request.attempt)
     except EvidenceError as exc:
         return "", f"the end marker {request.end_marker} is {exc}"
     nonce = marker.get("nonce")
@@ -273,8 +272,8 @@ def _nonce(request: Request) -> tuple[str, str | None]:
 def _document(request: Request, name: str, opened: OpenFile) -> dict[str, Any]:
     wanted = request.files[name]
     if wanted["format"] == "json":
-        return _evidence_json.read_json(opened.stream, request.max_json, request.job_id, request.attempt)
-    return _evidence_rows.reduce_rows(
+        return evidence_document.read_json(opened.stream, request.max_json, request.job_id, request.attempt)
+    return reduce.reduce_rows(
         opened.stream,
         wanted["format"],
         request.job_id,

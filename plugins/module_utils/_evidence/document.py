@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any, BinaryIO
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json, _numbers
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars, strict_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.opening import EvidenceError
 
 MAX_DEPTH = 64
 BLOCK_BYTES = 1 << 20
@@ -28,7 +27,7 @@ def read_json(stream: BinaryIO, limit: int, job_id: str, attempt: int) -> dict[s
         raise EvidenceError("too_large", f"more than {limit} bytes")
     document = parse(content)
     if not isinstance(document, dict):
-        raise EvidenceError("foreign", f"it holds {_numbers.describe(document)}, so it cannot say which job wrote it")
+        raise EvidenceError("foreign", f"it holds {scalars.describe(document)}, so it cannot say which job wrote it")
     require_own(document, job_id, attempt)
     return document
 
@@ -37,7 +36,7 @@ def require_own(row: dict[str, Any], job_id: str, attempt: int) -> None:
     """Raise EvidenceError unless `row` says that this job and attempt wrote it."""
     found = row.get("job_id"), row.get("attempt")
     if found != (job_id, attempt) or isinstance(found[1], bool):
-        told = f"job {_numbers.show(found[0])} attempt {_numbers.show(found[1])}"
+        told = f"job {scalars.show(found[0])} attempt {scalars.show(found[1])}"
         raise EvidenceError("foreign", f"it was written by {told}, not by job {job_id} attempt {attempt}")
 
 
@@ -50,8 +49,8 @@ def parse(content: bytes) -> Any:
     except UnicodeDecodeError as exc:
         raise EvidenceError("not_json", f"byte {exc.start} is not UTF-8") from exc
     try:
-        document = _json.parse(text, parse_constant=_numbers.non_finite, parse_float=_float)
-    except _json.DuplicateKeyError as exc:
+        document = strict_json.parse(text, parse_constant=scalars.non_finite)
+    except strict_json.DuplicateKeyError as exc:
         raise EvidenceError("duplicate_key", str(exc)) from exc
     except json.JSONDecodeError as exc:
         end = exc.pos >= len(text.rstrip())
@@ -77,11 +76,6 @@ def clean(value: Any, depth: int = 0) -> Any:
         if len(result) != len(value):
             raise EvidenceError("duplicate_key", "two keys of one object differ only in what is no text")
         return result
-    if isinstance(value, float) and not math.isfinite(value):
-        return _numbers.bounded(value)
+    if isinstance(value, float):
+        return scalars.bounded(value)
     return value
-
-
-def _float(text: str) -> Any:
-    value = float(text)
-    return value if math.isfinite(value) else _numbers.bounded(value)

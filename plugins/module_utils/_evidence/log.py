@@ -17,13 +17,14 @@ import re
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers, _regex_literals
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import regex_literals
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.opening import EvidenceError
 
-BLOCK_BYTES = 1 << 18
-MAX_SEGMENT = 1 << 13
+BLOCK_BYTES = 262144
+MAX_SEGMENT = 8192
 # Where a line is cut, so much of it is searched twice: a message may stand across the cut.
-OVERLAP = 1 << 10
+OVERLAP = 1024
 MAX_HITS = 20
 # A match that ends later in its line than this is quoted from so many bytes before it: reports cut what is long.
 LATE, LEAD = 200, 40
@@ -88,8 +89,10 @@ def _pattern(set_name: str, entry: dict[str, Any], excepted: tuple[re.Pattern[by
     texts, where = entry["texts"], f"pattern set {set_name}: {entry['id']}"
     if not isinstance(texts, list) or not texts or not all(text and isinstance(text, str) for text in texts):
         raise PatternsError(f"{where}: texts: expected a list of texts")
+    if any("\n" in text or "\r" in text for text in texts):
+        raise PatternsError(f"{where}: texts: no line holds a line end, so that this would not be found")
     regex = _compiled(entry["regex"])
-    if not _regex_literals.always_holds(entry["regex"], texts):
+    if not regex_literals.always_holds(entry["regex"], texts):
         raise PatternsError(
             f"{where}: texts: the regex also matches lines that hold none of them, which would not be found; "
             f"give a text for each of its alternatives, as the regex itself writes it"
@@ -129,20 +132,17 @@ class LogSearch:
         digest = hashlib.sha256()
         size = 0
         rest = b""
-        while True:
-            block = stream.read(BLOCK_BYTES)
-            if not block:
-                break
+        for block in iter(lambda: stream.read(BLOCK_BYTES), b""):
             size += len(block)
             digest.update(block)
-            block = rest + block
+            text = rest + block
             # A line that goes on in the next block waits for it, up to a length at which it is cut.
-            cut = block.rfind(b"\n") + 1
+            cut = text.rfind(b"\n") + 1
             keep = cut
-            if len(block) - cut > BLOCK_BYTES:
-                cut, keep = len(block), len(block) - OVERLAP
-            rest = block[keep:]
-            scan.block(block[:cut])
+            if len(text) - cut > BLOCK_BYTES:
+                cut, keep = len(text), len(text) - OVERLAP
+            rest = text[keep:]
+            scan.block(text[:cut])
         scan.block(rest)
         return scan.result(size, digest.hexdigest())
 
@@ -175,17 +175,19 @@ class _Scan:
         found: dict[tuple[int, int], set[_Pattern]] = {}
         rest = block.translate(None, _COMMON)
         for text, patterns in self._by_text.items():
-            at = block.find(text) if self._rests[text] in rest else -1
+            if self._rests[text] not in rest:
+                continue
+            at = block.find(text)
             while at >= 0:
-                span = _segment(block, at)
-                found.setdefault(span, set()).update(patterns)
-                at = block.find(text, max(span[1], at + 1))
+                start, stop = _segment(block, at)
+                found.setdefault((start, stop), set()).update(patterns)
+                at = block.find(text, min(stop, at + MAX_SEGMENT - OVERLAP))
         self._find_end(block)
         line, position = self._lines + 1, 0
-        for span in sorted(found):
-            line += block.count(b"\n", position, span[0])
-            position = span[0]
-            self._judge(block[span[0] : span[1]], found[span], line)
+        for start, stop in sorted(found):
+            line += block.count(b"\n", position, start)
+            position = start
+            self._judge(block[start:stop], found[start, stop], line)
         self._lines += block.count(b"\n")
         self._ends_open = not block.endswith(b"\n")
 
@@ -210,27 +212,32 @@ class _Scan:
                 self._hits[name].append(hit)
 
     def _find_end(self, block: bytes) -> None:
-        """Take the last end line of the block that counts, and look what follows the one that was taken last."""
+        """Take the first end line with the nonce, which nobody knew before, and look what follows it.
+
+        Where no nonce is asked for the last line counts: an earlier one may be another job's.
+        """
         after = 0
-        at = block.rfind(_END_TEXT)
+        at = block.find(_END_TEXT)
         while at >= 0:
             start, stop = _segment(block, at)
             match = _END.fullmatch(block, start, stop)
             if match:
                 end = {"job_id": match[1].decode(), "attempt": int(match[2]), "exit_code": int(match[3])}
-                if (match[4] and match[4].decode()) == self._nonce:
-                    self._end = {**end, "after": None}
-                    after = stop
-                    break
-                self._other_end = end
-            at = block.rfind(_END_TEXT, 0, at)
+                if not self._counts_as_end(match):
+                    self._other_end = end
+                elif self._end is None or self._nonce is None:
+                    self._end, after = {**end, "after": None}, stop
+            at = block.find(_END_TEXT, at + 1)
         if self._end is not None and self._end["after"] is None:
             self._end["after"] = self._foreign(block, after)
 
+    def _counts_as_end(self, match: re.Match[bytes] | None) -> bool:
+        return match is not None and (match[4] and match[4].decode()) == self._nonce
+
     def _foreign(self, block: bytes, position: int) -> dict[str, Any] | None:
-        """Return the first line from there on that is neither blank nor Slurm's."""
+        """Return the first line from there on that is neither blank, nor Slurm's, nor the other stream's end line."""
         for number, text in enumerate(block[position:].split(b"\n")):
-            if text.strip() and not _SLURM.match(text):
+            if text.strip() and not _SLURM.match(text) and not self._counts_as_end(_END.fullmatch(text)):
                 return {"line": self._lines + 1 + block.count(b"\n", 0, position) + number, "text": quote(text)}
         return None
 
@@ -266,13 +273,16 @@ def _segment(block: bytes, at: int) -> tuple[int, int]:
 
 def _quote_match(line: bytes, match: re.Match[bytes]) -> str:
     """Quote a line; of a long one the part with the match, which may stand anywhere in it."""
-    if match.end() <= LATE:
+    left_out = match.start() - LEAD
+    if match.end() <= LATE or left_out <= 0:
         return quote(line)
-    text = "…" + quote(line[max(0, match.start() - LEAD) :])
-    return text if len(text) <= MAX_QUOTE else text[: MAX_QUOTE - 1] + "…"
+    return _bounded("…" + quote(line[left_out:]))
 
 
 def quote(line: bytes) -> str:
     """Return a line of a log as text that no terminal acts on, bounded in length."""
-    text = _numbers.printable(_ESCAPES.sub(b"", line).decode("utf-8", "replace")).strip()
+    return _bounded(scalars.printable(_ESCAPES.sub(b"", line).decode("utf-8", "replace")).strip())
+
+
+def _bounded(text: str) -> str:
     return text if len(text) <= MAX_QUOTE else text[: MAX_QUOTE - 1] + "…"

@@ -10,7 +10,15 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import BinaryIO
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+
+# How many names of a folder a message lists, how many are read at most, and how long each may be.
+MAX_LISTED = 10
+MAX_NAMES = 1000
+MAX_NAME = 60
 
 
 class EvidenceError(Exception):
@@ -65,6 +73,41 @@ def open_regular(path: str, root: str | None) -> Iterator[OpenFile]:
             raise EvidenceError("changed", f"it was written to while it was read ({before.st_size} bytes at first)")
 
 
+def whereabouts(path: str, root: str) -> str:
+    """Return the folder in which the missing `path` was looked for, and what lies there, bounded and printable.
+
+    Where that folder is missing as well, the next one above it is listed, but none above `root`.
+    """
+    folder, missing = os.path.dirname(os.path.normpath(path)), []
+    top = os.path.normpath(root)
+    while not os.path.isdir(folder) and folder != top and _below(folder, top):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    said = [f"there is no folder {missing[-1]}"] if missing else []
+    return scalars.printable("; ".join([*said, _contents(folder, top)]))
+
+
+def _contents(folder: str, root: str) -> str:
+    if not _below(os.path.realpath(folder), os.path.realpath(root)):
+        return f"{folder} leads out of {root}"
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(
+                entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
+                for entry in islice(entries, MAX_NAMES)
+            )
+    except FileNotFoundError:
+        return f"there is no folder {folder}"
+    except OSError as exc:
+        return f"{folder} cannot be listed: {exc.strerror or exc}"
+    if not found:
+        return f"{folder} is empty"
+    names = [name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…" for name in found[:MAX_LISTED]]
+    count = len(found) - len(names)
+    least = "at least " if len(found) == MAX_NAMES else ""
+    return f"{folder} holds {', '.join(names)}{f' and {least}{count} more' if count else ''}"
+
+
 def _below(path: str, root: str) -> bool:
     return os.path.commonpath([path, root]) == root
 
@@ -87,7 +130,7 @@ def _require_still_below(descriptor: int, root: str) -> None:
     """A directory on the way may have been exchanged for a link since the path was resolved; the kernel knows."""
     try:
         opened = os.readlink(f"/proc/self/fd/{descriptor}")
-    except OSError:
-        return  # no /proc: the check before opening has to do
+    except OSError as exc:
+        raise EvidenceError("unreadable", f"the kernel does not say what was opened: {exc.strerror or exc}") from exc
     if not _below(opened, os.path.realpath(root)):
         raise EvidenceError("not_regular", f"it leads out of {root}, to {opened}")

@@ -17,7 +17,7 @@ import tempfile
 import time
 from typing import Any, BinaryIO
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json, _nul
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul, strict_json
 
 # The half that runs on the controller does all that these stand for; the module is not sent them.
 CONTROLLER_ONLY = ("expect", "fail", "node", "simulated")
@@ -73,7 +73,7 @@ def problems(options: dict[str, Any]) -> list[str]:
         back = -1.0
     if back is not None and not 0 < back < 1e9:
         told.append(f"since: {options['since']!r} is neither boot nor a number of seconds above 0")
-    return told + _nul.problems(options)
+    return told + no_nul.problems(options)
 
 
 def command(options: dict[str, Any], now: float) -> list[str]:
@@ -130,7 +130,7 @@ def _facts(out: BinaryIO, err: BinaryIO, status: int) -> dict[str, Any]:
     out.seek(0)
     content = out.read(OUTPUT_BYTES + 1)
     try:
-        facts = _json.parse(content) if len(content) <= OUTPUT_BYTES else None
+        facts = strict_json.parse(content) if len(content) <= OUTPUT_BYTES else None
     except (ValueError, RecursionError):
         facts = None
     if status == 0 and isinstance(facts, dict):

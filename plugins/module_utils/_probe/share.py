@@ -11,17 +11,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import (
-    _beegfs_cli,
-    _beegfs_config,
-    _beegfs_run,
-    _beegfs_servers,
-    _json,
-    _nul,
-)
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import cli as beegfs_cli
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import config as beegfs_config
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import run as beegfs_run
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import servers as beegfs_servers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul, strict_json
 
 Facts = dict[str, Any]
-Run = Callable[..., _beegfs_run.Result]
+Run = Callable[..., beegfs_run.Result]
 # The servers are asked in any case where there is a way; alone, nothing else is looked at.
 SERVERS = "servers"
 SECTIONS = ("mount", "use", "speed", SERVERS)
@@ -77,7 +74,7 @@ def problems(options: Facts) -> list[str]:
     user = options.get("user")
     if user is not None and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", user):
         found.append(f"user: {user!r} is no user's name or number")
-    return found + _nul.problems(options)
+    return found + no_nul.problems(options)
 
 
 def servers_alone(checks: list[str]) -> bool:
@@ -147,7 +144,7 @@ def _kit(
     # Each check ends in its own time; after the first that does not, no other begins.
     result = run(argv, 4 * options["deadline"] + 60, stdin=stdin, environment=environment)
     try:
-        document = _json.parse(result.out) if result.rc == 0 else None
+        document = strict_json.parse(result.out) if result.rc == 0 else None
     except ValueError:
         document = None
     if isinstance(document, dict):
@@ -161,19 +158,19 @@ def _servers(options: Facts, facts: Facts, config: str | None, run: Run) -> Fact
     """Return the servers' part, and the striping where the tool had to tell it."""
     if options["share_type"] == "other" or options["access"] == "none":
         return {"servers": None}
-    tool = _beegfs_cli.installed(options["cli"])
+    tool = beegfs_cli.installed(options["cli"])
     if tool is None:
         wanted = "beegfs or beegfs-ctl" if options["cli"] == "auto" else options["cli"]
         missing = {"source": "PATH", "problem": f"{wanted} was not found on {os.uname().nodename}", "cause": "tool"}
         return {"servers": {"tool": None, "problems": [missing]}}
-    cli = _beegfs_cli.Cli(tool, run, options["deadline"], config, sudo=options["access"] == "sudo")
-    servers = _beegfs_servers.servers(cli, options["user"])
-    told: Facts = {"servers": {**servers, "quota_enforcement": _beegfs_config.quota_enforcement(config)}}
+    cli = beegfs_cli.Cli(tool, run, options["deadline"], config, sudo=options["access"] == "sudo")
+    servers = beegfs_servers.servers(cli, options["user"])
+    told: Facts = {"servers": {**servers, "quota_enforcement": beegfs_config.quota_enforcement(config)}}
     if servers_alone(options["checks"]):
         return told
     striping = facts.get("striping") or {}
     unknown = [name for name in _directories(options) if (striping.get(name) or {}).get("error", "not asked")]
     if unknown and (facts.get("mount") or {}).get("problem") is None:
-        by_tool = {name: _beegfs_servers.striping(cli, os.path.join(options["path"], name)) for name in unknown}
+        by_tool = {name: beegfs_servers.striping(cli, os.path.join(options["path"], name)) for name in unknown}
         told["striping"] = {**striping, **by_tool}
     return told

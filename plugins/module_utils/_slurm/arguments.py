@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 PER_JOB: dict[str, dict[str, Any]] = {
+    "key": {"type": "str", "no_log": False},
     "path": {"type": "path"},
     "script": {"type": "str"},
     "sha256": {"type": "str"},
@@ -53,6 +54,7 @@ def job_specs(params: dict[str, Any]) -> list[dict[str, Any]]:
     elif not entries:
         raise BadArgumentsError("jobs is an empty list: there is nothing to submit or to wait for.")
     specs = [{**common, **{key: value for key, value in entry.items() if value is not None}} for entry in entries]
+    _check_keys(specs)
     for number, spec in enumerate(specs, start=1):
         given = [key for key in ("path", "script", "job_id") if spec.get(key) is not None]
         if len(given) != 1:
@@ -67,6 +69,16 @@ def job_specs(params: dict[str, Any]) -> list[dict[str, Any]]:
             if spec.get(key) is not None and spec[key] <= 0:
                 raise BadArgumentsError(f"{key} must be more than 0 seconds, not {spec[key]}.")
     return specs
+
+
+def _check_keys(specs: list[dict[str, Any]]) -> None:
+    """Two jobs of one key could not be told apart in what is returned. Raise BadArgumentsError."""
+    keys = [spec["key"] for spec in specs if spec["key"] is not None]
+    if "" in keys:
+        raise BadArgumentsError("key is empty: give the job a name, or no key.")
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice:
+        raise BadArgumentsError(f"Each job needs a key of its own; more than one has {', '.join(map(repr, twice))}.")
 
 
 def journal_directory(params: dict[str, Any], home: str) -> str:

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._journal import Entry
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import (
     SlurmError,
     error_text,
     is_unreachable,
 )
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import Job
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_query import Answer, Wanted, ask
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_script import COMMENT_PREFIX
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_state import LIVE
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_submit import Context
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.identity import Identity
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import Job
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.journal import Entry
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.query import Answer, ask
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.script import COMMENT_PREFIX
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import LIVE
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.submit import Context
 
 _PAUSES = (0.3, 0.5, 1.0, 1.0, 2.0, 2.0, 3.0, 5.0, 5.0, 10.0)
 _PATIENT_LOOKS = 6
@@ -59,7 +60,7 @@ def cancel(context: Context, job_ids: Iterable[str], comments: set[str]) -> tupl
         if not left:
             break
         context.sleep(pause)
-        answer = _look(context, [Wanted(key, str(job["comment"])) for key, job in left.items()])
+        answer = _look(context, [Identity(key, str(job["comment"])) for key, job in left.items()])
         for key in list(left):
             job = answer.jobs[key]
             # One that goes on COMPLETING is cancelled too: its nodes are still cleaning up.
@@ -73,12 +74,12 @@ def cancel(context: Context, job_ids: Iterable[str], comments: set[str]) -> tupl
 
 def live_targets(context: Context, job_ids: Iterable[str], comments: set[str]) -> list[Job]:
     """Return the live jobs among these ids and those of this user that carry one of these comments."""
-    answer = _look(context, [Wanted(job_id) for job_id in job_ids])
+    answer = _look(context, [Identity(job_id) for job_id in job_ids])
     named = [job for job in answer.jobs.values() if job["state"] in LIVE]
     return named + [job for job in answer.others.values() if job["comment"] in comments and job["state"] in LIVE]
 
 
-def _look(context: Context, wanted: list[Wanted]) -> Answer:
+def _look(context: Context, wanted: list[Identity]) -> Answer:
     answer = ask(context.run, wanted, context.user, steps=False, now=context.now, sleep=context.sleep)
     if answer.controller != "up":
         raise SlurmError(f"Slurm does not answer: {answer.error}", retry=answer.controller == "unreachable")

@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import clean
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import clean
 
 QUERY_SECONDS = 30.0
 SUBMIT_SECONDS = 120.0
@@ -109,7 +109,7 @@ def run(
             [program, *argv[1:]],
             env=env,
             cwd=cwd,
-            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # without anything to say it is closed at once
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -129,10 +129,8 @@ def run(
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    try:
+    with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
-    except OSError:
-        process.kill()
     with contextlib.suppress(subprocess.TimeoutExpired, ValueError):
         process.communicate(timeout=2)
 

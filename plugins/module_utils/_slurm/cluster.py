@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import Result, Runner, error_text
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_nodes import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import Result, Runner, error_text
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.nodes import (
     NODE_ARGV,
     PARTITION_ARGV,
     parse_nodes,
     parse_partitions,
 )
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import clean
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import clean
 
 VERSION_ARGV = ["sinfo", "--version"]
 PING_ARGV = ["scontrol", "ping"]

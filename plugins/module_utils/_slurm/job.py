@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_state import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import (
     LIVE,
     UNKNOWN,
     describe_reason,
@@ -67,9 +67,19 @@ def from_row(row: Mapping[str, object], source: str, now: float) -> Job:
         until = started if isinstance(started, float) else ended if isinstance(ended, float) else now
         job["queued_seconds"] = max(0.0, until - submitted)
     if isinstance(started, float):
-        job["run_seconds"] = max(0.0, (ended if isinstance(ended, float) else now) - started)
+        job["run_seconds"] = _run_seconds(started, ended, now)
     job["reason_text"] = _words(state, str(job["reason"]), job["flags"])
     return job
+
+
+def _run_seconds(started: float, ended: object, now: float) -> float | None:
+    """Return for how long a job ran; None where a clock was set back meanwhile.
+
+    Slurm's times are whole seconds: a job that began and ended in the same one ran for at most one, not for none.
+    """
+    if not isinstance(ended, float):
+        return max(0.0, now - started)
+    return max(1.0, ended - started) if ended >= started else None
 
 
 def _words(state: str, reason: str, flags: object) -> str:

@@ -16,9 +16,9 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import SlurmError
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import strict_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common.atomic import write_atomic
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import SlurmError
 
 Entry = dict[str, object]
 ENTRY_BYTES = 4 * 1024 * 1024
@@ -141,7 +141,7 @@ def _load(path: str) -> Entry | None:
             os.close(descriptor)
             return None
         with os.fdopen(descriptor, "rb") as stream:
-            document = _json.parse(stream.read(ENTRY_BYTES))
+            document = strict_json.parse(stream.read(ENTRY_BYTES))
     except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(document, dict) or not isinstance(document.get("hash"), str):

@@ -10,14 +10,14 @@ import stat
 import time
 from collections.abc import Callable
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import clean, clean_lines
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import strict_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.identity import Identity
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import clean, clean_lines
 
 KINDS = ("begin", "end", "progress")
 MARKER_BYTES = 65536
 TAIL_BYTES = 65536
 _NUMBERS = ("attempt", "time", "exit_code", "epoch", "epochs", "step", "steps", "loss", "eta_seconds")
-_SKEW_SECONDS = 30.0
 
 Marker = dict[str, object]
 
@@ -48,16 +48,16 @@ def read_regular(path: str, limit: int, *, from_end: bool = False) -> bytes | No
             return None
 
 
-def read(path: str, job_id: str, since: float | None, attempt: int = 0) -> Marker | None:
-    """Return the marker's known fields; None where it is not there, unreadable, or of an earlier job or attempt."""
+def read(path: str, job: Identity, attempt: int = 0) -> Marker | None:
+    """Return the marker's known fields; None where it is not there, unreadable, or not of this job and attempt."""
     content = read_regular(path, MARKER_BYTES)
     if content is None:
         return None
     try:
-        document = _json.parse(content)
+        document = strict_json.parse(content)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(document, dict) or str(document.get("job_id")) != job_id:
+    if not isinstance(document, dict):
         return None
     marker: Marker = {}
     for key in _NUMBERS:
@@ -66,18 +66,12 @@ def read(path: str, job_id: str, since: float | None, attempt: int = 0) -> Marke
             marker[key] = value
     if isinstance(document.get("host"), str):
         marker["host"] = clean(document["host"], 80)
-    of = marker.get("attempt", 0)
-    if not isinstance(of, (int, float)) or of < attempt:
-        return None
-    written = marker.get("time")
-    if since is not None and isinstance(written, (int, float)) and written < since - _SKEW_SECONDS:
-        return None
-    return marker
+    return marker if job.wrote(document.get("job_id"), marker, attempt) else None
 
 
-def read_all(paths: dict[str, str], job_id: str, since: float | None, attempt: int = 0) -> dict[str, Marker]:
+def read_all(paths: dict[str, str], job: Identity, attempt: int = 0) -> dict[str, Marker]:
     """Return one job's markers by kind."""
-    found = {kind: read(path, job_id, since, attempt) for kind, path in paths.items()}
+    found = {kind: read(path, job, attempt) for kind, path in paths.items()}
     return {kind: marker for kind, marker in found.items() if marker is not None}
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import (
+    after_the_name,
     clean,
     duration,
     expand_nodes,
@@ -22,9 +24,9 @@ NODE_ARGV = ["scontrol", "--oneliner", "show", "node"]
 PARTITION_ARGV = ["scontrol", "--oneliner", "show", "partition"]
 # Nodes in these states come back by themselves, whatever else is said of them.
 _RETURNING = frozenset({"powered_down", "powering_down", "powering_up", "power_up", "power_down", "reboot_issued"})
-_REASON = re.compile(r"^(.*?)\s*(?:\[[^\[\]]*@[^\[\]]*\])?$")
+_SIGNED = re.compile(r"\[[^\[\]]*@[^\[\]]*\]$")  # who gave a reason, and when
 
-Node = dict[str, object]
+Node = dict[str, Any]
 
 
 def parse_nodes(text: str) -> list[Node]:
@@ -35,13 +37,12 @@ def parse_nodes(text: str) -> list[Node]:
         if not pairs.get("NodeName") or not pairs.get("State"):
             continue
         state, flags = node_state(pairs["State"])
-        reason = _REASON.match(clean(pairs.get("Reason", "")))
         nodes.append(
             {
                 "name": pairs["NodeName"],
                 "state": state,
                 "flags": flags,
-                "reason": reason[1] if reason else "",
+                "reason": _SIGNED.sub("", clean(pairs.get("Reason", ""))).rstrip(),
                 "gres": gres_counts(pairs.get("Gres", "")),
                 "gres_types": gres_types(pairs.get("Gres", "")),
                 "gres_allocated": _allocated(pairs.get("AllocTRES", "")),
@@ -67,7 +68,7 @@ def node_state(word: str) -> tuple[str, list[str]]:
 
 
 def _words(text: str) -> list[str]:
-    return [] if text in ("", "(null)") else [word for word in text.split(",") if word]
+    return [word for word in text.split(",") if word not in ("", "(null)")]
 
 
 def _allocated(tres: str) -> dict[str, int]:
@@ -117,8 +118,7 @@ def job_argv(job_id: str) -> list[str]:
 
 def parse_needs(line: str) -> Needs | None:
     """Return what a job asks for, from one line of scontrol; None where it is not one."""
-    # The job's name comes first and may hold anything: what is read comes after it.
-    pairs = key_values(line[line.rfind(" UserId=") :]) if " UserId=" in line else {}
+    pairs = key_values(after_the_name(line))
     if not pairs.get("Partition"):
         return None
     count = number(pairs.get("NumNodes", "").split("-")[0])
@@ -133,10 +133,9 @@ def parse_needs(line: str) -> Needs | None:
 
 def is_out(node: Node) -> bool:
     """True for a node that gets no job until somebody acts: down, drained or draining, or failing."""
-    flags = node["flags"] if isinstance(node["flags"], list) else []
-    if _RETURNING.intersection(flags):
+    if _RETURNING.intersection(node["flags"]):
         return False
-    return str(node["state"]) in ("down", "error", "fail") or bool({"drain", "fail"}.intersection(flags))
+    return node["state"] in ("down", "error", "fail") or bool({"drain", "fail"}.intersection(node["flags"]))
 
 
 def why_blocked(needs: Needs, nodes: list[Node]) -> str | None:
@@ -145,7 +144,7 @@ def why_blocked(needs: Needs, nodes: list[Node]) -> str | None:
     A busy node is not a blocked one.
     """
     fitting = [node for node in nodes if _fits(needs, node)]
-    missing = [node for node in fitting if str(node["name"]) in needs.required and is_out(node)]
+    missing = [node for node in fitting if node["name"] in needs.required and is_out(node)]
     usable = [node for node in fitting if not is_out(node)]
     if not fitting or (len(usable) >= needs.nodes and not missing):
         return None
@@ -155,19 +154,17 @@ def why_blocked(needs: Needs, nodes: list[Node]) -> str | None:
 
 
 def _fits(needs: Needs, node: Node) -> bool:
-    name, partitions, gres = str(node["name"]), node["partitions"], node["gres"]
-    if name in needs.excluded or not isinstance(partitions, list) or not isinstance(gres, dict):
+    if node["name"] in needs.excluded:
         return False
-    if needs.required and needs.nodes <= len(needs.required) and name not in needs.required:
+    if needs.nodes <= len(needs.required) and node["name"] not in needs.required:
         return False
-    return bool(set(needs.partitions).intersection(partitions)) and all(
-        gres.get(kind, 0) >= count for kind, count in needs.gres.items()
+    return bool(set(needs.partitions).intersection(node["partitions"])) and all(
+        node["gres"].get(kind, 0) >= count for kind, count in needs.gres.items()
     )
 
 
 def _shown(node: Node) -> str:
-    flags = node["flags"] if isinstance(node["flags"], list) else []
-    state = "+".join([str(node["state"]), *flags])
+    state = "+".join([node["state"], *node["flags"]])
     return f"{node['name']} is {state}" + (f" ({node['reason']})" if node["reason"] else "")
 
 

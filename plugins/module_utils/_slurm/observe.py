@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import Runner
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import has_ended
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_markers import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import Runner
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.identity import Identity
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import has_ended
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.markers import (
     KINDS,
     Marker,
     expand,
@@ -21,14 +22,14 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_marker
     tail,
     watch,
 )
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_nodes import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.nodes import (
     NODE_ARGV,
     job_argv,
     parse_needs,
     parse_nodes,
     why_blocked,
 )
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_query import Wanted, ask
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.query import ask
 
 HOLD_LIMIT = 20.0
 # A job ends some tenths of a second after its script's last act. To ask at once would be to ask twice.
@@ -40,7 +41,7 @@ _BLOCKED_LOOKS = 4
 class Watched:
     """One job, where its markers are, and which of them the caller has already seen."""
 
-    wanted: Wanted
+    identity: Identity
     paths: dict[str, str]
     seen: frozenset[str] = frozenset()
     attempt: int = 0
@@ -53,7 +54,7 @@ class Watched:
         paths = {kind: expand(str(spec.get(f"{kind}_marker") or ""), job_id) for kind in KINDS}
         seen = spec.get("seen")
         return Watched(
-            Wanted(
+            Identity(
                 job_id,
                 str(spec.get("comment") or ""),
                 float(submitted) if isinstance(submitted, (int, float)) else None,
@@ -104,7 +105,7 @@ def observe(request: Request, world: World) -> dict[str, object]:
             world.sleep(max(0.0, confirm - (world.clock() - start)))
     result: dict[str, object] = {
         "markers": {
-            each.wanted.job_id: read_all(each.paths, each.wanted.job_id, each.wanted.since, each.attempt)
+            each.identity.job_id: read_all(each.paths, each.identity, each.attempt)
             for each in request.jobs
             if each.paths
         },
@@ -152,7 +153,7 @@ class _News:
         signature = (status.st_mtime_ns, status.st_ino)
         if self._ignored.get(path) == signature:
             return False
-        marker: Marker | None = read(path, each.wanted.job_id, each.wanted.since, each.attempt)
+        marker: Marker | None = read(path, each.identity, each.attempt)
         if marker is None:
             self._ignored[path] = signature  # left by an earlier job of this id, or not a marker
         return marker is not None
@@ -161,7 +162,7 @@ class _News:
 def _ask(request: Request, world: World, result: dict[str, object]) -> None:
     answer = ask(
         world.run,
-        [each.wanted for each in request.jobs],
+        [each.identity for each in request.jobs],
         request.user,
         steps=request.steps,
         now=world.now,

@@ -82,15 +82,14 @@ def _told(key: str, name: str) -> str:
 
 
 def _options(word: str) -> Iterator[tuple[str, str | None]]:
-    """Yield the options in one word, each with its value as far as it stands in the word too."""
+    """Yield the options in one word, each with what stands after it there: its value, if it takes one."""
     if word.startswith("--"):
         key, sign, value = word[2:].partition("=")
         yield key, value if sign else None
     elif word.startswith("-"):
         for position, letter in enumerate(word[1:], 2):
-            has_value = letter in _WITH_VALUE
-            yield _SHORT.get(letter, f"-{letter}"), (word[position:] or None) if has_value else None
-            if has_value:
+            yield _SHORT.get(letter, f"-{letter}"), word[position:] or None
+            if letter in _WITH_VALUE:
                 return
 
 

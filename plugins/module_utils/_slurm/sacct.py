@@ -9,8 +9,8 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_state import UNKNOWN, split_state
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import UNKNOWN, split_state
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import (
     clean,
     epoch,
     exit_pair,

@@ -14,9 +14,9 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_options
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import SlurmError
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import clean
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm import options as slurm_options
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import SlurmError
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import clean
 
 COMMENT_PREFIX = "hpc_validation:"
 SCRIPT_BYTES = 4 << 20
@@ -135,11 +135,11 @@ def _check_sum(script: bytes, where: str, wanted: object) -> None:
 
 
 def _check_directives(script: bytes, where: str, options: Sequence[str]) -> None:
-    for word in _slurm_options.directives(script):
-        why = _slurm_options.refusal_of_directive(word)
+    for word in slurm_options.directives(script):
+        why = slurm_options.refusal_of_directive(word)
         if why is not None:
             raise SlurmError(f"Nothing was submitted: {where} has #SBATCH {clean(word, 60)}, but {why}.")
-    foreign = _slurm_options.foreign_directive(script)
+    foreign = slurm_options.foreign_directive(script)
     if foreign is not None and "--ignore-pbs" not in options:
         raise SlurmError(
             f"Nothing was submitted: {where} has {clean(foreign, 60)!r}, of which sbatch would take options too. "
@@ -158,7 +158,7 @@ def option_argv(options: object) -> list[str]:
             raise SlurmError(
                 f"options: {clean(raw, 60)!r} is not one of sbatch's long options, such as gres or nodelist."
             )
-        why = _slurm_options.refusal(key)
+        why = slurm_options.refusal(key)
         if why is not None:
             raise SlurmError(f"options: {key} cannot be given here: {why}.")
         if value is None or value is False:
@@ -166,7 +166,7 @@ def option_argv(options: object) -> list[str]:
         if value is True:
             argv.append(f"--{key}")
             continue
-        if any(_slurm_options.is_short_for(key, name) for name in _TIMES) and not isinstance(value, str):
+        if any(slurm_options.is_short_for(key, name) for name in _TIMES) and not isinstance(value, str):
             raise SlurmError(
                 f'options: {key} is the number {value!r}. Write it in quotes, for example {key}: "00:10:00": '
                 "YAML reads an unquoted 10:00 as 600, and Slurm reads 600 as minutes."
@@ -180,5 +180,5 @@ def option_argv(options: object) -> list[str]:
 
 
 def _job_name(script: bytes, options: list[str], path: str | None) -> str:
-    given = _slurm_options.value_of("job-name", [*_slurm_options.directives(script), *options])
+    given = slurm_options.value_of("job-name", [*slurm_options.directives(script), *options])
     return clean(given or (os.path.basename(path) if path else "sbatch"), 200)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import re
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_state import split_state
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import split_state
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import (
     clean,
     duration,
     epoch,
@@ -92,7 +92,7 @@ def _row(record: bytes) -> Row:
         raw[field] = piece.decode("utf-8", "replace").rstrip(" ")
         if not piece.endswith(b" "):
             cut.add(field)
-    if number(raw["JobID"]) is None or "JobID" in cut:
+    if number(raw["JobID"]) is None:
         raise UnreadableError(f"squeue printed a job id that is none: {clean(raw['JobID'], 60)!r}")
     # A terminal word is only believed with all the numbers beside it in place.
     state, flags = split_state(raw["State"])
@@ -142,8 +142,8 @@ def output_path(pattern: str, directory: str, names: dict[str, str]) -> str:
         if letter == "%":
             return "%"
         if letter in "jA":
-            return names["job_id"].zfill(int(width or 0))
-        return {"x": names["name"], "u": names["user"]}.get(letter, match[0])
+            return names["job_id"].zfill(int(f"0{width}"))
+        return {"x": names["name"], "u": names["user"]}[letter]
 
     filled = re.sub(r"%(\d{0,2})([%jAxu])", fill, pattern)
     return (

@@ -1,57 +1,96 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Slurm's job states and pending reasons, as data and in words. Pure."""
+"""Slurm's job states and pending reasons: what each means for a job, and what to do about it. Pure."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-LIVE = frozenset({"PENDING", "RUNNING", "SUSPENDED"})
-TERMINAL = frozenset(
-    {
-        "COMPLETED",
-        "CANCELLED",
-        "FAILED",
-        "TIMEOUT",
-        "NODE_FAIL",
-        "PREEMPTED",
-        "BOOT_FAIL",
-        "DEADLINE",
-        "OUT_OF_MEMORY",
-        "REVOKED",
-    }
-)
-UNKNOWN = "UNKNOWN"
-STATES = LIVE | TERMINAL | {UNKNOWN}
 
-# The text forms print one word, and a flag hides the base state. What the job is underneath, as far as waiting goes:
-# none of them is an end.
-FLAGS = {
-    "COMPLETING": "RUNNING",
-    "STAGE_OUT": "RUNNING",
-    "CONFIGURING": "RUNNING",
-    "EXPEDITING": "RUNNING",
-    "RESIZING": "RUNNING",
-    "SIGNALING": "RUNNING",
-    "POWER_UP_NODE": "RUNNING",
-    "STOPPED": "SUSPENDED",
-    "REQUEUED": "PENDING",
-    "REQUEUE_FED": "PENDING",
-    "REQUEUE_HOLD": "PENDING",
-    "SPECIAL_EXIT": "PENDING",
-    "RESV_DEL_HOLD": "PENDING",
-    "LAUNCH_FAILED": "PENDING",
-    "RECONFIG_FAIL": "PENDING",
-    "GETENV_FAILED": "PENDING",
-    "UPDATE_DB": "PENDING",
-}
+class State(NamedTuple):
+    """One of Slurm's words for the state of a job.
+
+    kind: live (a base state that is no end), end, flag (the text forms print it in place of a base state, `base`), or
+    unknown. verdict is what the word alone makes of the job; a pass needs more than the word. advice says what to do
+    about it, in words that begin a sentence or stand in a list of commands, with {job_id} and {node} to fill in.
+    """
+
+    name: str
+    kind: str
+    verdict: str = "undetermined"
+    advice: str = ""
+    base: str = ""
+
+
+UNKNOWN = "UNKNOWN"
+
+# Waiting, judging and what is said about a state all start from here. To Slurm a flag hides the base state; `base` is
+# what the job is underneath as far as waiting goes, and none of them is an end.
+TABLE = (
+    State("PENDING", "live"),
+    State("RUNNING", "live"),
+    State("SUSPENDED", "live"),
+    State("COMPLETED", "end", "pass"),
+    State("FAILED", "end", "fail", "read the end of the job's stderr: the program itself stopped with an error"),
+    State(
+        "TIMEOUT",
+        "end",
+        "fail",
+        "ask for more time, once the log shows how far it came and that it was not waiting for something",
+    ),
+    State("OUT_OF_MEMORY", "end", "fail", "ask for more memory (--mem), or use less, with a smaller batch for example"),
+    State(
+        "NODE_FAIL",
+        "end",
+        "fail",
+        "see with scontrol show node {node} and sinfo -R what happened to the node, and look in its slurmd log",
+    ),
+    State("BOOT_FAIL", "end", "fail", "see with scontrol show node {node} and sinfo -R why the node did not boot"),
+    State(
+        "PREEMPTED",
+        "end",
+        advice="run it again, or in a partition or QOS that is not preempted (hpc_validation_slurm)",
+    ),
+    State("CANCELLED", "end", advice="see with sacct -j {job_id} --format=JobID,State%30 who cancelled it"),
+    State("DEADLINE", "end", advice="its deadline passed: give it more time, or submit it earlier"),
+    State("REVOKED", "end", advice="look for it on the cluster of the federation that started it in place of this one"),
+    State(UNKNOWN, "unknown"),
+    State("COMPLETING", "flag", base="RUNNING"),
+    State("STAGE_OUT", "flag", base="RUNNING"),
+    State("CONFIGURING", "flag", base="RUNNING"),
+    State("EXPEDITING", "flag", base="RUNNING"),
+    State("RESIZING", "flag", base="RUNNING"),
+    State("SIGNALING", "flag", base="RUNNING"),
+    State("POWER_UP_NODE", "flag", base="RUNNING"),
+    State("STOPPED", "flag", base="SUSPENDED"),
+    State("REQUEUED", "flag", base="PENDING"),
+    State("REQUEUE_FED", "flag", base="PENDING"),
+    State("REQUEUE_HOLD", "flag", base="PENDING"),
+    State("SPECIAL_EXIT", "flag", base="PENDING"),
+    State("RESV_DEL_HOLD", "flag", base="PENDING"),
+    State("LAUNCH_FAILED", "flag", base="PENDING"),
+    State("RECONFIG_FAIL", "flag", base="PENDING"),
+    State("GETENV_FAILED", "flag", base="PENDING"),
+    State("UPDATE_DB", "flag", base="PENDING"),
+)
+
+_BY_NAME = {state.name: state for state in TABLE}
+LIVE = frozenset(state.name for state in TABLE if state.kind == "live")
+TERMINAL = frozenset(state.name for state in TABLE if state.kind == "end")
+STATES = LIVE | TERMINAL | {UNKNOWN}
+FLAGS = {state.name: state.base for state in TABLE if state.kind == "flag"}
+
+
+def describe_state(name: object) -> State:
+    """Return what is known of a state by its name; for a word that is not Slurm's, what is known of UNKNOWN."""
+    return _BY_NAME.get(str(name), _BY_NAME[UNKNOWN])
 
 
 def split_state(word: str) -> tuple[str, list[str]]:
     """Return (base state, flags) of squeue's or sacct's state word ('CANCELLED by 0'); UNKNOWN for any other word."""
     parts = word.strip(" \n").split(" ")
-    first = parts[0] if parts else ""
+    first = parts[0]
     if first in FLAGS:
         return FLAGS[first], [first]
     # Only "by <uid>" may follow: a terminal state is never read out of garbage.

@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._journal import Entry, Journal
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import (
     SUBMIT_SECONDS,
     Result,
     Runner,
@@ -21,10 +20,11 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli im
     is_ambiguous,
     is_unreachable,
 )
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import Job
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_query import Answer, ask
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_script import Submission
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_state import LIVE
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import Job
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.journal import Entry, Journal
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.query import Answer, ask
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.script import Submission
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import LIVE
 
 # After a failure that may have left a job behind, when to look for it (seconds after the failure).
 _LOOKS_AFTER_AMBIGUITY = (0.0, 2.0, 5.0, 10.0, 20.0, 32.0)
@@ -330,12 +330,3 @@ def _refuse_plan(submission: Submission, result: Result, text: str) -> None:
         retry=is_unreachable(result),
         argv=list(submission.argv),
     )
-
-
-def merge_known(job: Mapping[str, object], submitted: Mapping[str, object]) -> Job:
-    """Return the job dictionary with what only the submitting side knows."""
-    merged = dict(job)
-    for key in ("name", "comment"):
-        merged[key] = merged.get(key) or submitted.get(key) or ""
-    merged["script_sha256"] = submitted.get("script_sha256")
-    return merged

@@ -26,6 +26,14 @@ def clean_lines(text: str, count: int, width: int = 400) -> list[str]:
     return [line for line in lines if line][-count:] if count > 0 else []
 
 
+def after_the_name(line: str) -> str:
+    """Return what comes after the name of a job in a line of scontrol, of which the name may hold anything.
+
+    In a line without a user there is nothing that could be read.
+    """
+    return line[line.rfind(" UserId=") :]
+
+
 def number(text: str) -> int | None:
     """Return a non-negative decimal integer, or None."""
     text = text.strip(" ")
@@ -85,9 +93,9 @@ def gres_counts(gres: str) -> dict[str, int]:
     counts: dict[str, int] = {}
     for part in re.sub(r"\([^()]*\)", "", gres).split(","):
         fields = part.strip().removeprefix("gres/").removeprefix("gres:").split(":")
-        if not re.fullmatch(r"[A-Za-z_][\w.-]*", fields[0] or "-", re.ASCII):
+        if not re.fullmatch(r"[A-Za-z_][\w.-]*", fields[0], re.ASCII):
             continue
-        count = _scaled(fields[-1]) if len(fields) > 1 else 1
+        count = _scaled(fields[-1])  # a name by itself is no number either
         counts[fields[0]] = counts.get(fields[0], 0) + (1 if count is None else count)
     return counts
 
@@ -100,12 +108,12 @@ def gres_types(gres: str) -> list[str]:
 
 def _scaled(text: str) -> int | None:
     match = re.fullmatch(r"(\d{1,12})([KMGT]?)", text.strip(), re.ASCII)
-    return int(match[1]) * 1024 ** " KMGT".index(match[2] or " ") if match else None
+    return int(match[1]) * 1024 ** " KMGT".index(match[2]) if match else None
 
 
 def expand_nodes(expression: str) -> list[str]:
     """Expand 'n[1-2,5],gpu-[001-003]x' to node names; [] when there are none or the expression is unreadable."""
-    if expression.strip() in ("", "(null)", "None", "None assigned", "N/A"):
+    if expression.strip() == "None":  # (null), None assigned and N/A are no names of nodes anyway
         return []
     names: list[str] = []
     for word in _split_outside_brackets(expression.strip()):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 
 Json = dict[str, t.Any]
 Kind = t.Callable[[t.Any], bool]
@@ -68,25 +68,25 @@ COUNTED = {"nodes": {key: PARTS["nodes"][key] for key in ("name", "gres", "state
 def read(info: t.Any, parts: dict[str, dict[str, tuple[Kind, str]]] = PARTS) -> tuple[Json, list[str]]:
     """Return the facts and no words; or, where something is of another kind than it can be, none, and which that is."""
     if not isinstance(info, dict):
-        return {}, [f"the facts are {_numbers.describe(info)}, not an object"]
+        return {}, [f"the facts are {scalars.describe(info)}, not an object"]
     wrong = [words for part, keys in parts.items() for words in _amiss(info, part, keys)]
     if not isinstance(info.get("problems", []), list):
-        wrong.append(f"problems: {_numbers.describe(info['problems'])}, not a list")
+        wrong.append(f"problems: {scalars.describe(info['problems'])}, not a list")
     return ({}, wrong) if wrong else (info, [])
 
 
 def _amiss(info: Json, part: str, keys: dict[str, tuple[Kind, str]]) -> t.Iterator[str]:
     entries = info.get(part, [])
     if not isinstance(entries, list):
-        yield f"{part}: {_numbers.describe(entries)}, not a list"
+        yield f"{part}: {scalars.describe(entries)}, not a list"
         return
     for place, entry in enumerate(entries):
         if not isinstance(entry, dict):
-            yield f"{part}[{place}]: {_numbers.describe(entry)}, not an object"
+            yield f"{part}[{place}]: {scalars.describe(entry)}, not an object"
             continue
         for key, (fits, kind) in keys.items():
             if not fits(entry.get(key)):
-                yield f"{part}[{place}].{key}: {_numbers.describe(entry.get(key))}, not {kind}"
+                yield f"{part}[{place}].{key}: {scalars.describe(entry.get(key))}, not {kind}"
 
 
 def stated(settings: t.Any) -> Json:

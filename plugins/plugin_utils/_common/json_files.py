@@ -10,8 +10,8 @@ import re
 import typing as t
 from pathlib import Path
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import strict_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common.atomic import write_atomic
 
 NOT_ASCII = re.compile(r"[^\n -~]")
 
@@ -36,4 +36,4 @@ def _escaped(match: re.Match[str]) -> str:
 
 def read_json(path: Path) -> t.Any:
     """The JSON document at `path`. Raises OSError or ValueError."""
-    return _json.parse(path.read_bytes())
+    return strict_json.parse(path.read_bytes())

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import difflib
 import typing as t
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import read_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
 
 if t.TYPE_CHECKING:
     from jsonschema import ValidationError
-
-FILES = Path(__file__).resolve().parents[2] / "files"
 
 
 class SchemaError(Exception):
@@ -35,52 +34,73 @@ def _validator(name: str) -> t.Any:
     registry: t.Any = referencing.Registry()
     for path in sorted((FILES / "schemas").glob("*.json")):
         contents = read_json(path)
+        if "$schema" not in contents:  # wire.json
+            continue
         registry = registry.with_resource(path.name, referencing.Resource.from_contents(contents))
     schema = registry.contents(f"{name}.json")
     return jsonschema.Draft202012Validator(schema, registry=registry)
 
 
-def _place(error: ValidationError) -> str:
+@dataclass(frozen=True)
+class Fault:
+    """What does not fit the schema, and at which key; `place` leads to the key itself that is unknown or missing."""
+
+    place: tuple[str | int, ...]
+    at: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.at}: {self.why}" if self.at else self.why
+
+
+def place_text(place: t.Iterable[t.Any]) -> str:
+    """Return the way to a value as people write it, such as criteria[2].gt."""
     text = ""
-    for part in error.absolute_path:
+    for part in place:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
     return text
 
 
-def _explain(error: ValidationError) -> str:
-    place = _place(error)
+def _faults_of(error: ValidationError) -> t.Iterator[Fault]:
+    place = tuple(error.absolute_path)
+    at = place_text(place)
     schema: dict[str, t.Any] = error.schema if isinstance(error.schema, dict) else {}
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):
         known = sorted(schema.get("properties", {}))
-        unknown = sorted(set(error.instance) - set(known), key=str)
-        text = []
-        for key in unknown:
+        for key in sorted(set(error.instance) - set(known), key=str):
             near = difflib.get_close_matches(str(key), known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
-            text.append(f"unknown key {key!r} ({hint})")
-        message = "; ".join(text)
-    elif error.validator == "pattern":
-        message = f"{error.instance!r} does not match {error.validator_value}"
+            yield Fault((*place, key), at, f"unknown key {key!r} ({hint})")
+        return
+    why = error.message
+    if error.validator == "required":
+        keys = t.cast("list[str]", error.validator_value)
+        place += tuple(key for key in keys if why == f"{key!r} is a required property")
+    if error.validator == "pattern":
+        why = f"{error.instance!r} does not match {error.validator_value}"
         if "description" in schema:
-            message += f" ({schema['description']})"
-    else:
-        message = error.message
-    return f"{place}: {message}" if place else message
+            why += f" ({schema['description']})"
+    yield Fault(place, at, why)
 
 
-def problems(name: str, document: t.Any) -> list[str]:
-    """What keeps `document` from being a valid `name`, one line each with the key's path; empty if nothing.
+def faults(name: str, document: t.Any) -> list[Fault]:
+    """Everything that keeps `document` from being a valid `name`; empty if nothing.
 
     Raises SchemaError if the validator cannot be had.
     """
     validator = _validator(name)
     from jsonschema.exceptions import best_match
 
-    lines = []
+    found: list[Fault] = []
     for error in sorted(validator.iter_errors(document), key=lambda e: [str(p) for p in e.absolute_path]):
         deepest = best_match([error]) or error
-        lines.append(_explain(deepest))
-    return lines
+        found += _faults_of(deepest)
+    return found
+
+
+def problems(name: str, document: t.Any) -> list[str]:
+    """The same, one line each with the key's path."""
+    return [str(fault) for fault in faults(name, document)]
 
 
 def require(name: str, document: t.Any, where: str) -> None:

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import (
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.facts import (
     COUNT,
     FLAG,
     LIST,
     NUMBER,
     TEXT,
     Gpu,
-    Reading,
 )
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_judge import Judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.checker import Judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.reading import Reading
 
 Json = dict[str, t.Any]
 
@@ -40,7 +40,7 @@ def answers(judge: Judge, gpu: Gpu) -> Json:
     """A GPU that is lost, or whose driver blocks, fails; what nobody can tell is undetermined."""
     text = gpu.error.value
     if text is None:
-        return judge.check("gpu.answers", "eq", True, gpu.error, "the GPU as a whole")
+        return judge.check_reading("gpu.answers", "eq", True, gpu.error, "the GPU as a whole")
     verdict, why = ("fail", f"asked for it, NVML: {text}") if text else ("pass", "it answered")
     return judge.decided("gpu.answers", verdict, text or True, "answers", why, "the GPU as a whole", gpu.symptom)
 
@@ -57,12 +57,12 @@ def identity(judge: Judge, gpu: Gpu) -> list[Json]:
         bound = f'starts with "{model[:-1]}"'
         found = [judge.decided("gpu.model", "pass" if meets else "fail", name.value, bound, why, call)]
     else:
-        found = [judge.check("gpu.model", "eq", model, name, call)]
+        found = [judge.check_reading("gpu.model", "eq", model, name, call)]
     total, call = gpu.get("memory.total", COUNT), "nvmlDeviceGetMemoryInfo"
     total = total.but(round((total.value or 0) / GIB, 3))
     if "memory_gib" not in judge.expect:
         return [*found, judge.told("gpu.memory", total, call, unit="GiB", key="memory_gib")]
-    return [*found, judge.check("gpu.memory", "ge", judge.expect["memory_gib"], total, call, unit="GiB")]
+    return [*found, judge.check_reading("gpu.memory", "ge", judge.expect["memory_gib"], total, call, unit="GiB")]
 
 
 def mig(judge: Judge, gpu: Gpu) -> Json:
@@ -76,13 +76,13 @@ def mode(judge: Judge, gpu: Gpu, check: str, key: str, leaf: str, call: str, *, 
     expected = judge.expect.get(key)
     needed = needed or expected is not None
     if current.missing or pending.missing:
-        return judge.check(check, "eq", expected, current if current.missing else pending, call, needed=needed)
+        return judge.check_reading(check, "eq", expected, current if current.missing else pending, call, needed=needed)
     if current.value != pending.value:
         detail = "a change is pending until the GPU is reset"
-        return judge.check(check, "eq", pending.value, current, call, detail=detail, symptom=f"{check}.pending")
+        return judge.check_reading(check, "eq", pending.value, current, call, detail=detail, symptom=f"{check}.pending")
     if expected is None:
         return judge.told(check, current, call, key=key)
-    return judge.check(check, "eq", expected, current, call)
+    return judge.check_reading(check, "eq", expected, current, call)
 
 
 def state(judge: Judge, gpu: Gpu) -> list[Json]:
@@ -92,7 +92,7 @@ def state(judge: Judge, gpu: Gpu) -> list[Json]:
     by_action = dict.fromkeys(("reset", "bus_reset", "drain_and_reset"), "gpu.xid.reset")
     by_action.update(dict.fromkeys(("reboot", "system_reboot"), "gpu.xid.reboot"))
     symptom = by_action.get(action.value or "")
-    found = [judge.check("gpu.recovery_action", "eq", "none", action, call, needed=False, symptom=symptom)]
+    found = [judge.check_reading("gpu.recovery_action", "eq", "none", action, call, needed=False, symptom=symptom)]
     return [*found, throttle(judge, gpu), *temperatures(judge, gpu), _power(judge, gpu), _persistence(judge, gpu)]
 
 
@@ -100,7 +100,7 @@ def throttle(judge: Judge, gpu: Gpu) -> Json:
     """Idle, application clocks, the power cap and boosts together are how a sound GPU lowers its clocks."""
     reasons, call = gpu.get("throttle_reasons", LIST), "nvmlDeviceGetCurrentClocksEventReasons"
     if reasons.missing:
-        return judge.check("gpu.throttle", "eq", 0, reasons, call)
+        return judge.check_reading("gpu.throttle", "eq", 0, reasons, call)
     bound = "none of " + ", ".join(TROUBLE)
     trouble = [reason for reason in TROUBLE if reason in reasons.value]
     unknown = [
@@ -125,25 +125,25 @@ def temperatures(judge: Judge, gpu: Gpu) -> list[Json]:
     call = "nvmlDeviceGetTemperature"
     if now.missing or damaged or named:
         bound = damaged[0] if damaged else Reading(min(named, default=0))
-        found = [judge.check("gpu.temperature", "lt", bound, now, call, unit="°C")]
+        found = [judge.check_reading("gpu.temperature", "lt", bound, now, call, unit="°C")]
     else:
         detail = f"margin to its limit, at {now.value} °C"
         call = "nvmlDeviceGetMarginTemperature"
-        found = [judge.check("gpu.temperature", "gt", 0, margin, call, unit="°C", detail=detail)]
+        found = [judge.check_reading("gpu.temperature", "gt", 0, margin, call, unit="°C", detail=detail)]
     hot, limit = (gpu.get(f"temperature.{key}", NUMBER) for key in ("memory_c", "memory_max_c"))
     call = "NVML_FI_DEV_MEMORY_TEMP"
-    return [*found, judge.check("gpu.memory_temperature", "lt", limit, hot, call, needed=False, unit="°C")]
+    return [*found, judge.check_reading("gpu.memory_temperature", "lt", limit, hot, call, needed=False, unit="°C")]
 
 
 def _power(judge: Judge, gpu: Gpu) -> Json:
     expected = judge.expect.get("power_limit_w")
     bound = gpu.get("power.default_limit_w", NUMBER) if expected is None else expected
     limit, call = gpu.get("power.limit_w", NUMBER), "nvmlDeviceGetEnforcedPowerLimit"
-    return judge.check("gpu.power_limit", "ge", bound, limit, call, needed=expected is not None, unit="W")
+    return judge.check_reading("gpu.power_limit", "ge", bound, limit, call, needed=expected is not None, unit="W")
 
 
 def _persistence(judge: Judge, gpu: Gpu) -> Json:
     reading, call = gpu.get("persistence_mode", FLAG), "nvmlDeviceGetPersistenceMode"
     if "persistence" not in judge.expect:
         return judge.told("gpu.persistence", reading, call, key="persistence")
-    return judge.check("gpu.persistence", "eq", judge.expect["persistence"], reading, call)
+    return judge.check_reading("gpu.persistence", "eq", judge.expect["persistence"], reading, call)

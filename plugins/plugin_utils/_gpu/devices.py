@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import LIST, TEXT, Reading, mig_on, read
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._xid_findings import address
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.facts import LIST, TEXT, mig_on, read
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.xids import address
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.reading import Reading
 
 Json = dict[str, t.Any]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._expect import (
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.expect import (
     COUNT,
     EXCUSES,
     FLAG,

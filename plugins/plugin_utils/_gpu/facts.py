@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.findings import SILENT
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.reading import Reading
 
 Json = dict[str, t.Any]
 
@@ -17,7 +18,7 @@ LACKS = "NotSupported"  # the card itself has no such thing; the others speak of
 UNSUPPORTED = {LACKS, "FunctionNotFound", "ArgumentVersionMismatch"}
 
 _KINDS: dict[str, t.Callable[[t.Any], bool]] = {
-    "a number": _numbers.is_number,
+    "a number": scalars.is_number,
     "a count": lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63,
     "true or false": lambda value: isinstance(value, bool),
     "a text": lambda value: isinstance(value, str) and bool(value.strip()),
@@ -25,29 +26,6 @@ _KINDS: dict[str, t.Callable[[t.Any], bool]] = {
     "an object": lambda value: isinstance(value, dict),
 }
 NUMBER, COUNT, FLAG, TEXT, LIST, OBJECT = _KINDS
-
-
-SILENT = "the GPU as a whole does not answer"
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A value; or None, why, and the symptom that has the remedy.
-
-    `reason` is NVML's own word for it, if any; `unsupported` whether it says that the card or driver has no such value;
-    `damaged` whether there is a value, of a type that it cannot have.
-    """
-
-    value: t.Any = None
-    missing: str | None = None
-    unsupported: bool = False
-    symptom: str | None = None
-    reason: str | None = None
-    damaged: bool = False
-
-    def but(self, value: t.Any) -> Reading:
-        """Return the reading with another value made of this one; one without a value stays as it is."""
-        return self if self.missing else Reading(value)
 
 
 def read(facts: t.Any, path: str, kind: str) -> Reading:
@@ -63,7 +41,7 @@ def read(facts: t.Any, path: str, kind: str) -> Reading:
 
 
 def _wrong(path: str, value: t.Any, kind: str) -> Reading:
-    return Reading(missing=f"{path} is or holds {_numbers.describe(value)}, not {kind}", damaged=True)
+    return Reading(missing=f"{path} is or holds {scalars.describe(value)}, not {kind}", damaged=True)
 
 
 def _absent(facts: t.Any, path: str) -> Reading:
@@ -95,7 +73,7 @@ class Gpu:
         self.error = _error(facts)
         index = read(facts, "index", COUNT).value
         names = [read(facts, key, TEXT).value for key in ("pci", "uuid")]
-        known = ", ".join(_numbers.printable(name) for name in names if name)
+        known = ", ".join(scalars.printable(name) for name in names if name)
         self.name = f"GPU {position if index is None else index}" + (f" ({known})" if known else "")
 
     @property
@@ -114,11 +92,11 @@ class Gpu:
             return read(self.facts, path, kind)
         if self.error.missing:
             return Reading(missing=self.error.missing)
-        return Reading(missing=f"{SILENT}: {_numbers.printable(self.error.value)}", symptom=self.symptom)
+        return Reading(missing=f"{SILENT}: {scalars.printable(self.error.value)}", symptom=self.symptom)
 
 
 def _error(facts: t.Any) -> Reading:
     """Return why the GPU as a whole could not be read; an empty text if it could."""
     if not isinstance(facts, dict) or "error" not in facts:
-        return Reading(missing=f"what is told of it is {_numbers.describe(facts)}, without error")
+        return Reading(missing=f"what is told of it is {scalars.describe(facts)}, without error")
     return Reading("") if facts["error"] is None else read(facts, "error", TEXT)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _gpu_checks, _gpu_links, _gpu_memory
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import NUMBER, Gpu
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_judge import Judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import card, links, memory
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.facts import NUMBER, Gpu
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.checker import Judge
 
 Json = dict[str, t.Any]
 # What a board is judged by only where the inventory expects it, and the expectation: it is no part of most of them.
@@ -29,13 +29,13 @@ def findings(judge: Judge, gpu: Gpu) -> list[Json]:
     """Return whether it answers, its model, its memory, its heat, and what else is expected of it."""
     stated = {check for key, check in STATED.items() if key in judge.expect}
     others = [
-        *_gpu_memory.ecc(judge, gpu),
-        *_gpu_checks.state(judge, gpu),
-        *_gpu_links.pcie(judge, gpu),
-        *_gpu_links.nvlink(judge, gpu),
-        _gpu_checks.mig(judge, gpu),
+        *memory.ecc(judge, gpu),
+        *card.state(judge, gpu),
+        *links.pcie(judge, gpu),
+        *links.nvlink(judge, gpu),
+        card.mig(judge, gpu),
     ]
-    found = [_gpu_checks.answers(judge, gpu), *_gpu_checks.identity(judge, gpu), _heat(judge, gpu)]
+    found = [card.answers(judge, gpu), *card.identity(judge, gpu), _heat(judge, gpu)]
     return found + [finding for finding in others if finding["id"] in stated]
 
 
@@ -45,4 +45,4 @@ def _heat(judge: Judge, gpu: Gpu) -> Json:
     call = "/sys/class/thermal"
     if limit.missing and not limit.damaged and not now.missing:
         return judge.told("gpu.temperature", now, call, unit="°C")
-    return judge.check("gpu.temperature", "lt", limit, now, call, unit="°C")
+    return judge.check_reading("gpu.temperature", "lt", limit, now, call, unit="°C")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _gpu_checks
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import card
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.facts import (
     COUNT,
     FLAG,
     LACKS,
@@ -17,11 +17,11 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts im
     NUMBER,
     TEXT,
     Gpu,
-    Reading,
     absent,
     read,
 )
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_judge import Judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.checker import Judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.reading import Reading
 
 Json = dict[str, t.Any]
 HEALTHY = 1  # NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY
@@ -37,12 +37,12 @@ def pcie(judge: Judge, gpu: Gpu) -> list[Json]:
     expected = judge.expect.get("pcie_width")
     bound = _above_0(gpu, "pcie.width_max") if expected is None else expected
     width, call = gpu.get("pcie.width", COUNT), "nvmlDeviceGetCurrPcieLinkWidth"
-    found = [judge.check("gpu.pcie_width", "ge", bound, width, call, unit="lanes"), _generation(judge, gpu)]
+    found = [judge.check_reading("gpu.pcie_width", "ge", bound, width, call, unit="lanes"), _generation(judge, gpu)]
     replays, call = gpu.get("pcie.replays", COUNT), "nvmlDeviceGetPcieReplayCounter"
     most = judge.expect.get("pcie_replays_max")
     if most is None:  # DCGM judges their rate, and only warns
         return [*found, judge.told("gpu.pcie_replays", replays, call, key="pcie_replays_max")]
-    return [*found, judge.check("gpu.pcie_replays", "le", most, replays, call)]
+    return [*found, judge.check_reading("gpu.pcie_replays", "le", most, replays, call)]
 
 
 def _above_0(gpu: Gpu, path: str) -> Reading:
@@ -59,13 +59,13 @@ def _generation(judge: Judge, gpu: Gpu) -> Json:
     needed = stated or expected is not None
     bound = _above_0(gpu, "pcie.generation_max") if expected is None else expected
     if not stated and busy.missing and not busy.unsupported:
-        return judge.check("gpu.pcie_generation", "ge", bound, busy, call, needed=needed)
-    if not stated and (busy.missing or busy.value < _gpu_checks.LOADED):
+        return judge.check_reading("gpu.pcie_generation", "ge", bound, busy, call, needed=needed)
+    if not stated and (busy.missing or busy.value < card.LOADED):
         untold = f"{MIG_ON}: {busy.missing}" if gpu.split else busy.missing
         idle = f"whether it is under load is not told ({untold})" if busy.missing else "the GPU is not under load"
         why = now.missing or f"{idle}, and an idle link is slowed down"
         return judge.record("gpu.pcie_generation", now.value, why, call)
-    return judge.check("gpu.pcie_generation", "ge", bound, now, call, needed=needed)
+    return judge.check_reading("gpu.pcie_generation", "ge", bound, now, call, needed=needed)
 
 
 def nvlink(judge: Judge, gpu: Gpu) -> list[Json]:
@@ -83,7 +83,7 @@ def _no_links(judge: Judge, gpu: Gpu, links: Reading) -> list[Json]:
         said = f"the card has no NVLink ({why.missing})"
         return [judge.decided(check, "pass", 0, "= 0", said, LINK_STATE) for check in checks]
     untold = why or Reading(missing="no NVLink is told, nor why there is none", unsupported=True)
-    return [judge.check(check, "eq", 0, untold, LINK_STATE, needed=expected is not None) for check in checks]
+    return [judge.check_reading(check, "eq", 0, untold, LINK_STATE, needed=expected is not None) for check in checks]
 
 
 def _links(judge: Judge, gpu: Gpu, links: list[t.Any]) -> list[Json]:
@@ -106,7 +106,7 @@ def _links(judge: Judge, gpu: Gpu, links: list[t.Any]) -> list[Json]:
     else:
         detail = f"down: {', '.join(map(str, down))}" if down else None
         bound = len(up) if expected is None else expected
-        found = [judge.check("gpu.nvlink", "eq", bound, active, LINK_STATE, unit="links", detail=detail)]
+        found = [judge.check_reading("gpu.nvlink", "eq", bound, active, LINK_STATE, unit="links", detail=detail)]
     counted = [link for link, flag in zip(links, up) if flag.value is not False]
     if not counted:
         return [*found, judge.record("gpu.nvlink_errors", None, "no link is up", LINK_STATE, unit="recoveries")]
@@ -131,7 +131,7 @@ def _link_errors(judge: Judge, gpu: Gpu, links: list[t.Any]) -> list[Json]:
         sums[counter] = missing or Reading(sum(reading.value for reading in told))
     retries = {counter: reading.value for counter, reading in sums.items() if counter != "recovery"}
     return [
-        judge.check("gpu.nvlink_errors", "eq", 0, sums["recovery"], call, needed=False, unit="recoveries"),
+        judge.check_reading("gpu.nvlink_errors", "eq", 0, sums["recovery"], call, needed=False, unit="recoveries"),
         judge.told("gpu.nvlink_retries", Reading(retries), call),
     ]
 
@@ -142,23 +142,23 @@ def _fabric(judge: Judge, gpu: Gpu) -> Json:
         return judge.told("gpu.fabric", state, call)
     if state.missing or state.value != "completed":
         waiting = state.value == "in_progress"
-        found = judge.check("gpu.fabric", "eq", "completed", state, call, needed=False)
+        found = judge.check_reading("gpu.fabric", "eq", "completed", state, call, needed=False)
         return {**found, "verdict": "undetermined"} if waiting and found["verdict"] == "fail" else found
     status = gpu.get("fabric.status", COUNT)
     if status.value != 0:
-        return judge.check("gpu.fabric", "eq", 0, status, f"{call}, status")
+        return judge.check_reading("gpu.fabric", "eq", 0, status, f"{call}, status")
     health = gpu.get("fabric.health", COUNT)
     if not health.missing or not health.unsupported:
-        return judge.check("gpu.fabric", "eq", HEALTHY, health, f"{call}, health summary")
+        return judge.check_reading("gpu.fabric", "eq", HEALTHY, health, f"{call}, health summary")
     mask = gpu.get("fabric.health_mask", COUNT)  # of drivers that do not sum it up
     if mask.missing and mask.unsupported:
-        return judge.check("gpu.fabric", "eq", 0, status, f"{call}, status")
+        return judge.check_reading("gpu.fabric", "eq", 0, status, f"{call}, status")
     if mask.missing:
-        return judge.check("gpu.fabric", "eq", 0, mask, f"{call}, health mask")
+        return judge.check_reading("gpu.fabric", "eq", 0, mask, f"{call}, health mask")
     wrong = [name for name, shift in HEALTH_BITS.items() if mask.value >> shift & 3 not in (0, 2)]
     wrong += ["configuration"] if mask.value >> CONFIGURATION & 15 > 1 else []
     detail = ", ".join(wrong) or None
-    return judge.check("gpu.fabric", "eq", 0, Reading(len(wrong)), f"{call}, health mask", detail=detail)
+    return judge.check_reading("gpu.fabric", "eq", 0, Reading(len(wrong)), f"{call}, health mask", detail=detail)
 
 
 def processes(judge: Judge, gpu: Gpu) -> Json:
@@ -168,7 +168,7 @@ def processes(judge: Judge, gpu: Gpu) -> Json:
         return judge.record("gpu.foreign_processes", None, f"{MIG_ON}: {running.missing}", call, unit="processes")
     if running.missing:
         allowed = judge.expect.get("foreign_processes") is True
-        return judge.check("gpu.foreign_processes", "eq", 0, running, call, needed=not allowed)
+        return judge.check_reading("gpu.foreign_processes", "eq", 0, running, call, needed=not allowed)
     ours = [read(process, "ours", FLAG) for process in running.value]
     foreign = [process for process, own in zip(running.value, ours) if own.value is False]
     listed = [{key: process.get(key) for key in ("pid", "kind", "memory")} for process in foreign]
@@ -179,6 +179,6 @@ def processes(judge: Judge, gpu: Gpu) -> Json:
     told = [*ours, *(kind for kind in kinds if kind and not kind.unsupported)]
     damaged = next((reading for reading in told if reading.missing), None)
     count = Reading(len(foreign)) if foreign or damaged is None else damaged
-    pids = ", ".join(_numbers.show(process["pid"]) for process in listed)
+    pids = ", ".join(scalars.show(process["pid"]) for process in listed)
     detail = f"process ids {pids}" if foreign else None
-    return judge.check("gpu.foreign_processes", "eq", 0, count, call, unit="processes", detail=detail)
+    return judge.check_reading("gpu.foreign_processes", "eq", 0, count, call, unit="processes", detail=detail)

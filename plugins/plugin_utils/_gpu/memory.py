@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _gpu_checks
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import COUNT, FLAG, LACKS, Gpu
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_judge import Judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import card
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.facts import COUNT, FLAG, LACKS, Gpu
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.checker import Judge
 
 Json = dict[str, t.Any]
 
@@ -43,11 +43,11 @@ def ecc(judge: Judge, gpu: Gpu) -> list[Json]:
             judge.not_applicable(check, WITHOUT_ECC, call) for check in (*counters, AGGREGATE, "gpu.sram_threshold")
         ]
     for check, (counter, bound) in counters.items():
-        found.append(judge.check(check, "le", bound, gpu.get(f"ecc.{counter}", COUNT), call, unit="errors"))
+        found.append(judge.check_reading(check, "le", bound, gpu.get(f"ecc.{counter}", COUNT), call, unit="errors"))
     found.append(_aggregate(judge, gpu, call))
     threshold = gpu.get("ecc.sram_threshold_exceeded", FLAG)
     call = "nvmlDeviceGetSramEccErrorStatus"
-    return [*found, judge.check("gpu.sram_threshold", "eq", False, threshold, call, needed=False)]
+    return [*found, judge.check_reading("gpu.sram_threshold", "eq", False, threshold, call, needed=False)]
 
 
 def _without_ecc(judge: Judge) -> bool:
@@ -59,7 +59,7 @@ def _ecc_mode(judge: Judge, gpu: Gpu) -> Json:
     current, call = gpu.get("ecc.mode", FLAG), "nvmlDeviceGetEccMode"
     if _without_ecc(judge) and current.reason == LACKS:
         return judge.decided("gpu.ecc_mode", "pass", None, "= false", f"the card has no ECC ({LACKS})", call)
-    return _gpu_checks.mode(judge, gpu, "gpu.ecc_mode", "ecc", "mode", call, needed=True)
+    return card.mode(judge, gpu, "gpu.ecc_mode", "ecc", "mode", call, needed=True)
 
 
 def _aggregate(judge: Judge, gpu: Gpu, call: str) -> Json:
@@ -73,7 +73,7 @@ def _aggregate(judge: Judge, gpu: Gpu, call: str) -> Json:
     """
     total, sram = (gpu.get(f"ecc.{key}_aggregate", COUNT) for key in ("uncorrected", "sram_uncorrected"))
     if not total.value:
-        return judge.check(AGGREGATE, "eq", 0, total, call, unit="errors")
+        return judge.check_reading(AGGREGATE, "eq", 0, total, call, unit="errors")
     exceeded = gpu.get("ecc.sram_threshold_exceeded", FLAG)
     rows, pages = gpu.get("remapped_rows.uncorrected", COUNT), gpu.get("retired_pages.double_bit", COUNT)
     excused = min(sram.value or 0, total.value) if exceeded.value is False else 0
@@ -89,9 +89,9 @@ def _aggregate(judge: Judge, gpu: Gpu, call: str) -> Json:
     # What could not be read may be what deals with them; what the card has not cannot.
     unread = [each for each in (sram, exceeded, rows, pages) if each.missing and not each.unsupported]
     if unread:
-        return {**judge.check(AGGREGATE, "eq", 0, unread[0], call), "unit": "errors"}
+        return {**judge.check_reading(AGGREGATE, "eq", 0, unread[0], call), "unit": "errors"}
     detail = f"{left} that neither a remapped row, nor a retired page, nor SRAM below its threshold accounts for"
-    return judge.check(AGGREGATE, "eq", 0, total, call, unit="errors", detail=detail)
+    return judge.check_reading(AGGREGATE, "eq", 0, total, call, unit="errors", detail=detail)
 
 
 def repairs(judge: Judge, gpu: Gpu) -> list[Json]:
@@ -107,14 +107,16 @@ def repairs(judge: Judge, gpu: Gpu) -> list[Json]:
         reason = f"{WITHOUT_ECC}, and the card repairs no memory"
         return [judge.not_applicable(check, reason, call) for check in REPAIRS]
     found = [
-        judge.check("gpu.retired_pages", "lt", RETIRED_PAGES, pages, call, needed=not by_row, unit="pages"),
-        judge.check("gpu.retired_pages_pending", "eq", False, waiting, f"{call}PendingStatus", needed=not by_row),
+        judge.check_reading("gpu.retired_pages", "lt", RETIRED_PAGES, pages, call, needed=not by_row, unit="pages"),
+        judge.check_reading(
+            "gpu.retired_pages_pending", "eq", False, waiting, f"{call}PendingStatus", needed=not by_row
+        ),
     ]
     call = "nvmlDeviceGetRemappedRows"
     for check, leaf in (("gpu.row_remap_pending", "pending"), ("gpu.row_remap_failure", "failed")):
-        found.append(judge.check(check, "eq", False, states[leaf], call, needed=not by_page))
+        found.append(judge.check_reading(check, "eq", False, states[leaf], call, needed=not by_page))
     found.append(
-        judge.check("gpu.row_remap_count", "lt", REMAPPED_ROWS, rows, call, needed=not by_page, unit="rows"),
+        judge.check_reading("gpu.row_remap_count", "lt", REMAPPED_ROWS, rows, call, needed=not by_page, unit="rows"),
     )
     spent, call = gpu.get("remapped_rows.banks_exhausted", COUNT), "nvmlDeviceGetRowRemapperHistogram"
-    return [*found, judge.check("gpu.row_remap_exhausted", "eq", 0, spent, call, needed=False, unit="banks")]
+    return [*found, judge.check_reading("gpu.row_remap_exhausted", "eq", 0, spent, call, needed=False, unit="banks")]

@@ -10,31 +10,26 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
-    _gpu_checks,
-    _gpu_jetson,
-    _gpu_links,
-    _gpu_memory,
-    _xid_findings,
-)
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_devices import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import card, jetson, links, memory, xids
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.devices import (
     device_count,
     devices,
     is_jetson,
     mig_enabled,
     pci_gpus,
 )
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_expect import GPU
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import (
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.expect import GPU
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.facts import (
     COUNT,
     LIST,
     TEXT,
     Gpu,
-    Reading,
     read,
 )
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_judge import TITLES, Judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.titles import TITLES
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.checker import Judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.reading import Reading
 
 __all__ = ["device_count", "findings", "mig_enabled"]
 
@@ -65,9 +60,10 @@ def findings(
     """
     stated = GPU.read(expect, TITLES)
     if kernel_log not in KERNEL_LOG:
-        raise ValueError(f"kernel_log: {_numbers.describe(kernel_log)}, not one of {', '.join(KERNEL_LOG)}")
+        raise ValueError(f"kernel_log: {scalars.describe(kernel_log)}, not one of {', '.join(KERNEL_LOG)}")
     board = is_jetson(facts)
-    judge = Judge(stated, node, ("simulated " if simulated else "") + ("sysfs" if board else "NVML"))
+    reader = ("simulated " if simulated else "") + ("sysfs" if board else "NVML")
+    judge = Judge(GPU.setting, TITLES, stated, {"node": node}, reader)
     foreign = _foreign(facts, node)
     if foreign:
         return [judge.decided("gpu.readable", "undetermined", None, "readable", foreign, "kit probe", "gpu.unread")]
@@ -80,33 +76,33 @@ def findings(
     found += [_driver(judge, facts)] if not board or "driver" in stated else []
     found += [] if board else [_unique(judge, gpus)] if gpus else []
     for gpu in gpus:
-        found += _gpu_jetson.findings(judge.of(gpu.name), gpu) if board else _of_gpu(judge.of(gpu.name), gpu)
+        found += jetson.findings(judge.of(gpu=gpu.name), gpu) if board else _of_gpu(judge.of(gpu=gpu.name), gpu)
     if not health:
         return [finding for finding in found if finding["id"].removeprefix("gpu.") in INVENTORY]
     if board and not read(facts, "kernel_log.xids", LIST).value:  # the drivers of most boards know no Xids
         return found
-    return found + _xid_findings.findings(judge, facts, gpus, kernel_log)
+    return found + xids.findings(judge, facts, gpus, kernel_log)
 
 
 def _of_gpu(judge: Judge, gpu: Gpu) -> list[Json]:
-    found = [_gpu_checks.answers(judge, gpu)]
-    for check in (_gpu_checks.identity, _gpu_memory.ecc, _gpu_memory.repairs, _gpu_checks.state, _gpu_links.pcie):
+    found = [card.answers(judge, gpu)]
+    for check in (card.identity, memory.ecc, memory.repairs, card.state, links.pcie):
         found += check(judge, gpu)
-    return [*found, *_gpu_links.nvlink(judge, gpu), _gpu_checks.mig(judge, gpu), _gpu_links.processes(judge, gpu)]
+    return [*found, *links.nvlink(judge, gpu), card.mig(judge, gpu), links.processes(judge, gpu)]
 
 
 def _foreign(facts: t.Any, node: str) -> str | None:
     """Return why these are no facts of this node; None if they are."""
     if not isinstance(facts, dict):
-        return f"the facts are {_numbers.describe(facts)}, not an object"
+        return f"the facts are {scalars.describe(facts)}, not an object"
     schema = facts.get("schema")
     if not isinstance(schema, int) or isinstance(schema, bool) or schema != SCHEMA:
-        return f"the facts are of schema {_numbers.describe(schema)}; this judge knows {SCHEMA}"
+        return f"the facts are of schema {scalars.describe(schema)}; this judge knows {SCHEMA}"
     name = read(facts, "node", TEXT)
     if name.missing:
         return name.missing
     if name.value.split(".")[0].lower() != node.split(".", maxsplit=1)[0].lower():
-        return f"the facts are those of node {_numbers.printable(name.value)}"
+        return f"the facts are those of node {scalars.printable(name.value)}"
     return None
 
 
@@ -118,12 +114,12 @@ def _not_asked(facts: Json) -> bool:
 def _readable(judge: Judge, facts: Json) -> Json:
     source, call = read(facts, "source", TEXT), "nvmlInit"
     if "error" not in facts or source.missing:
-        return judge.check(
+        return judge.check_reading(
             "gpu.readable", "eq", True, Reading(missing=source.missing or "the facts hold no error"), call
         )
     error = facts["error"]
     if error is not None:
-        text = error if isinstance(error, str) else _numbers.describe(error)
+        text = error if isinstance(error, str) else scalars.describe(error)
         symptom = next((symptom for sign, symptom in _UNREADABLE.items() if sign in text), None)
         symptom = "gpu.unread" if _not_asked(facts) else symptom
         # What is none of the known is as likely our own failure as the node's.
@@ -139,8 +135,8 @@ def _readable(judge: Judge, facts: Json) -> Json:
 def _placed(facts: Json, entries: list[t.Any]) -> list[t.Any]:
     """Give a GPU that is too lost to say where it is the one address of the PCI bus that no other GPU has."""
     lost = [entry for entry in entries if isinstance(entry, dict) and entry.get("error") and entry.get("pci") is None]
-    places = {_xid_findings.address(read(entry, "pci", TEXT).value) for entry in entries}
-    free = [bus for bus in read(facts, "pci_devices", LIST).value or [] if _xid_findings.address(bus) not in places]
+    places = {xids.address(read(entry, "pci", TEXT).value) for entry in entries}
+    free = [bus for bus in read(facts, "pci_devices", LIST).value or [] if xids.address(bus) not in places]
     if len(lost) != 1 or len(free) != 1 or not isinstance(free[0], str):
         return entries
     return [{**entry, "pci": free[0]} if entry is lost[0] else entry for entry in entries]
@@ -155,17 +151,17 @@ def _count(judge: Judge, facts: Json, entries: Reading, gpus: list[Gpu]) -> Json
     split = "MIG is on, and whole GPUs are counted, not instances" if mig_enabled(facts) else None
     detail = "; ".join(filter(None, (None if is_jetson(facts) else _missing(facts, gpus), split))) or None
     if "count" in judge.expect:
-        return judge.check("gpu.count", "eq", judge.expect["count"], listed, call, unit="GPUs", detail=detail)
+        return judge.check_reading("gpu.count", "eq", judge.expect["count"], listed, call, unit="GPUs", detail=detail)
     present = devices(facts)
     bound = present.but(max(1, present.value or 0))
-    return judge.check("gpu.count", "ge", bound, listed, call, unit="GPUs", detail=detail)
+    return judge.check_reading("gpu.count", "ge", bound, listed, call, unit="GPUs", detail=detail)
 
 
 def _missing(facts: Json, gpus: list[Gpu]) -> str | None:
     """Name the devices that the node has and NVML does not list."""
-    places = {_xid_findings.address(read(gpu.facts, "pci", TEXT).value) for gpu in gpus}
+    places = {xids.address(read(gpu.facts, "pci", TEXT).value) for gpu in gpus}
     minors = {f"/dev/nvidia{read(gpu.facts, 'minor', COUNT).value}" for gpu in gpus}
-    absent = [f"PCI {bus}" for bus in pci_gpus(facts).value or [] if _xid_findings.address(bus) not in places]
+    absent = [f"PCI {bus}" for bus in pci_gpus(facts).value or [] if xids.address(bus) not in places]
     absent += [str(path) for path in read(facts, "device_files", LIST).value or [] if str(path) not in minors]
     return f"not listed: {', '.join(absent)}" if absent else None
 
@@ -179,7 +175,7 @@ def _driver(judge: Judge, facts: Json) -> Json:
     if expected is None:
         return judge.told("gpu.driver", version, call, key="driver")
     if version.missing or not expected.startswith(">="):
-        return judge.check("gpu.driver", "eq", expected, version, call)
+        return judge.check_reading("gpu.driver", "eq", expected, version, call)
     numbers = version.value.split(".")
     if not all(number.isdecimal() and number.isascii() for number in numbers):
         why = f"{version.value!r} is no version"
@@ -196,10 +192,10 @@ def _unique(judge: Judge, gpus: list[Gpu]) -> Json:
         told = [read(gpu.facts, key, TEXT) for gpu in gpus]
         unknown = [reading.missing for reading, gpu in zip(told, gpus) if reading.missing and gpu.error.value == ""]
         if unknown:
-            return judge.check("gpu.unique", "eq", 0, Reading(missing=unknown[0]), call)
+            return judge.check_reading("gpu.unique", "eq", 0, Reading(missing=unknown[0]), call)
         values = [reading.value.lower() for reading in told if not reading.missing]
         twice += sorted({value for value in values if values.count(value) > 1})
     if any(gpu.error.missing for gpu in gpus):
-        return judge.check("gpu.unique", "eq", 0, next(gpu.error for gpu in gpus if gpu.error.missing), call)
+        return judge.check_reading("gpu.unique", "eq", 0, next(gpu.error for gpu in gpus if gpu.error.missing), call)
     detail = f"twice: {', '.join(twice)}" if twice else None
-    return judge.check("gpu.unique", "eq", 0, Reading(len(twice)), call, detail=detail)
+    return judge.check_reading("gpu.unique", "eq", 0, Reading(len(twice)), call, detail=detail)

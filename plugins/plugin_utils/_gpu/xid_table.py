@@ -9,9 +9,10 @@ import functools
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _yaml
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import strict_yaml
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
 
-FILE = Path(__file__).resolve().parents[2] / "files" / "xids.yml"
+FILE = FILES / "xids.yml"
 SEVERITIES = ("fail", "warn", "info")
 # The gravest first: one remedy is shown for the worst of several.
 ACTIONS = ("isolate", "reboot", "reset", "update", "application", "watch")
@@ -39,9 +40,9 @@ class Xid:
 def load(path: Path = FILE) -> dict[int, Xid]:
     """Return the table by code. Raise XidsError."""
     try:
-        content = _yaml.read(path)
+        content = strict_yaml.read(path)
         xids = {code: Xid(code, **entry) for code, entry in content.items()}
-    except (OSError, _yaml.YAMLError, TypeError, AttributeError) as exc:
+    except (OSError, strict_yaml.YAMLError, TypeError, AttributeError) as exc:
         raise XidsError(f"{path}: {type(exc).__name__}: {exc}") from exc
     for code, xid in xids.items():
         known = xid.severity in SEVERITIES and xid.nonfatal in (None, *SEVERITIES) and xid.action in ACTIONS

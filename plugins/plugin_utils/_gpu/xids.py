@@ -10,9 +10,9 @@ import re
 import typing as t
 from collections import Counter
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _xids
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import xid_table
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.facts import (
     COUNT,
     FLAG,
     LIST,
@@ -22,7 +22,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts im
     Gpu,
     read,
 )
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_judge import Judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.checker import Judge
 
 Json = dict[str, t.Any]
 CALL = "kernel log"
@@ -53,13 +53,13 @@ def findings(judge: Judge, facts: t.Any, gpus: list[Gpu], setting: str) -> list[
         parts = switches if read(entry, "switch", FLAG).value else by_address
         parts.setdefault(address(read(entry, "pci", TEXT).value), []).append(entry)
     for place, own in switches.items():
-        found.append(_of_switch(judge.of(f"NVSwitch at {_shown(place)}") if place else judge, own))
+        found.append(_of_switch(judge.of(gpu=f"NVSwitch at {_shown(place)}") if place else judge, own))
     for gpu in gpus:
         place = address(read(gpu.facts, "pci", TEXT).value)
         own = by_address.pop(place, []) if place else []
-        found += _of_part(judge.of(gpu.name), own, doubt)
+        found += _of_part(judge.of(gpu=gpu.name), own, doubt)
     for place, others in by_address.items():  # a GPU that is no longer listed, or that the line does not name
-        part = judge.of(f"GPU at {_shown(place)}, not listed") if place else judge
+        part = judge.of(gpu=f"GPU at {_shown(place)}, not listed") if place else judge
         found += _of_part(part, others, doubt)
     return found if gpus or by_address else [*found, *_of_part(judge, [], doubt)]
 
@@ -88,7 +88,7 @@ def _doubt(facts: t.Any, since: t.Any) -> str | None:
     """Return why the log may hold Xids that were not seen; None if it was read whole."""
     error = facts["kernel_log"].get("error", "no error is told, nor that there was none")
     if error is not None:
-        return f"the kernel log could not be read: {error if isinstance(error, str) else _numbers.describe(error)}"
+        return f"the kernel log could not be read: {error if isinstance(error, str) else scalars.describe(error)}"
     if facts["kernel_log"].get("access") == "none":
         return "the kernel log was not asked for"
     readings = [read(facts, f"kernel_log.{key}", kind) for key, kind in _NEEDED.items()]
@@ -140,9 +140,9 @@ def _earlier(entry: t.Any, start: float | None, told: float | None) -> bool:
 
 def _of_part(judge: Judge, entries: list[t.Any], doubt: str | None) -> list[Json]:
     """The findings of one GPU, or of the node for what no GPU is named in."""
-    table = _xids.shipped()
-    fatal: list[tuple[_xids.Xid, Json]] = []
-    mild: list[_xids.Xid] = []
+    table = xid_table.shipped()
+    fatal: list[tuple[xid_table.Xid, Json]] = []
+    mild: list[xid_table.Xid] = []
     unknown: list[str] = []
     for entry in entries:
         code = read(entry, "code", COUNT)
@@ -171,11 +171,11 @@ def _of_switch(judge: Judge, entries: list[t.Any]) -> Json:
     return judge.decided("gpu.xid", verdict, codes, "no fatal SXid", why, CALL, symptom)
 
 
-def _fatal(judge: Judge, fatal: list[tuple[_xids.Xid, Json]], unknown: list[str], doubt: str | None) -> Json:
+def _fatal(judge: Judge, fatal: list[tuple[xid_table.Xid, Json]], unknown: list[str], doubt: str | None) -> Json:
     bound = "no fatal Xid"
     if fatal:
         codes = sorted({xid.code for xid, _entry in fatal})
-        worst = min((xid for xid, _entry in fatal), key=lambda xid: _xids.ACTIONS.index(xid.action))
+        worst = min((xid for xid, _entry in fatal), key=lambda xid: xid_table.ACTIONS.index(xid.action))
         latest = max((read(entry, "time", NUMBER).value or 0 for _xid, entry in fatal), default=0)
         when = f", last at {_utc(latest)}" if latest else ""
         named = "; ".join(dict.fromkeys(_named(xid) for xid, _entry in fatal))
@@ -190,7 +190,7 @@ def _fatal(judge: Judge, fatal: list[tuple[_xids.Xid, Json]], unknown: list[str]
     return judge.decided("gpu.xid", "pass", [], bound, f"none since {judge.expect['xid_since']}", CALL)
 
 
-def _named(xid: _xids.Xid) -> str:
+def _named(xid: xid_table.Xid) -> str:
     return f"Xid {xid.code} ({xid.meaning})"
 
 
@@ -198,5 +198,5 @@ def _utc(seconds: float) -> str:
     try:
         moment = datetime.datetime.fromtimestamp(seconds, tz=datetime.timezone.utc)
     except (ValueError, OverflowError, OSError):
-        return _numbers.show(seconds)
+        return scalars.show(seconds)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

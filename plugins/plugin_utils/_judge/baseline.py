@@ -3,17 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether the runs of a baseline are a measure for the own run: nothing but the number of GPUs may differ.
 
-What a baseline is: _evidence_baseline. Pure. PRIVATE to the collection.
+What a baseline is: legs.py. Pure. PRIVATE to the collection.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_job import judge_job
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import UndeterminedError
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_baseline import LEGS, NAMES, STORED
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.job import judge_job
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.legs import LEGS, NAMES, STORED
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows import UndeterminedError
 
 SECONDS_OF_A_DAY = 86400
 # Nothing that is compared shows what a machine did to itself in longer than this.
@@ -46,7 +46,7 @@ def _require_both_legs_or_one_run(own: dict[str, Any], found: list[dict[str, Any
     if is_of_legs(own) or any("leg" in run for run in found):
         names = [_at(run, "leg", "name") for run in found]
         if sorted(map(str, names)) != sorted(NAMES):
-            raise UndeterminedError(f"the baseline's legs are {_numbers.show(names)}, not {' and '.join(NAMES)}")
+            raise UndeterminedError(f"the baseline's legs are {scalars.show(names)}, not {' and '.join(NAMES)}")
     elif len(found) != 1:
         raise UndeterminedError(f"the stored baseline is {len(found)} runs, not one")
 
@@ -54,7 +54,7 @@ def _require_both_legs_or_one_run(own: dict[str, Any], found: list[dict[str, Any
 def title(run: dict[str, Any]) -> str:
     """Return what a reason calls the run."""
     name = _at(run, "leg", "name")
-    return "the baseline" if name is None else f"the baseline's leg {_numbers.printable(str(name))}"
+    return "the baseline" if name is None else f"the baseline's leg {scalars.printable(str(name))}"
 
 
 def is_of_legs(own: dict[str, Any]) -> bool:
@@ -77,19 +77,19 @@ def age(own: dict[str, Any], found: list[dict[str, Any]]) -> str | None:
     """Say of a stored baseline which job it is of, and how old; None for legs. Raise UndeterminedError if unknown."""
     if is_of_legs(own):
         return None
-    jobs = ", ".join(sorted({_numbers.printable(str(_at(run, "job", "job_id"))) for run in found}))
+    jobs = ", ".join(sorted({scalars.printable(str(_at(run, "job", "job_id"))) for run in found}))
     started, ended = _at(own, "job", "started"), [_at(run, "job", "ended") for run in found]
-    if not all(_numbers.is_number(time) for time in (started, *ended)):
+    if not all(scalars.is_number(time) for time in (started, *ended)):
         raise UndeterminedError(
-            f"how old the stored baseline of job {jobs} is cannot be told: it ended at {_numbers.show(ended[0])}, and "
-            f"this job began at {_numbers.show(started)}"
+            f"how old the stored baseline of job {jobs} is cannot be told: it ended at {scalars.show(ended[0])}, and "
+            f"this job began at {scalars.show(started)}"
         )
     if max(ended) > started:
         raise UndeterminedError(f"the stored baseline of job {jobs} ended after this job began")
     days = int((started - min(ended)) // SECONDS_OF_A_DAY)
     if days >= MOST_DAYS:
         raise UndeterminedError(f"the stored baseline of job {jobs} is {days} days old, and {MOST_DAYS} are too many")
-    old = "less than a day" if days == 0 else "1 day" if days == 1 else f"{_numbers.show(days)} days"
+    old = "less than a day" if days == 0 else "1 day" if days == 1 else f"{scalars.show(days)} days"
     return f"stored baseline of job {jobs}, {old} old"
 
 
@@ -119,10 +119,10 @@ def _require_success(own: dict[str, Any], run: dict[str, Any]) -> None:
         raise UndeterminedError(f"its job is no measure: {outcome['why']}")
     if is_of_legs(own) and run["job"] != own.get("job"):
         raise UndeterminedError("it is no leg of this job")
-    if is_of_legs(own) or "leg" in run:
+    if "leg" in run:
         code = _at(run, "leg", "exit_code")
         if isinstance(code, bool) or not isinstance(code, int) or code != 0:
-            raise UndeterminedError(f"its exit code is {_numbers.describe(code)}, not 0")
+            raise UndeterminedError(f"its exit code is {scalars.describe(code)}, not 0")
 
 
 def _require_work(own: dict[str, Any], run: dict[str, Any]) -> None:
@@ -130,14 +130,14 @@ def _require_work(own: dict[str, Any], run: dict[str, Any]) -> None:
     _require_same("workload", *(_at(one, "job", "name") for one in (run, own)), needed=True)
     its, mine = _counts(own, run, "world_size")
     if its >= mine:
-        raise UndeterminedError(f"it ran on {_numbers.show(its)} ranks, no fewer than this job's {_numbers.show(mine)}")
+        raise UndeterminedError(f"it ran on {scalars.show(its)} ranks, no fewer than this job's {scalars.show(mine)}")
     rule = _at(own, LEGS, "work")
     equal = _EQUAL.get(rule) if isinstance(rule, str) else None
     if equal is None:
-        raise UndeterminedError(f"legs.json does not say which work stays equal: {_numbers.describe(rule)}")
+        raise UndeterminedError(f"legs.json does not say which work stays equal: {scalars.describe(rule)}")
     its, mine = _counts(own, run, equal)
     if its != mine:
-        raise UndeterminedError(f"its {equal} is {_numbers.show(its)} and this job's {_numbers.show(mine)}")
+        raise UndeterminedError(f"its {equal} is {scalars.show(its)} and this job's {scalars.show(mine)}")
 
 
 def _counts(own: dict[str, Any], run: dict[str, Any], name: str) -> tuple[int, int]:
@@ -145,16 +145,16 @@ def _counts(own: dict[str, Any], run: dict[str, Any], name: str) -> tuple[int, i
     its, mine = (_at(one, "metrics", name) for one in (run, own))
     for count, whose in ((its, "its"), (mine, "this job's")):
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise UndeterminedError(f"{whose} {name} is {_numbers.describe(count)}, not a whole number of at least 1")
+            raise UndeterminedError(f"{whose} {name} is {scalars.describe(count)}, not a whole number of at least 1")
     return its, mine
 
 
 def _require_window(own: dict[str, Any], run: dict[str, Any]) -> None:
     """Its speed must have been measured for as long as the own job says."""
     least, found = _at(own, LEGS, "steady_seconds"), _at(run, "metrics", "steady", "seconds")
-    if not _numbers.is_number(least) or not _numbers.is_number(found) or not 0 < least <= found:
+    if not scalars.is_number(least) or not scalars.is_number(found) or not 0 < least <= found:
         raise UndeterminedError(
-            f"its speed was measured over {_numbers.show(found)} s, and {_numbers.show(least)} s are needed"
+            f"its speed was measured over {scalars.show(found)} s, and {scalars.show(least)} s are needed"
         )
 
 
@@ -168,7 +168,7 @@ def _require_nodes(own: dict[str, Any], run: dict[str, Any]) -> None:
     its, mine = _nodes(run), _nodes(own)
     for nodes, whose in ((its, "it"), (mine, "this job")):
         if not nodes or not _are_names(nodes):
-            raise UndeterminedError(f"which node {whose} ran on is not known: {_numbers.describe(nodes)}")
+            raise UndeterminedError(f"which node {whose} ran on is not known: {scalars.describe(nodes)}")
     if not set(its) <= set(mine):
         raise UndeterminedError(f"it ran on {', '.join(its)} and this job on {', '.join(mine)}")
 
@@ -177,11 +177,11 @@ def _require_gpus(own: dict[str, Any], run: dict[str, Any]) -> None:
     its, mine = (_at(one, "metrics", "gpu_uuids") for one in (run, own))
     for gpus, whose in ((its, "it"), (mine, "this job")):
         if not _are_names(gpus):
-            raise UndeterminedError(f"which GPUs {whose} ran on is not known: {_numbers.describe(gpus)}")
+            raise UndeterminedError(f"which GPUs {whose} ran on is not known: {scalars.describe(gpus)}")
     if not mine and not its and not _on_cpu(own):
         raise UndeterminedError("neither it nor this job names the GPUs that it ran on")
     if bool(mine) != bool(its) or not set(its) <= set(mine):
-        raise UndeterminedError(f"its GPUs are {_numbers.show(its)} and this job's {_numbers.show(mine)}")
+        raise UndeterminedError(f"its GPUs are {scalars.show(its)} and this job's {scalars.show(mine)}")
 
 
 def _require_software(own: dict[str, Any], run: dict[str, Any]) -> None:
@@ -206,9 +206,9 @@ def _require_data(own: dict[str, Any], run: dict[str, Any]) -> None:
 def _first_difference(its: Any, mine: Any) -> tuple[str, str]:
     """Return both sides as text: of two sets of files the first that differs, for all of them are too many to read."""
     if not isinstance(its, dict) or not isinstance(mine, dict):
-        return _numbers.show(its), _numbers.show(mine)
+        return scalars.show(its), scalars.show(mine)
     name = next(name for name in sorted({*its, *mine}) if _part(its, name) != _part(mine, name))
-    return _numbers.show(_part(its, name)), _numbers.show(_part(mine, name))
+    return scalars.show(_part(its, name)), scalars.show(_part(mine, name))
 
 
 def _part(files: dict[str, Any], name: str) -> dict[str, Any]:
@@ -221,4 +221,4 @@ def _require_same(what: str, its: Any, mine: Any, *, needed: bool) -> None:
         if needed:
             raise UndeterminedError(f"neither its {what} is known nor this job's")
     elif its != mine or not _is_text(its):
-        raise UndeterminedError(f"its {what} is {_numbers.show(its)} and this job's {_numbers.show(mine)}")
+        raise UndeterminedError(f"its {what} is {scalars.show(its)} and this job's {scalars.show(mine)}")

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from operator import mul
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.reduce import slope_error
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows import (
     COUNTS,
     Missing,
     ReducedField,
     UndeterminedError,
 )
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_rows import slope_error
 
 # How far the baseline's runs may differ, as a fraction of their mean, where a criterion does not say.
 SPREAD = 0.1
@@ -35,11 +35,15 @@ LEAST_SLOPE = 1.5
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether the test is met; `value` is what the report shows, `why` how it came out."""
+    """Whether the test is met; `value` is what the report shows, `why` how it came out.
+
+    A `remedy` goes before the criterion's own.
+    """
 
     met: bool
     value: Any
     why: str
+    remedy: str | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ _COMPARISONS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
 
 def bound_text(test: str, bound: Any) -> str:
     """Return the bound as a report shows it, such as '> 0.95'."""
-    show = _numbers.show
+    show = scalars.show
     if test in _COMPARISONS:
         return f"{_COMPARISONS[test][0]} {show(bound)}"
     if test == "eq":
@@ -109,47 +113,22 @@ def bound_text(test: str, bound: Any) -> str:
     if test == "decreasing":
         drop = bound.get("min_drop", 0) if isinstance(bound, dict) else 0
         return f"decreasing by at least {show(drop * 100)} %" if drop else "decreasing"
-    if test == "exists":
-        least = minimum_bytes(bound)
-        return f"exists, at least {least} bytes" if least > 1 else "exists and is not empty"
-    if test == "finite":
-        return "all numbers finite"
-    if test == "absent":
-        return f"no {bound}"
-    if test == "each":
-        inner = inner_test(bound)
-        number = f"at least {bound['at_least']}" if "at_least" in bound else bound["count"]
-        return f"each of {number}: {bound_text(inner, bound[inner])}"
-    return "present" if bound is True else f"has {bound}"
+    return "all numbers finite" if test == "finite" else "present"
 
 
 def is_against_baseline(test: str, bound: Any) -> bool:
     """Say whether the test forms a ratio to a baseline."""
-    if test == "each":
-        inner = inner_test(bound)
-        return is_against_baseline(inner, bound[inner])
     return test in ("ratio_ge", "ratio_le") and bound.get("of") != "own"
 
 
-def inner_test(each: dict[str, Any]) -> str:
-    """Return the name of the test that `each` puts every element to."""
-    return next(name for name in each if name not in ("over", "query", "count", "at_least"))
-
-
-def minimum_bytes(bound: Any) -> int:
-    """Return the smallest size in bytes that `exists` accepts."""
-    size: int = bound.get("min_bytes", 1) if isinstance(bound, dict) else 1
-    return size
-
-
 def _outcome(met: bool, value: Any, test: str, bound: Any) -> Outcome:
-    return Outcome(met, value, f"{_numbers.show(value)} is {'' if met else 'not '}{bound_text(test, bound)}")
+    return Outcome(met, value, f"{scalars.show(value)} is {'' if met else 'not '}{bound_text(test, bound)}")
 
 
 def _number(value: Any) -> float:
     try:
-        return _numbers.number(value)
-    except _numbers.NotANumberError as exc:
+        return scalars.number(value)
+    except scalars.NotANumberError as exc:
         raise UndeterminedError(f"the value {exc}") from exc
 
 
@@ -159,8 +138,8 @@ def _compare(test: str, bound: float, value: float) -> Outcome:
 
 def _equal(bound: Any, value: Any) -> Outcome:
     try:
-        met = _numbers.same(value, bound)
-    except _numbers.NotComparableError as exc:
+        met = scalars.same(value, bound)
+    except scalars.NotComparableError as exc:
         raise UndeterminedError(f"the value cannot be judged: {exc}") from exc
     return _outcome(met, value, "eq", bound)
 
@@ -168,16 +147,16 @@ def _equal(bound: Any, value: Any) -> Outcome:
 def _within(bound: dict[str, Any], value: float, needs: Needs) -> Outcome:
     reference = bound["reference"] if "reference" in bound else needs.reference(bound["from"])
     if "tolerance" in bound and reference <= 0:
-        raise UndeterminedError(f"a tolerance is a fraction of the reference, which is {_numbers.show(reference)}")
+        raise UndeterminedError(f"a tolerance is a fraction of the reference, which is {scalars.show(reference)}")
     margin = bound["absolute"] if "absolute" in bound else bound["tolerance"] * reference
     low, high = _number(reference - margin), _number(reference + margin)
     met = low <= value <= high
-    shown = _numbers.show
+    shown = scalars.show
     return Outcome(met, value, f"{shown(value)} is {'' if met else 'not '}from {shown(low)} to {shown(high)}")
 
 
 def _ratio(test: str, bound: dict[str, Any], value: float, needs: Needs) -> Outcome:
-    shown = _numbers.show
+    shown = scalars.show
     denominator = needs.denominator(bound["to"], bound.get("of", "baseline"))
     least, most = min(denominator.values), max(denominator.values)
     # A run that has no speed is not compared with another's; of its own, nothing is a share.
@@ -187,7 +166,7 @@ def _ratio(test: str, bound: dict[str, Any], value: float, needs: Needs) -> Outc
     mean = statistics.mean(denominator.values)
     _require_steady((most - least) / mean, bound.get("spread", SPREAD))
     ratio = value / mean
-    if not _numbers.is_number(ratio):
+    if not scalars.is_number(ratio):
         raise UndeterminedError(f"no ratio can be formed of {shown(value)} to {shown(mean)}")
     met = ratio >= bound["bound"] if test == "ratio_ge" else ratio <= bound["bound"]
     sign = ">=" if test == "ratio_ge" else "<="
@@ -200,7 +179,7 @@ def _ratio(test: str, bound: dict[str, Any], value: float, needs: Needs) -> Outc
 def _require_steady(difference: float, allowed: float) -> None:
     """A machine that is not as fast after a run as it was before is no measure for it."""
     if difference > allowed:
-        percent, most = _numbers.show(difference * 100), _numbers.show(allowed * 100)
+        percent, most = scalars.show(difference * 100), scalars.show(allowed * 100)
         raise UndeterminedError(
             f"the baseline's runs differ by {percent} %, more than {most} %: the machine was not steady"
         )
@@ -220,7 +199,7 @@ class _Fit:
 def _decreasing(bound: Any, value: Any, needs: Needs) -> Outcome:
     least = bound.get("min_drop", 0) if isinstance(bound, dict) else 0
     fit = _fit_of_list(value) if isinstance(value, list) else _fit_of_reduction(value, needs)
-    shown = _numbers.show
+    shown = scalars.show
     fall = fit.start - fit.end
     if fit.start <= 0 and least:
         raise UndeterminedError(f"a drop cannot be given as a fraction of the fitted start {shown(fit.start)}")
@@ -238,15 +217,15 @@ def _decreasing(bound: Any, value: Any, needs: Needs) -> Outcome:
 
 def _require_points(count: float) -> None:
     if count < LEAST_POINTS:
-        raise UndeterminedError(f"a trend needs at least three numbers and there are {_numbers.show(count)}")
+        raise UndeterminedError(f"a trend needs at least three numbers and there are {scalars.show(count)}")
 
 
 def _fit_of_list(values: list[Any]) -> _Fit:
     numbers = []
     for position, item in enumerate(values):
         try:
-            numbers.append(_numbers.number(item))
-        except _numbers.NotANumberError as exc:
+            numbers.append(scalars.number(item))
+        except scalars.NotANumberError as exc:
             raise UndeterminedError(f"number {position + 1} of {len(values)} {exc}") from exc
     _require_points(len(numbers))
     middle, mean = (len(numbers) - 1) / 2, _number(sum(numbers)) / len(numbers)
@@ -261,7 +240,7 @@ def _fit_of_list(values: list[Any]) -> _Fit:
 def _fit_of_reduction(value: Any, needs: Needs) -> _Fit:
     if not isinstance(value, ReducedField):
         raise UndeterminedError(
-            f"the value is {_numbers.describe(value)}, neither a list of numbers nor a reduced field"
+            f"the value is {scalars.describe(value)}, neither a list of numbers nor a reduced field"
         )
     needs.missing.require_numbers(value)
     _require_points(_number(value["count"]))
@@ -279,15 +258,15 @@ def _finite(value: Any) -> Outcome:
     if found["others"]:
         raise UndeterminedError(f"{found['others']} of the values are not numbers")
     if not found["numbers"]:
-        raise UndeterminedError(f"no number was found in {_numbers.describe(value)}")
+        raise UndeterminedError(f"no number was found in {scalars.describe(value)}")
     return Outcome(True, value, f"all of {found['numbers']} numbers are finite")
 
 
 def _count_numbers(value: Any, found: dict[str, int]) -> None:
     """Count the leaves; a list or object with nothing in it counts as something that is no number."""
-    if _numbers.is_non_finite(value):
+    if scalars.is_non_finite(value):
         found["non_finite"] += 1
-    elif _numbers.is_number(value):
+    elif scalars.is_number(value):
         found["numbers"] += 1
     elif isinstance(value, ReducedField):
         counts = {key: _number(value.get(key)) for key in COUNTS}
@@ -307,8 +286,8 @@ def _present(value: Any, needs: Needs) -> Outcome:
 
 
 def _refuse_empty(value: Any, needs: Needs) -> None:
-    if value is None or value in ("", [], {}) or _numbers.is_non_finite(value):
-        described = '""' if value == "" else _numbers.describe(value)
+    if value is None or value in ("", [], {}) or scalars.is_non_finite(value):
+        described = '""' if value == "" else scalars.describe(value)
         raise UndeterminedError(f"the value is or holds {described}")
     if isinstance(value, ReducedField):
         needs.missing.require_numbers(value)

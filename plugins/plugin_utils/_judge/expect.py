@@ -9,7 +9,7 @@ import difflib
 import typing as t
 from dataclasses import dataclass
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 
 Json = dict[str, t.Any]
 Key = tuple[t.Callable[[t.Any], bool], str]  # whether a value will do, and what would
@@ -26,12 +26,12 @@ def is_count(value: t.Any) -> bool:
 
 def is_positive(value: t.Any) -> bool:
     """A number above 0."""
-    return _numbers.is_number(value) and value > 0
+    return scalars.is_number(value) and value > 0
 
 
 def is_amount(value: t.Any) -> bool:
     """A number of 0 or more."""
-    return _numbers.is_number(value) and value >= 0
+    return scalars.is_number(value) and value >= 0
 
 
 def is_flag(value: t.Any) -> bool:
@@ -65,13 +65,13 @@ class Expectations:
         if expect is None:
             return []
         if not isinstance(expect, dict):
-            return [f"{self.setting}: {_numbers.describe(expect)}, not an object"]
+            return [f"{self.setting}: {scalars.describe(expect)}, not an object"]
         found = []
         for key, value in expect.items():
             if key not in self.keys:
                 found.append(f"{self.setting}: unknown key {key!r}{_meant(key, self.keys)}")
             elif value is not None and not self.keys[key][0](value):
-                found.append(f"{self.setting}.{key}: {_numbers.describe(value)}, not {self.keys[key][1]}")
+                found.append(f"{self.setting}.{key}: {scalars.describe(value)}, not {self.keys[key][1]}")
         return found + self._excuses(expect.get("not_applicable"), identities)
 
     def _excuses(self, excused: t.Any, identities: t.Collection[str]) -> list[str]:
@@ -81,7 +81,7 @@ class Expectations:
             if identity not in identities:
                 found.append(f"{named}: unknown check {identity!r}{_meant(identity, identities)}")
             elif not isinstance(reason, str) or not reason.strip():
-                found.append(f"{named}.{identity}: {_numbers.describe(reason)}, not a reason")
+                found.append(f"{named}.{identity}: {scalars.describe(reason)}, not a reason")
         return found
 
 

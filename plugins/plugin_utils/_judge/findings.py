@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_tests, _numbers
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import UndeterminedError
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _remedies
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import comparisons, remedies
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows import UndeterminedError
 
 Json = dict[str, t.Any]
+# In the reason of each check of a GPU that answers none of them: tables fold these findings into one line.
+SILENT = "the GPU as a whole does not answer"
 
 
 def finding(
@@ -69,7 +71,7 @@ def judged(
     try:
         if value is None:
             raise UndeterminedError(missing or "it was not told")
-        outcome = _criteria_tests.judge_value(test, bound, value, _NO_NEEDS)
+        outcome = comparisons.judge_value(test, bound, value, _NO_NEEDS)
         verdict, why = ("pass" if outcome.met is True else "fail"), outcome.why
     except UndeterminedError as exc:
         verdict, why = "undetermined", str(exc)
@@ -82,11 +84,11 @@ def judged(
             identity,
             title,
             verdict,
-            value=_numbers.bounded(value),
-            bound=_criteria_tests.bound_text(test, bound),
-            source=_numbers.printable(source),
-            why=_numbers.printable(why),
-            remedy=_remedies.remedy(symptom or identity, {**(where or {}), **(fill or {})})
+            value=scalars.bounded(value),
+            bound=comparisons.bound_text(test, bound),
+            source=scalars.printable(source),
+            why=scalars.printable(why),
+            remedy=remedies.remedy(symptom or identity, {**(where or {}), **(fill or {})})
             if verdict in ("fail", "undetermined")
             else None,
             where=where,
@@ -101,7 +103,7 @@ def version_at_least(identity: str, title: str, least: str, version: t.Any, **mo
     bound = f">= {least}"
     if found["verdict"] == "undetermined":
         return {**found, "bound": bound}
-    numbers = f"{_numbers.show(_ordered(version))} is"
+    numbers = f"{scalars.show(_ordered(version))} is"
     why = found["why"].replace(numbers, f"{version} is").replace(found["bound"], bound)
     return {**found, "value": version, "bound": bound, "why": why}
 
@@ -131,7 +133,7 @@ def _nothing(*_other: str) -> t.NoReturn:
     raise UndeterminedError("a probe's bound names no reference")
 
 
-_NO_NEEDS = _criteria_tests.Needs(reference=_nothing, denominator=_nothing)
+_NO_NEEDS = comparisons.Needs(reference=_nothing, denominator=_nothing)
 
 
 def step_failed(step: str, title: str, why: str, where: Json, remedy: str | None = None) -> Json:

@@ -9,9 +9,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _remedies, _yaml
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import strict_yaml
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies
 
-FOLDER = Path(__file__).resolve().parents[2] / "files" / "log_patterns"
+FOLDER = FILES / "log_patterns"
 
 
 class PatternSetError(Exception):
@@ -23,7 +25,7 @@ def load(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     sets = {}
     for path in sorted(folder.glob("*.yml")):
         try:
-            content = _yaml.read(path)
+            content = strict_yaml.read(path)
             sets[content["name"]] = {
                 "patterns": [
                     {
@@ -36,7 +38,7 @@ def load(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
                 ],
                 "except": [{"regex": _joined(entry["regex"])} for entry in content["except"]],
             }
-        except (OSError, _yaml.YAMLError, KeyError, TypeError, _remedies.RemedyError) as exc:
+        except (OSError, strict_yaml.YAMLError, KeyError, TypeError, remedies.RemedyError) as exc:
             raise PatternSetError(f"{path}: {type(exc).__name__}: {exc}") from exc
     if not sets:
         raise PatternSetError(f"{folder}: no pattern set is there; is the collection installed whole?")
@@ -65,7 +67,7 @@ def remedy_of(text: str) -> str | None:
 
 def _remedy(entry: dict[str, Any]) -> str:
     """A pattern's own remedy, or that of the symptom which a probe finds as well."""
-    return _remedies.remedy(entry["symptom"]) if "symptom" in entry else str(entry["remedy"])
+    return remedies.remedy(entry["symptom"]) if "symptom" in entry else str(entry["remedy"])
 
 
 def _joined(regex: str | list[str]) -> str:

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows import (
     REDUCTIONS,
     Missing,
     ReducedField,
@@ -105,7 +105,7 @@ def parse(expression: Any, *, element: bool = False) -> dict[str, Any]:
     except QueryError:
         raise
     except Exception as exc:
-        reason = " ".join(str(exc).split()) or type(exc).__name__
+        reason = " ".join(str(exc).split())
         raise QueryError(f"not a JMESPath expression: {expression!r}: {reason}") from exc
     kinds = {node["type"] for node in _walk(tree)}
     if "field" not in kinds and not (element and "current" in kinds):
@@ -160,13 +160,13 @@ def fields(tree: dict[str, Any]) -> set[str]:
 
 def _boolean(value: Any, what: str) -> bool:
     if not isinstance(value, bool):
-        raise UnansweredError(f"{what} is {_numbers.describe(value)}, not true or false")
+        raise UnansweredError(f"{what} is {scalars.describe(value)}, not true or false")
     return value
 
 
 def _list(value: Any, what: str) -> list[Any]:
     if not isinstance(value, list):
-        raise UnansweredError(f"{what} needs a list and finds {_numbers.describe(value)}")
+        raise UnansweredError(f"{what} needs a list and finds {scalars.describe(value)}")
     return value
 
 
@@ -178,8 +178,8 @@ def _filled(value: Any, what: str) -> list[Any]:
 
 def _number_list(value: Any, what: str) -> list[float]:
     try:
-        return [_numbers.number(item) for item in _filled(value, what)]
-    except _numbers.NotANumberError as exc:
+        return [scalars.number(item) for item in _filled(value, what)]
+    except scalars.NotANumberError as exc:
         raise UnansweredError(f"{what}: an element {exc}") from exc
 
 
@@ -207,7 +207,7 @@ class _Evaluation:
         if at_root:
             self._roots.add(name)
         if not isinstance(value, dict):
-            raise UnansweredError(f"'{name}' is looked for in {_numbers.describe(value)}")
+            raise UnansweredError(f"'{name}' is looked for in {scalars.describe(value)}")
         if name not in value:
             if at_root:
                 raise UnansweredError(f"there is no document '{name}' in the evidence", root=name)
@@ -255,7 +255,7 @@ class _Evaluation:
         base, each = node["children"]
         found = self.visit(base, value)
         if not isinstance(found, dict) or not found:
-            raise UnansweredError(f"* needs an object with keys and finds {_numbers.describe(found)}")
+            raise UnansweredError(f"* needs an object with keys and finds {scalars.describe(found)}")
         return [self.visit(each, element) for element in self._values(found)]
 
     def visit_filter_projection(self, node: dict[str, Any], value: Any) -> Any:
@@ -271,12 +271,12 @@ class _Evaluation:
         kind = node["value"]
         if kind in ("eq", "ne"):
             try:
-                return _numbers.same(left, right) is (kind == "eq")
-            except _numbers.NotComparableError as exc:
+                return scalars.same(left, right) is (kind == "eq")
+            except scalars.NotComparableError as exc:
                 raise UnansweredError(str(exc)) from exc
         try:
-            left, right = _numbers.number(left), _numbers.number(right)
-        except _numbers.NotANumberError as exc:
+            left, right = scalars.number(left), scalars.number(right)
+        except scalars.NotANumberError as exc:
             raise UnansweredError(f"a comparison's side {exc}") from exc
         return {"lt": left < right, "gt": left > right, "lte": left <= right, "gte": left >= right}[kind]
 
@@ -303,17 +303,17 @@ class _Evaluation:
 
     def call_length(self, value: Any) -> int:
         if not isinstance(value, (list, dict, str)):
-            raise UnansweredError(f"length() of {_numbers.describe(value)}")
+            raise UnansweredError(f"length() of {scalars.describe(value)}")
         return len(value)
 
     def call_keys(self, value: Any) -> list[Any]:
         if not isinstance(value, dict):
-            raise UnansweredError(f"keys() of {_numbers.describe(value)}")
+            raise UnansweredError(f"keys() of {scalars.describe(value)}")
         return list(value)
 
     def call_values(self, value: Any) -> list[Any]:
         if not isinstance(value, dict):
-            raise UnansweredError(f"values() of {_numbers.describe(value)}")
+            raise UnansweredError(f"values() of {scalars.describe(value)}")
         return self._values(value)
 
     def _values(self, value: dict[str, Any]) -> list[Any]:
@@ -350,8 +350,8 @@ class _Evaluation:
         if isinstance(value, str) and isinstance(sought, str):
             return sought in value
         try:
-            return any(_numbers.same(item, sought) for item in _filled(value, "contains()"))
-        except _numbers.NotComparableError as exc:
+            return any(scalars.same(item, sought) for item in _filled(value, "contains()"))
+        except scalars.NotComparableError as exc:
             raise UnansweredError(str(exc)) from exc
 
     def call_starts_with(self, value: Any, prefix: Any) -> bool:

@@ -10,9 +10,10 @@ import re
 import typing as t
 from pathlib import Path
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _yaml
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import strict_yaml
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
 
-FOLDER = Path(__file__).resolve().parents[2] / "files" / "remedies"
+FOLDER = FILES / "remedies"
 # In a remedy, {node} is replaced by the finding's where.node; without one, by these words.
 PLACEHOLDERS = {
     "host": "<host>",
@@ -34,9 +35,9 @@ def load(folder: Path = FOLDER) -> dict[str, str]:
     remedies: dict[str, str] = {}
     for path in sorted(folder.glob("*.yml")):
         try:
-            content = _yaml.read(path)
+            content = strict_yaml.read(path)
             entries = {symptom: str(entry["remedy"]) for symptom, entry in content.items()}
-        except (OSError, _yaml.YAMLError, KeyError, TypeError, AttributeError) as exc:
+        except (OSError, strict_yaml.YAMLError, KeyError, TypeError, AttributeError) as exc:
             raise RemedyError(f"{path}: {type(exc).__name__}: {exc}") from exc
         twice = sorted(set(entries) & set(remedies))
         if twice:

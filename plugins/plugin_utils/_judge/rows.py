@@ -4,14 +4,14 @@
 """Reduced rows as the judge sees them: what a reduction tells is not told of rows without a number.
 
 A file of rows is known by where its reduction stands in the evidence; an object in another document that looks like one
-is none (_evidence_rows makes them). PRIVATE to the collection.
+is none (module_utils/_evidence/reduce.py makes them). PRIVATE to the collection.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 
 # What is worked out from the numbers of a column. All else only counts its rows.
 REDUCTIONS = ("first", "last", "min", "max", "mean", "slope", "slope_error", "fit_first", "fit_last")
@@ -21,7 +21,14 @@ _POSSIBLE = _NEEDED | {"series", "groups"}
 
 
 class UndeterminedError(Exception):
-    """The evidence does not decide the criterion; the message is the criterion's `why`."""
+    """The evidence does not decide the criterion; the message is the criterion's `why`.
+
+    A `remedy` goes before the criterion's own.
+    """
+
+    def __init__(self, why: str, remedy: str | None = None) -> None:
+        super().__init__(why)
+        self.remedy = remedy
 
 
 class ReducedField(dict[str, Any]):
@@ -98,9 +105,9 @@ def _with_fields(name: str, rows: Any) -> Any:
 def _count(field: ReducedField, key: str) -> int:
     count = field.get(key)
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise UndeterminedError(f"{_shown(field)}: its {key} is {_numbers.describe(count)}, no number of rows")
+        raise UndeterminedError(f"{_shown(field)}: its {key} is {scalars.describe(count)}, no number of rows")
     return count
 
 
 def _shown(field: ReducedField) -> str:
-    return _numbers.printable(field.name)
+    return scalars.printable(field.name)

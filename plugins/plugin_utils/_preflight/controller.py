@@ -12,15 +12,15 @@ from functools import partial
 from pathlib import Path
 
 from ansible.release import __version__ as ansible_version
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import read_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import COLLECTION
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
 
 Json = dict[str, t.Any]
-COLLECTION = Path(__file__).resolve().parents[2]
 # Before it a worker may hand in a play's last result twice, and the next play waits for ever (upstream 85879).
 LEAST_ANSIBLE = "2.19.4"
 PACKAGES = ("jmespath", "jsonschema", "PyYAML")
-judged = partial(_findings.judged, where={"host": "localhost"})
+judged = partial(judge_findings.judged, where={"host": "localhost"})
 
 
 def findings(root: Path = COLLECTION, version: str = ansible_version) -> list[Json]:
@@ -31,7 +31,7 @@ def findings(root: Path = COLLECTION, version: str = ansible_version) -> list[Js
 def _ansible(version: str) -> Json:
     title, missing = f"ansible-core is {LEAST_ANSIBLE} or newer", f"the version is {version!r}"
     source, where = "ansible.release", {"host": "localhost"}
-    return _findings.version_at_least(
+    return judge_findings.version_at_least(
         "controller.ansible", title, LEAST_ANSIBLE, version, source=source, missing=missing, where=where
     )
 
@@ -60,7 +60,7 @@ def _collection(root: Path) -> Json:
     listed = root / "FILES.json"
     title = "The collection's files are as they were published"
     if not listed.is_file():
-        return _findings.finding(
+        return judge_findings.finding(
             "controller.collection",
             title,
             "recorded",

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _gpu_judge, _share_judge
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._expect import ExpectError
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_expect import GPU
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_expect import SHARE
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.expect import GPU
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.titles import TITLES as GPU_TITLES
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.expect import ExpectError
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.expect import SHARE
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.titles import TITLES as SHARE_TITLES
 
 Json = dict[str, t.Any]
 
 
 def check(gpu: Json, node_gpus: Json, share: Json) -> None:
     """Raise ExpectError for hpc_validation_gpu, hpc_validation_node_gpus or hpc_validation_share_expect."""
-    wrong = GPU.problems(gpu, _gpu_judge.TITLES) + SHARE.problems(share, _share_judge.TITLES)
+    wrong = GPU.problems(gpu, GPU_TITLES) + SHARE.problems(share, SHARE_TITLES)
     for node, expect in node_gpus.items():
-        wrong += [f"hpc_validation_node_gpus, {node}: {told}" for told in GPU.problems(expect, _gpu_judge.TITLES)]
+        wrong += [f"hpc_validation_node_gpus, {node}: {told}" for told in GPU.problems(expect, GPU_TITLES)]
     if wrong:
         raise ExpectError("malformed expectations:\n" + "\n".join(wrong))

@@ -8,14 +8,14 @@ from __future__ import annotations
 import typing as t
 from functools import partial
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings
 
 Json = dict[str, t.Any]
 LEAST_PYTHON = "3.9"
 COMMANDS = ("sbatch", "squeue", "scontrol", "sinfo", "scancel", "sacct", "srun")
 LEAST_APPTAINER = "1.1"
-judged = partial(_findings.judged, source="kit host")
-version_at_least = partial(_findings.version_at_least, source="kit host")
+judged = partial(findings.judged, source="kit host")
+version_at_least = partial(findings.version_at_least, source="kit host")
 
 
 def _mapping(value: t.Any) -> Json:
@@ -84,7 +84,7 @@ def old_python(node: str) -> Json:
 def _internet(facts: Json, where: Json, no_downloads: str | None) -> list[Json]:
     title = "What is to be downloaded can be reached"
     if no_downloads:
-        return [_findings.not_applicable("runtime.internet", title, no_downloads, source="kit host", where=where)]
+        return [findings.not_applicable("runtime.internet", title, no_downloads, source="kit host", where=where)]
     reach = facts.get("reach")
     if not isinstance(reach, list) or not reach:
         return [judged("runtime.internet", title, "eq", True, None, where=where, missing="nothing was tried")]

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
-    _findings,
-    _gpu_findings,
-    _host_findings,
-    _share_findings,
-)
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight_plan import NODE_SCRIPT, PAIR_SCRIPT
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import node as gpu_node
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import host
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.plan import NODE_SCRIPT, PAIR_SCRIPT
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import findings as share_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.coherence import coherence_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.guard import GUARD, guard_finding
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.likeness import same_everywhere
 
 Json = dict[str, t.Any]
 # How far a node's clock may be from slurmctld's; both are known to the second. munge refuses more than 300.
@@ -37,7 +38,7 @@ def judge(planned: Json, waited: Json, reports: Json, settings: Json) -> list[Js
         findings += _node(node, given[node], job, outcome, found, settings)
         shares[node] = found.get("share")
     if len(shares) > 1:
-        findings += _share_findings.same_everywhere(shares, settings["share_expect"], share_type=settings["share_type"])
+        findings += same_everywhere(shares, settings["share_expect"], share_type=settings["share_type"])
     return findings if pairs else [*findings, _alone(shares)]
 
 
@@ -65,7 +66,7 @@ def _job(told: t.Any) -> Json:
 
 def _alone(shares: Json) -> Json:
     """Coherence takes two nodes that one job can have."""
-    return _findings.finding(
+    return judge_findings.finding(
         "share.coherence",
         "Two nodes see the same",
         "recorded",
@@ -90,7 +91,7 @@ def _job_ran(node: str, job: Json, outcome: Json, found: Json) -> Json:
     code = job.get("exit_code")
     ran = code if job.get("state") in ("COMPLETED", "FAILED") and isinstance(code, int) else None
     symptom = "node.busy" if outcome.get("outcome") == "queue_timeout" else "node.job"
-    return _findings.judged(
+    return judge_findings.judged(
         "node.job",
         "A job on the node runs to its end",
         "eq",
@@ -106,11 +107,11 @@ def _job_ran(node: str, job: Json, outcome: Json, found: Json) -> Json:
 
 def _node(node: str, gpus: int, job: Json, outcome: Json, found: Json, settings: Json) -> list[Json]:
     code = job.get("exit_code")
-    if code in _share_findings.GUARD:
+    if code in GUARD:
         # The share is what is wrong there; nothing was written, and the exit code says why.
-        return [_share_findings.guard_finding(code, str(found.get("messages") or ""), {"node": node})]
+        return [guard_finding(code, str(found.get("messages") or ""), {"node": node})]
     if code == OLD_PYTHON:
-        return [_host_findings.old_python(node)]
+        return [host.old_python(node)]
     ran = _job_ran(node, job, outcome, found)
     if ran["verdict"] == "undetermined":  # what it did report counts all the same
         missing = {part for part in ("host", "gpus", "share") if found.get(part) is None}
@@ -119,11 +120,11 @@ def _node(node: str, gpus: int, job: Json, outcome: Json, found: Json, settings:
     findings = [ran]
     if "host" not in missing:
         findings += [_clock(node, job, found)] if ran["verdict"] != "undetermined" else []
-        findings += _host_findings.node_findings(found.get("host"), node, apptainer=settings["apptainer"], gpus=gpus)
+        findings += host.node_findings(found.get("host"), node, apptainer=settings["apptainer"], gpus=gpus)
     if "gpus" not in missing:
         findings += _gpu(node, gpus, found, settings)
     if "share" not in missing:
-        findings += _share_findings.findings(
+        findings += share_findings.findings(
             found.get("share"),
             settings["share_expect"],
             node=node,
@@ -145,7 +146,7 @@ def _gpu(node: str, gpus: int, found: Json, settings: Json) -> list[Json]:
     return [
         _gres_equals(node, gpus, facts),
         _confined(node, found),
-        *_gpu_findings.findings(
+        *gpu_node.findings(
             facts,
             expect,
             node=node,
@@ -157,8 +158,8 @@ def _gpu(node: str, gpus: int, found: Json, settings: Json) -> list[Json]:
 
 def _gres_equals(node: str, gpus: int, facts: Json) -> Json:
     """With MIG, Slurm counts instances, which the node's devices do not tell."""
-    count = _gpu_findings.device_count(facts)
-    return _findings.judged(
+    count = gpu_node.device_count(facts)
+    return judge_findings.judged(
         "scheduler.gres_equals_gpus",
         "Slurm defines as many GPUs as the node has",
         "eq",
@@ -168,7 +169,7 @@ def _gres_equals(node: str, gpus: int, facts: Json) -> Json:
         unit="GPUs",
         where={"node": node},
         missing="the node's GPUs could not be counted",
-        record=_gpu_findings.mig_enabled(facts),
+        record=gpu_node.mig_enabled(facts),
     )
 
 
@@ -179,7 +180,7 @@ def _confined(node: str, found: Json) -> Json:
     told = with_none if one_gpu else with_one
     known = bool(told["present"]) and set(told["openable"]) <= set(told["present"])
     what = "none" if one_gpu else "one GPU"
-    return _findings.judged(
+    return judge_findings.judged(
         "scheduler.confinement",
         "A step can open the GPUs it was given and no other",
         "eq",
@@ -209,9 +210,9 @@ def _clock(node: str, job: Json, found: Json) -> Json:
     """How far the node's clock is off at least: its markers lie between slurmctld's start and end of the job."""
     begin, end = (_mapping(found.get(kind)).get("time") for kind in ("begin", "end"))
     told = (begin, end, job.get("started"), job.get("ended"))
-    known = all(map(_numbers.is_number, told))
+    known = all(map(scalars.is_number, told))
     skew = max(job["started"] - t.cast(float, begin), t.cast(float, end) - job["ended"], 0.0) if known else None
-    return _findings.judged(
+    return judge_findings.judged(
         "node.clock",
         "The node's clock agrees with slurmctld's",
         "le",
@@ -225,15 +226,13 @@ def _clock(node: str, job: Json, found: Json) -> Json:
 
 
 def _coherence(nodes: list[str], job: Json, outcome: Json, found: Json, settings: Json) -> list[Json]:
-    if job.get("exit_code") in _share_findings.GUARD:
+    if job.get("exit_code") in GUARD:
         where = {"node": nodes[0]}
-        return [_share_findings.guard_finding(job["exit_code"], f"asked on {' and '.join(nodes)}", where)]
+        return [guard_finding(job["exit_code"], f"asked on {' and '.join(nodes)}", where)]
     document = found.get("coherence")
     if not _ended_well(job) and document is None:
         document = {"error": _why(job, outcome, found)}
-    return _share_findings.coherence_findings(
-        document, settings["share_expect"], nodes=nodes, share_type=settings["share_type"]
-    )
+    return coherence_findings(document, settings["share_expect"], nodes=nodes, share_type=settings["share_type"])
 
 
 def probed(planned: Json, waited: Json, reports: Json) -> Json:

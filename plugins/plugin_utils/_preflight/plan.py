@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import expand_nodes
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._scheduler_facts import read, stated
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._scheduler_findings import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import expand_nodes
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.cluster_facts import read, stated
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.scheduler import (
     in_scope,
     in_words,
     usable,
@@ -24,7 +24,7 @@ NODE_SCRIPT, PAIR_SCRIPT = "node.sbatch", "coherence.sbatch"
 def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
     """Return {nodes, jobs, left_out, findings}: the nodes in scope that can take a job, and a job for each.
 
-    `info` is what slurm_cluster_info returned, `settings` the site's (roles/preflight/vars), `expected` the inventory's
+    `info` is what slurm_cluster_info returned, `settings` the site's (settings.py), `expected` the inventory's
     compute nodes. A job has the name of its `script`, its `options`, and the `nodes` it is about.
     """
     info, wrong = read(info)
@@ -97,7 +97,7 @@ def _scope(info: Json, settings: Json, expected: t.Sequence[str]) -> tuple[list[
 
 
 def _unknown(name: str, known: list[str]) -> Json:
-    return _findings.judged(
+    return judge_findings.judged(
         "scheduler.node_known",
         "Slurm knows the nodes that the inventory names",
         "eq",
@@ -111,7 +111,7 @@ def _unknown(name: str, known: list[str]) -> Json:
 
 
 def _out_of_reach(name: str) -> Json:
-    return _findings.judged(
+    return judge_findings.judged(
         "scheduler.node_in_reach",
         "The site's jobs can run on the nodes that hpc_validation_nodes names",
         "eq",
@@ -133,7 +133,7 @@ def _in_scope_of_all(info: Json, settings: Json) -> dict[str, Json]:
 
 
 def _out_of_service(node: Json) -> Json:
-    return _findings.judged(
+    return judge_findings.judged(
         "scheduler.node",
         "The node takes jobs",
         "eq",
@@ -148,8 +148,8 @@ def _out_of_service(node: Json) -> Json:
 def _version(node: Json, login: t.Any) -> Json:
     """slurmd may be older than slurmctld and its commands, never newer."""
     version = node.get("version")
-    known = _findings.is_version(version)
-    return _findings.version_at_least(
+    known = judge_findings.is_version(version)
+    return judge_findings.version_at_least(
         "scheduler.version",
         "Slurm on the login node is as new as on the node",
         str(version) if known else "0.0",
@@ -162,7 +162,7 @@ def _version(node: Json, login: t.Any) -> Json:
 
 
 def _gres_defined(node: Json) -> Json:
-    return _findings.judged(
+    return judge_findings.judged(
         "scheduler.gres_defined",
         "The node defines GPUs",
         "ge",
@@ -176,7 +176,7 @@ def _gres_defined(node: Json) -> Json:
 
 def _no_nodes(info: Json, settings: Json) -> Json:
     told = bool(info.get("nodes")) and not info.get("problems")
-    return _findings.judged(
+    return judge_findings.judged(
         "scheduler.scope",
         "There are nodes to look at",
         "ge",

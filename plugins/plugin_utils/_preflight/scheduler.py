@@ -9,9 +9,10 @@ import re
 import typing as t
 from functools import partial
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _remedies
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._scheduler_facts import read, stated
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.cluster_facts import read, stated
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies
 
 Json = dict[str, t.Any]
 # Base states in which Slurm starts jobs, now or when the node is free again.
@@ -19,7 +20,7 @@ USABLE = {"idle", "allocated", "mixed"}
 MAX_PROBLEMS = 10  # told in one finding
 UNUSABLE_FLAGS = {"drain", "fail", "maintenance", "not_responding", "invalid_reg", "powered_down", "powering_down"}
 
-finding = partial(_findings.finding, source="slurm_cluster_info")
+finding = partial(judge_findings.finding, source="slurm_cluster_info")
 
 
 def findings(
@@ -60,7 +61,7 @@ def _nobody(workload: Json, partition: str, slurm: Json) -> Json:
         value=[],
         bound="at least 1 node",
         why=f"no node of partition {partition} is left by hpc_validation_slurm: {told}",
-        remedy=_remedies.remedy("scheduler.node_in_reach"),
+        remedy=remedies.remedy("scheduler.node_in_reach"),
         where={"workload": workload["id"]},
     )
 
@@ -134,7 +135,7 @@ def _accounting(info: Json) -> Json:
 def _answers(info: Json, wrong: list[str]) -> Json:
     """Whether there are facts: a controller that answers, nothing that could not be asked, nothing that is `wrong`."""
     up = [controller["host"] for controller in info.get("controllers") or [] if controller.get("up") is True]
-    told = wrong or [_numbers.printable(str(problem)) for problem in info.get("problems") or []]
+    told = wrong or [scalars.printable(str(problem)) for problem in info.get("problems") or []]
     more = [f"and {len(told) - MAX_PROBLEMS} more"] if len(told) > MAX_PROBLEMS else []
     problems = "; ".join([*told[:MAX_PROBLEMS], *more])
     healthy = bool(up) and not problems
@@ -145,7 +146,7 @@ def _answers(info: Json, wrong: list[str]) -> Json:
         value=up,
         bound="one controller is up",
         why=f"{', '.join(up) or 'no controller'} answered" + (f"; {problems}" if problems else ""),
-        remedy=None if healthy else _remedies.remedy("scheduler.answers"),
+        remedy=None if healthy else remedies.remedy("scheduler.answers"),
     )
 
 
@@ -165,7 +166,7 @@ def partition(info: Json, slurm: Json) -> Json:
             value=[partition["name"] for partition in partitions],
             bound=bound,
             why=f"{absent} does not exist; known are {known}",
-            remedy=_remedies.remedy("scheduler.partition"),
+            remedy=remedies.remedy("scheduler.partition"),
         )
     down = [partition for partition in chosen if str(partition.get("state")).lower() != "up"]
     return finding(
@@ -175,7 +176,7 @@ def partition(info: Json, slurm: Json) -> Json:
         value=[partition.get("state") for partition in chosen],
         bound="up",
         why=", ".join(f"partition {partition['name']} is {partition.get('state')}" for partition in chosen),
-        remedy=_remedies.remedy("scheduler.partition") if down else None,
+        remedy=remedies.remedy("scheduler.partition") if down else None,
     )
 
 
@@ -198,7 +199,7 @@ def _eligible(workload: Json, nodes: list[Json], partition: str, accelerator: st
             verdict="fail",
             why=f"{len(fitting)} of {len(nodes)} nodes of partition {partition} define gpu:{gpus}; "
             f"the most a node has is gpu:{most}",
-            remedy=_remedies.remedy("scheduler.gres"),
+            remedy=remedies.remedy("scheduler.gres"),
         )
     if len(ready) < resources["nodes"]:
         return judged(
@@ -206,6 +207,6 @@ def _eligible(workload: Json, nodes: list[Json], partition: str, accelerator: st
             verdict="undetermined",
             why=f"{len(ready)} of {len(fitting)} nodes can start jobs: "
             + "; ".join(in_words(node) for node in fitting if not usable(node)),
-            remedy=_remedies.remedy("scheduler.nodes"),
+            remedy=remedies.remedy("scheduler.nodes"),
         )
     return judged("scheduler.nodes", verdict="pass", why=f"{len(ready)} of {len(fitting)} nodes can start jobs")

@@ -9,12 +9,9 @@ from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
-    _evidence_store,
-    _findings_table,
-    _judge_table,
-)
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.plain import plain
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import verdicts
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import criteria_table, findings_table
 
 Json = dict[str, Any]
 
@@ -39,7 +36,7 @@ class ProbeAction(ActionBase):
             raise NotAskedError(f"the node cannot be reached: {exc}") from exc
         except AnsibleError as exc:
             raise NotAskedError(f"the node could not be asked: {exc}") from exc
-        facts = _evidence_store.plain(answer.get("facts"))
+        facts = plain(answer.get("facts"))
         if answer.get("failed") or answer.get("unreachable") or not isinstance(facts, dict):
             told = " ".join(str(answer[key]) for key in ("msg", "module_stderr") if answer.get(key))
             raise NotAskedError(f"the node could not be asked: {told or 'no answer'}")
@@ -47,12 +44,12 @@ class ProbeAction(ActionBase):
 
     def tell(self, title: str, facts: Json, findings: list[Json], *, fail: bool) -> Json:
         """Show what is amiss and return the task's result, which fails unless the verdict is pass."""
-        verdict = _criteria.overall(findings)
-        table = "\n".join([f"{title}: {verdict.upper()}", *_findings_table.lines(findings)])
+        verdict = verdicts.overall(findings)
+        table = "\n".join([f"{title}: {verdict.upper()}", *findings_table.lines(findings)])
         if not self._task.no_log:
             self._display.display(table)
         result: Json = {"changed": False, "facts": facts, "findings": findings, "verdict": verdict, "table": table}
         result["failed"] = verdict != "pass" and fail
         if result["failed"]:
-            result["msg"] = _judge_table.summary(title, verdict, [_findings_table.placed(each) for each in findings])
+            result["msg"] = criteria_table.summary(title, verdict, [findings_table.placed(each) for each in findings])
         return result

@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 
 _WIDTH = 118
 _VALUE_WIDTH = 80
@@ -52,12 +52,12 @@ def summary(workload: str, verdict: str, judged: list[dict[str, Any]]) -> str:
 
 
 def _value(value: Any) -> str:
-    text = _plain(value) if isinstance(value, str) else _numbers.show(value)
+    text = _plain(value) if isinstance(value, str) else scalars.show(value)
     return text if len(text) <= _VALUE_WIDTH else text[: _VALUE_WIDTH - 1] + "…"
 
 
 def _plain(text: Any) -> str:
-    return _numbers.printable(str(text))
+    return scalars.printable(str(text))
 
 
 def _wrapped(label: str, text: str) -> list[str]:

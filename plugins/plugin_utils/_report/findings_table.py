@@ -8,8 +8,8 @@ from __future__ import annotations
 import typing as t
 from collections import Counter
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _judge_table
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_facts import SILENT
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.findings import SILENT
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import criteria_table
 
 Json = dict[str, t.Any]
 AMISS = ("fail", "undetermined", "waived")
@@ -29,7 +29,7 @@ def lines(findings: list[Json]) -> list[str]:
     amiss = [finding for finding in findings if finding["verdict"] in AMISS]
     silent = [finding for finding in amiss if SILENT in finding["why"]]
     shown = [placed(finding) for finding in amiss if finding not in silent]
-    told = _judge_table.render("", "", shown[:_SHOWN]).splitlines()[1:]
+    told = criteria_table.render("", "", shown[:_SHOWN]).splitlines()[1:]
     if len(shown) > _SHOWN:
         told.append(f"… and {len(shown) - _SHOWN} more, see the findings")
     if silent:

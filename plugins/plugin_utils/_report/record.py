@@ -13,7 +13,7 @@ import json
 import re
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 
 Json = dict[str, t.Any]
 
@@ -84,7 +84,7 @@ def text(value: t.Any) -> str:
     """`value` as text in which nothing is markup, in one line and bounded; `not measured` where there is none."""
     if value is None or value == "":
         return NOT_MEASURED
-    plain = str(_numbers.bounded(value if isinstance(value, str) else _numbers.show(value)))
+    plain = str(scalars.bounded(value if isinstance(value, str) else scalars.show(value)))
     plain = MARKUP.sub(r"\\\1", plain)
     for character, entity in ENTITIES:
         plain = plain.replace(character, entity)
@@ -95,15 +95,15 @@ def code(value: t.Any) -> str:
     """A path, a version or a name as code."""
     if not isinstance(value, str) or not value.strip():
         return text(value)
-    plain = str(_numbers.bounded(value))
+    plain = str(scalars.bounded(value))
     return text(plain) if "`" in plain else f"`{plain}`"
 
 
 def figure(value: t.Any, form: str = ".6g", unit: str = "") -> str:
     """A number in the format `form`; what else there is is said: NaN is not the same as not measured."""
-    if _numbers.is_number(value):
+    if scalars.is_number(value):
         return f"{value:{form}}{unit}"
-    return text(_numbers.describe(value)) if _numbers.is_non_finite(value) else NOT_MEASURED
+    return text(scalars.describe(value)) if scalars.is_non_finite(value) else NOT_MEASURED
 
 
 def _at(document: t.Any, *keys: str) -> t.Any:
@@ -268,9 +268,9 @@ def _metrics(metrics: t.Any) -> list[str]:
 
 def _plain(value: t.Any) -> t.Any:
     """A number, or words of ours: nothing in the block of JSON may end it."""
-    if _numbers.is_number(value):
+    if scalars.is_number(value):
         return value
-    return "not finite" if _numbers.is_non_finite(value) else NOT_MEASURED
+    return "not finite" if scalars.is_non_finite(value) else NOT_MEASURED
 
 
 def _hardware(metrics: t.Any, provenance: t.Any) -> list[str]:

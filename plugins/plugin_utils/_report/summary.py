@@ -9,7 +9,7 @@ import typing as t
 from collections import Counter
 from pathlib import Path
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings_table, _judge_table
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import criteria_table, findings_table
 
 Json = dict[str, t.Any]
 
@@ -40,12 +40,12 @@ def _judged(kind: str, judged: list[Json]) -> list[str]:
     counts = Counter(entry["verdict"] for entry in judged)
     lines = [f"  {len(judged)} {kind}: " + ", ".join(f"{count} {word}" for word, count in counts.most_common())]
     told = [e for e in judged if _is_told(e)]
-    return lines + ["  " + line for line in _judge_table.render("", "", told).splitlines()[1:]]
+    return lines + ["  " + line for line in criteria_table.render("", "", told).splitlines()[1:]]
 
 
 def _is_told(entry: Json) -> bool:
     """What is amiss, what the site has changed, and speed-ups."""
-    amiss = entry["verdict"] in _findings_table.AMISS
+    amiss = entry["verdict"] in findings_table.AMISS
     return bool(amiss or entry["bound_from"] == "override" or entry["against_baseline"])
 
 
@@ -59,8 +59,8 @@ def _groups(findings: list[Json]) -> list[str]:
         verdicts = [finding["verdict"] for finding in found]
         worst = next((word for word in ("fail", "undetermined", "pass", "waived") if word in verdicts), "recorded")
         worst = worst.upper() if worst in ("fail", "undetermined") else worst
-        lines.append(f"  {group:<11} {worst:<13} {_findings_table.counts(found)}")
-        lines += ["  " + line for line in _findings_table.lines(found)[:-1]]
+        lines.append(f"  {group:<11} {worst:<13} {findings_table.counts(found)}")
+        lines += ["  " + line for line in findings_table.lines(found)[:-1]]
     return lines
 
 

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence, _evidence_json
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria import EVERYTHING
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common.atomic import write_atomic
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import collector
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import document as evidence_document
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.opening import EvidenceError
 
 MAX_BYTES = 64 << 20
 _PARTS = {"logs": dict, "artifacts": dict, "files": dict, "problems": list}
@@ -22,29 +21,10 @@ class EvidenceStoreError(Exception):
     """A saved document cannot be read or is none; the message says which and why."""
 
 
-def plain(value: Any) -> Any:
-    """Return `value` in JSON's own types: Ansible hands out subclasses that carry tags, YAML hands out dates."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        return int.__add__(value, 0)
-    if isinstance(value, float):
-        return float.__add__(value, 0.0)
-    if isinstance(value, dict):
-        return {str.__str__(key) if isinstance(key, str) else str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, (datetime.date, datetime.datetime)):
-        return value.isoformat()
-    return str(value)
-
-
 def nothing_collected(detail: str, problem: str = "not_collected") -> dict[str, Any]:
     """Return an evidence document that says that there is none; every criterion over it is undetermined."""
-    blame = {"source": EVERYTHING, "path": "", "problem": problem, "detail": detail}
-    return {"schema": _evidence.SCHEMA, "logs": {}, "artifacts": {}, "files": {}, "problems": [blame]}
+    blame = {"source": collector.EVERYTHING, "path": "", "problem": problem, "detail": detail}
+    return {"schema": collector.SCHEMA, "logs": {}, "artifacts": {}, "files": {}, "problems": [blame]}
 
 
 def load(path: str) -> dict[str, Any]:
@@ -54,13 +34,13 @@ def load(path: str) -> dict[str, Any]:
             content = stream.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise EvidenceStoreError(f"{path}: larger than {MAX_BYTES} bytes")
-        document = _evidence_json.parse(content)
+        document = evidence_document.parse(content)
     except OSError as exc:
         raise EvidenceStoreError(f"{path}: {exc.strerror or exc}") from exc
     except EvidenceError as exc:
         raise EvidenceStoreError(f"{path}: {exc}") from exc
-    if not isinstance(document, dict) or document.get("schema") != _evidence.SCHEMA:
-        raise EvidenceStoreError(f"{path}: this is no evidence document of schema {_evidence.SCHEMA}")
+    if not isinstance(document, dict) or document.get("schema") != collector.SCHEMA:
+        raise EvidenceStoreError(f"{path}: this is no evidence document of schema {collector.SCHEMA}")
     for key, kind in _PARTS.items():
         if not isinstance(document.get(key), kind):
             raise EvidenceStoreError(f"{path}: {key} is missing or not what it should be")
@@ -74,5 +54,5 @@ def is_evidence(document: Any) -> bool:
 
 def save(document: dict[str, Any], path: str) -> None:
     """Write the document to `path` as a whole or not at all; raise OSError."""
-    text = json.dumps(_evidence_json.clean(document), indent=1, sort_keys=True, allow_nan=False)
+    text = json.dumps(evidence_document.clean(document), indent=1, sort_keys=True, allow_nan=False)
     write_atomic(path, (text + "\n").encode("utf-8"))

@@ -9,22 +9,19 @@ left still passes by today's criteria. Whatever is missing, damaged or unknown m
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import math
 import time
 import typing as t
 from pathlib import Path
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec, _json, _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
-    _evidence_store,
-    _log_patterns,
-    _records,
-    _run,
-    _schema,
-)
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars, strict_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import read_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import log_patterns
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.saved import Rules, judge_saved
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import evidence as run_evidence
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import records, runs
 
 Json = dict[str, t.Any]
 SECONDS_OF_A_DAY = 86400
@@ -47,10 +44,10 @@ def recall(
     try:
         earlier = _earlier(folder, identity, script_sha256, judging, now)
     except StaleError as exc:
-        return None, f"{identity}: runs first: {_numbers.printable(str(exc))}"
+        return None, f"{identity}: runs first: {scalars.printable(str(exc))}"
     except Exception as exc:  # whatever else goes wrong must not spare a run
         why = f"looking for an earlier run failed: {type(exc).__name__}: {exc}"
-        return None, f"{identity}: runs first: {_numbers.printable(why)}"
+        return None, f"{identity}: runs first: {scalars.printable(why)}"
     return earlier, f"{identity}: passed {_ago(now - earlier['finished'])} in run {earlier['run']}, not run again"
 
 
@@ -65,20 +62,21 @@ def _earlier(folder: Path, identity: str, script_sha256: str, judging: Json, now
     if workload["verdict"] != "pass":
         raise StaleError(f"it did not pass in run {ran.name}: {workload['why']}")
     age = now - verdict["finished"]
-    if not 0 <= age <= plan["needs_days"] * SECONDS_OF_A_DAY:  # so put, a NaN is refused too
-        when = "in the future" if age < 0 else _ago(age)
-        raise StaleError(f"it passed {when}, and hpc_validation_needs_days is {plan['needs_days']}")
+    if age < 0:
+        raise StaleError("it passed in the future")
+    if not age <= plan["needs_days"] * SECONDS_OF_A_DAY:  # so put, a NaN is refused too
+        raise StaleError(f"it passed {_ago(age)}, and hpc_validation_needs_days is {plan['needs_days']}")
     _require_same("accelerator", verdict["accelerator"], plan["accelerator"])
     _require_same("collection", verdict["versions"]["collection"], plan["versions"]["collection"])
-    cluster = _records.read(folder, "cluster.json")
+    cluster = records.read(folder, "cluster.json")
     _require_same("cluster", verdict["cluster"]["cluster_name"], cluster["cluster_name"])
     _require_same("nodes", _nodes(verdict["cluster"]), _nodes(cluster))
     _require_same("job script", workload["job"]["script_sha256"], script_sha256)
     evidence = _evidence(ran, identity, verdict)
     if plan["accelerator"] != "cpu":
-        probed = _records.read(folder, "probed.json")
+        probed = records.read(folder, "probed.json")
         _require_same("driver", evidence["provenance"]["driver_version"], _drivers(probed))
-        _require_same_gpus(_json.parse(_listed(ran, "probed.json", verdict)), probed, workload["job"]["nodes"])
+        _require_same_gpus(strict_json.parse(_listed(ran, "probed.json", verdict)), probed, workload["job"]["nodes"])
     (manifest,) = [each for each in plan["workloads"] if each["id"] == identity]
     _require_pass(evidence, manifest, judging, now)
     return {
@@ -102,11 +100,11 @@ class _Run(t.NamedTuple):
 
 def _newest(folder: Path, identity: str) -> _Run:
     """The newest other run that had it to run: the last to begin and the last to end, which a clock may contradict."""
-    others = [other for other in _run.runs(folder.parent) if other != folder]
-    runs = [run for run in (_ran(other, identity) for other in others) if run]
-    if not runs:
+    others = [other for other in runs.runs(folder.parent) if other != folder]
+    told = [run for run in (_ran(other, identity) for other in others) if run]
+    if not told:
         raise StaleError(f"there is no earlier run of it in {folder.parent}")
-    began, ended = max(runs, key=lambda run: run.began), max(runs, key=lambda run: run.ended)
+    began, ended = max(told, key=lambda run: run.began), max(told, key=lambda run: run.ended)
     for run in (began, ended):
         if run.unreadable:
             raise StaleError(f"the verdict of run {run.folder.name} cannot be read: {run.unreadable}")
@@ -120,13 +118,13 @@ def _newest(folder: Path, identity: str) -> _Run:
 
 def _ran(other: Path, identity: str) -> _Run | None:
     """The run in `other`; None where it did not have the workload to run."""
-    began = (_run.number(other), other.name)
+    began = (runs.number(other), other.name)
     try:
         content = (other / "verdict.json").read_bytes()
-        verdict = _json.parse(content)
-        _schema.require("verdict", verdict, str(other / "verdict.json"))
-    except (OSError, ValueError, _schema.SchemaError) as exc:
-        written = max((path.stat().st_mtime for path in (other, other / "verdict.json") if path.exists()), default=0.0)
+        verdict = strict_json.parse(content)
+        schema.require("verdict", verdict, str(other / "verdict.json"))
+    except (OSError, ValueError, schema.SchemaError) as exc:
+        written = max(path.stat().st_mtime for path in (other, other / "verdict.json") if path.exists())
         return _Run(other, began, written, b"", {}, {}, unreadable=str(exc))
     ended = verdict["started"] if verdict["finished"] is None else verdict["finished"]
     for workload in verdict["workloads"]:
@@ -138,7 +136,7 @@ def _ran(other: Path, identity: str) -> _Run | None:
 def _evidence(ran: Path, identity: str, verdict: Json) -> Json:
     name = f"evidence/{identity}.json"
     _listed(ran, name, verdict)
-    return _evidence_store.load(str(ran / name))
+    return run_evidence.load(str(ran / name))
 
 
 def _listed(ran: Path, name: str, verdict: Json) -> bytes:
@@ -154,19 +152,15 @@ def _require_pass(evidence: Json, manifest: Json, judging: Json, now: float) -> 
     """As metrics_assert judges evidence that was saved, in today's context."""
     if evidence.get("baseline", {}).get("source") == "stored":
         raise StaleError("its speed-up is against stored evidence, which is not looked at again")
-    identity, references = manifest["id"], judging["references"]
-    criteria = _criteria_spec.read(
-        manifest["criteria"],
-        judging["overrides"].get(identity, {}),
-        workload=identity,
-        pattern_sets=_log_patterns.load(),
-        references=references,
+    rules = Rules.read(
+        manifest,
+        overrides=judging["overrides"].get(manifest["id"], {}),
+        references=judging["references"],
+        pattern_sets=log_patterns.load(),
     )
-    today = datetime.datetime.fromtimestamp(now, tz=datetime.timezone.utc).date()
-    evidence = {**evidence, "context": judging["context"]}
-    judged = _criteria.judge(evidence, criteria, references=references, today=today)
-    if _criteria.overall(judged) != "pass":
-        gates = [each for each in judged if each["severity"] == "gate"]
+    judged = judge_saved(evidence, rules, now=now, context=judging["context"])
+    if judged.verdict != "pass":
+        gates = [each for each in judged.criteria if each["severity"] == "gate"]
         odd = [f"{each['id']}: {each['why']}" for each in gates if each["verdict"] in ("fail", "undetermined")]
         raise StaleError(f"by today's criteria it does not pass: {'; '.join(odd[:3]) or 'none applies'}")
 

@@ -14,9 +14,13 @@ import hashlib
 import typing as t
 from pathlib import Path
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _json
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import encode, read_json, write_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import strict_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common.atomic import write_atomic
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import (
+    encode,
+    read_json,
+    write_json,
+)
 
 INDEX = "recorded.json"
 PLAN = "plan.json"
@@ -51,7 +55,7 @@ def read(folder: Path, name: str) -> t.Any:
         raise RecordError(f"{path} was recorded and is gone") from None
     if hashlib.sha256(content).hexdigest() != wanted:
         raise RecordError(f"{path} is not what was recorded")
-    return _json.parse(content)
+    return strict_json.parse(content)
 
 
 def names_of_findings(folder: Path) -> list[str]:

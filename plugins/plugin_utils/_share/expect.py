@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._expect import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.expect import (
     AMOUNT,
     COUNT,
     EXCUSES,
@@ -39,16 +39,18 @@ def _amounts(value: t.Any) -> bool:
 
 COUNTS: Key = (_counts, "an object of meta and storage with whole numbers")
 AMOUNTS: Key = (_amounts, "a number of 0 or more, or an object of meta and storage with such numbers")
+TARGET_FREE_GIB = {"meta": 1, "storage": 1}
 # Of inodes a metadata target needs as many as the whole share does; a storage target has a file for each chunk file.
 TARGET_FREE_INODES = {"meta": 100_000, "storage": 200_000}
 
 
 def amount(expect: t.Mapping[str, t.Any], key: str, kind: str) -> float:
-    """Return the least amount that is expected of a target of that type."""
-    value, default = expect[key], SHARE.defaults[key]
+    """Return the least amount that is expected of a target of that type; of an unknown type, the most of any."""
+    value = expect[key]
     if isinstance(value, dict):
-        value = value.get(kind, default.get(kind, 0) if isinstance(default, dict) else default)
-    return _numbers.number(value)
+        of_each = {**SHARE.defaults[key], **value}
+        value = of_each.get(kind, max(of_each.values()))
+    return scalars.number(value)
 
 
 SHARE = Expectations(
@@ -82,7 +84,7 @@ SHARE = Expectations(
         "metadata_ops_s": 100,
         "free_gib": 10,
         "free_inodes": 100_000,
-        "target_free_gib": 1,
+        "target_free_gib": TARGET_FREE_GIB,
         "target_free_inodes": TARGET_FREE_INODES,
         "coherence_seconds": 5,
         "global_locks": True,

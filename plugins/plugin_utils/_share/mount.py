@@ -8,15 +8,10 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_judge import (
-    Item,
-    Judge,
-    are_rows,
-    at,
-    rows,
-    text,
-)
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.checker import Item, Judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.facts import are_rows, at, rows, text
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.judging import beegfs_only
 
 Json = dict[str, t.Any]
 MAGIC = "0x19830326"  # BeeGFS's f_type of statfs(2)
@@ -46,20 +41,20 @@ def findings(judge: Judge, mount: t.Any, *, used: bool) -> list[Json]:
             True,
             mounted if isinstance(mounted, bool) else None,
             source="/proc/mounts",
-            missing=problem or "it was not told",
+            missing=problem,
             detail=problem if mounted is False else None,
             path=at(mount, "path"),
         )
     ]
     if found[0]["verdict"] not in ("pass", "not_applicable"):
         return found
-    if judge.share_type == "beegfs":
+    if judge.expect["share_type"] == "beegfs":
         mounted_right = _mounted_right(judge, mount)
         found += mounted_right if mounted_right[0]["verdict"] == "fail" else mounted_right + _client(judge, mount, used)
-    elif judge.share_type == "simulated":
-        found += [*judge.beegfs_only(MOUNT_CHECKS, "/proc/mounts"), *_client(judge, mount, used)]
+    elif judge.expect["share_type"] == "simulated":
+        found += [*beegfs_only(judge, MOUNT_CHECKS, "/proc/mounts"), *_client(judge, mount, used)]
     else:
-        found += [*_type(judge, mount), *judge.beegfs_only(_absent(judge), "/proc/fs")]
+        found += [*_type(judge, mount), *beegfs_only(judge, _absent(judge), "/proc/fs")]
     return found + _space(judge, mount)
 
 
@@ -70,7 +65,7 @@ def _absent(judge: Judge) -> list[str]:
 
 def _type(judge: Judge, mount: Json) -> list[Json]:
     fstype, names = text(at(mount, "fstype")), judge.expect.get("fstype")
-    if not names and judge.share_type != "beegfs":
+    if not names and judge.expect["share_type"] != "beegfs":
         return []
     if names:
         bound = fstype if fstype in names else names[0]
@@ -88,9 +83,9 @@ def _mounted_right(judge: Judge, mount: Json) -> list[Json]:
             "share.magic",
             "eq",
             MAGIC,
-            f"{magic:#x}" if _numbers.is_number(magic) and isinstance(magic, int) else None,
+            f"{magic:#x}" if scalars.is_number(magic) and isinstance(magic, int) else None,
             source="statfs",
-            missing=text(at(mount, "problem")) or "it was not told",
+            missing=text(at(mount, "problem")),
         ),
         _config(judge, mount),
     ]
@@ -104,9 +99,9 @@ def _client(judge: Judge, mount: Json, used: bool) -> list[Json]:
             "eq",
             1,
             1 if isinstance(client, dict) else None,
-            source=f"/proc/fs/{'beegfs' if judge.share_type == 'simulated' else at(mount, 'fstype')}",
+            source=f"/proc/fs/{'beegfs' if judge.expect['share_type'] == 'simulated' else at(mount, 'fstype')}",
             unit="clients",
-            missing=text(at(mount, "problem")) or "it was not told",
+            missing=text(at(mount, "problem")),
         )
     ]
     if not isinstance(client, dict):
@@ -137,7 +132,7 @@ def _links(server: Json) -> tuple[list[Json], int | None]:
     """Return a server's connections by protocol, and how many they are; None where that is not told."""
     links = server.get("connections")
     counts: list[t.Any] = [link.get("count") for link in rows(links)]
-    known = are_rows(links) and all(map(_numbers.is_number, counts))
+    known = are_rows(links) and all(map(scalars.is_number, counts))
     return (rows(links), sum(counts)) if known else ([], None)
 
 
@@ -177,7 +172,7 @@ def _connections(judge: Judge, client: Json, used: bool) -> list[Json]:
                 continue
             fallback = [link for link in known if link.get("fallback") is not False]
             peers = ", ".join(str(link.get("peer")) for link in fallback)
-            routes.append(Item(named, "eq", 0, len(fallback), detail=f"by {peers}" if fallback else None))
+            routes.append(Item(named, "eq", 0, len(fallback), detail=f"by {peers}"))
             if kind != "management":  # the management server speaks TCP only
                 used_ones = "+".join(sorted({str(link.get("protocol")) for link in known}))
                 protocols.append(Item(named, "eq", "RDMA", used_ones, record=judge.expect.get("rdma") is not True))
@@ -231,11 +226,11 @@ def _global_locks(judge: Judge, client: Json) -> list[Json]:
 def _space(judge: Judge, mount: Json) -> list[Json]:
     said = at(mount, "statfs")
     path = at(mount, "path")
-    problem = text(at(mount, "problem")) or "it was not told"
+    problem = text(at(mount, "problem"))
 
     def number(key: str, scale: int = 1) -> float | None:
         value = at(said, key)
-        return value / scale if _numbers.is_number(value) else None
+        return value / scale if scalars.is_number(value) else None
 
     def flag(key: str) -> bool | None:
         value = at(said, key)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _beegfs_space_findings
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._beegfs_told import KINDS, Told
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_judge import Item, Judge, at, flat, rows, text
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.checker import Item, Judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import space
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.facts import at, flat, rows, text
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.judging import beegfs_only
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.told import KINDS, Told
 
 Json = dict[str, t.Any]
 CHECKS = (
@@ -50,11 +52,11 @@ def findings(judge: Judge, servers: t.Any, access: str, client: t.Any, missing: 
     `client` is the kernel client's own view, where there is one: what it knows must be listed. `missing` says why
     nothing was told, where that is known.
     """
-    if judge.share_type == "other":
-        return judge.beegfs_only(CHECKS, "beegfs")
+    if judge.expect["share_type"] == "other":
+        return beegfs_only(judge, CHECKS, "beegfs")
     if access == "none":
         reason = "hpc_validation_beegfs_access is none"
-        return [judge.leave_out(identity, reason, "beegfs") for identity in CHECKS]
+        return [judge.not_applicable(identity, reason, "beegfs") for identity in CHECKS]
     told = Told(servers)
     found = [_asked(judge, told, missing), *_tool(judge, told)]
     if not told.targets:
@@ -64,7 +66,7 @@ def findings(judge: Judge, servers: t.Any, access: str, client: t.Any, missing: 
         *_counts(judge, told),
         *_nodes(judge, told),
         *_targets(judge, told, client),
-        *_beegfs_space_findings.findings(judge, told),
+        *space.findings(judge, told),
         *_mirrors(judge, told),
         *_quota(judge, told, client),
     ]
@@ -194,7 +196,7 @@ def _targets(judge: Judge, told: Told, client: t.Any) -> list[Json]:
 
 
 def _reached(told: Told, target: Json) -> Item:
-    missing = told.problem("states", target.get("type")) or "it was not told"
+    missing = told.problem("states", target.get("type"))
     returned = "share.targets_reachable.returned" if told.answers(target) else None
     return Item(told.name(target), "eq", "online", text(target.get("reachability")), missing, symptom=returned)
 
@@ -207,9 +209,9 @@ def _consistent(told: Told, target: Json) -> Item:
         "eq",
         "good",
         value,
-        told.problem("states", kind) or "it was not told",
+        told.problem("states", kind),
         detail=f"resync: {sync}" if sync not in (None, "healthy") else None,
-        symptom=f"share.targets_consistent.{'bad' if value == 'bad' else 'resync'}.{kind}" if kind in KINDS else None,
+        symptom=f"share.targets_consistent.{'bad' if value == 'bad' else 'resync'}.{kind}",
         number=number if isinstance(number, int) else None,
     )
 
@@ -234,7 +236,7 @@ def _mirrors(judge: Judge, told: Told) -> list[Json]:
         of_type = group.get("type")
         for member in ("primary", "secondary"):
             number = group.get(member)
-            known = _numbers.is_number(number) and (of_type, number) in listed
+            known = scalars.is_number(number) and (of_type, number) in listed
             unread = "the target is not listed"
             if known:
                 unread = told.problem("states", of_type) or "its state was not told"
@@ -279,16 +281,16 @@ def _quota(judge: Judge, told: Told, client: t.Any) -> list[Json]:
             used, limit = row.get(key), row.get(f"{key}_limit", "not told")
             name = f"storage pool {row.get('pool')}, {unit}"
             if limit is None:
-                shown = used if _numbers.is_number(used) else 0
+                shown = used if scalars.is_number(used) else 0
                 items.append(Item(name, "ge", 0, shown, detail="no limit is told", record=True))
                 continue
             limited = True
-            bound = limit if _numbers.is_number(limit) else 0
+            bound = limit if scalars.is_number(limit) else 0
             least = row.get(f"{key}_at_least")
-            if used is None and _numbers.is_number(least) and _numbers.number(least) >= _numbers.number(bound):
+            if used is None and scalars.is_number(least) and scalars.number(least) >= scalars.number(bound):
                 used = least
-            known = _numbers.is_number(limit) and _numbers.is_number(used)
-            missing = "not every disk counts them" if limit != "not told" and not known else "it was not told"
+            known = scalars.is_number(limit) and scalars.is_number(used)
+            missing = "it was not told" if limit == "not told" else "not every disk counts them"
             items.append(Item(name, "lt", bound, used if known else None, missing, record=record))
     found = judge.each("share.quota", items, source=told.tool, what="quotas")
     if judge.expect.get("quota") is True and not limited:

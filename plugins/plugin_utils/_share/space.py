@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._beegfs_told import Told
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_expect import amount
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_judge import Item, Judge, text
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.checker import Item, Judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.expect import amount
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.facts import text
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.told import Told
 
 Json = dict[str, t.Any]
 GIB = 1 << 30
@@ -30,7 +31,7 @@ def findings(judge: Judge, told: Told) -> list[Json]:
         _room(judge, told, target, "inodes_free", 1)
         for target in online
         # Some file systems have no fixed number of inodes. One whose server did not answer has told nothing.
-        if not (_numbers.is_number(target.get("inodes")) and target.get("inodes") == 0)
+        if not (scalars.is_number(target.get("inodes")) and target.get("inodes") == 0)
     ]
     found = judge.each("share.capacity_pool", pools, source=told.tool, what="targets")
     found += judge.each("share.target_free_space", space, source=told.tool, unit="GiB", what="targets")
@@ -58,10 +59,8 @@ def _pool(judge: Judge, told: Told, target: Json) -> Item:
         "eq",
         "normal",
         pool if pool in POOLS else None,
-        missing if pool else told.problem("states", target.get("type")) or "it was not told",
-        detail="; ".join(part for part in (f"follows from its being {state}" if unwell else "", detail) if part)
-        if pool != "normal"
-        else None,
+        missing if pool else told.problem("states", target.get("type")),
+        detail="; ".join(part for part in (f"follows from its being {state}" if unwell else "", detail) if part),
         record=low or unwell,
         symptom=f"share.capacity_pool.{'report' if pool == 'unknown' else _full(shares)}",
     )
@@ -72,8 +71,8 @@ def _shares(target: Json) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for what, free, total in (("space", "free", "total"), ("inodes", "inodes_free", "inodes")):
         least, whole = target.get(f"{free}_least"), target.get(total)
-        told = least is not None and whole and _numbers.is_number(least) and _numbers.is_number(whole)
-        found[what] = min(1.0, _numbers.number(least) / _numbers.number(whole)) if told else None
+        told = whole and scalars.is_number(least) and scalars.is_number(whole)
+        found[what] = min(1.0, scalars.number(least) / scalars.number(whole)) if told else None
     return found
 
 
@@ -93,14 +92,14 @@ def _room(judge: Judge, told: Told, target: Json, key: str, unit: int) -> Item:
     least, most = target.get(f"{key}_least"), target.get(f"{key}_most")
     value: float | None = None
     symptom = None
-    if not (_numbers.is_number(least) and _numbers.is_number(most)):
-        missing = text(target.get("space_why")) or told.problem("space", kind) or "it was not told"
+    if not (scalars.is_number(least) and scalars.is_number(most)):
+        missing = text(target.get("space_why")) or told.problem("space", kind)
         if target.get("pool") == "unknown":
             missing, symptom = "its space is told once it is in a capacity pool", "share.capacity_pool.report"
         elif target.get("space_told") is False or told.problem("space", kind):
             symptom = "share.target_free_space.unanswered"
     else:
-        least, most = _numbers.number(least) / unit, _numbers.number(most) / unit
+        least, most = scalars.number(least) / unit, scalars.number(most) / unit
         missing = f"it is between {_show(least)} and {_show(most)}, as it was printed; the bound lies in between"
         symptom = "share.target_free_space.rounded"
         if least >= bound:

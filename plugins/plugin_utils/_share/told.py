@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_judge import are_rows, at, flat, text
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.facts import are_rows, at, flat, text
 
 Json = dict[str, t.Any]
 KINDS = ("meta", "storage")

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_judge import Judge, at, text, words
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.checker import Judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.facts import at, text, words
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.judging import beegfs_only
 
 Json = dict[str, t.Any]
 # What each check of files/kit/share/use.py is to have seen. What else it saw is not judged.
@@ -79,17 +81,18 @@ def use_findings(judge: Judge, use: t.Any) -> list[Json]:
 
 def _check(judge: Judge, name: str, outcome: Json, folder: str) -> Json:
     seen, error = outcome.get("seen"), text(outcome.get("error"))
+    bound: str | None
     if name == "fsync_read_back":
-        bound, value = text(at(seen, "written")), text(at(seen, "read"))
-        value = value if bound else None
+        written = text(at(seen, "written"))
+        bound, value = written or "read back the same", text(at(seen, "read")) if written else None
     else:
         bound, value = words(EXPECTED[name], EXPECTED[name]), words(seen, EXPECTED[name])
     if error:  # it was tried, and the file system refused it
-        bound, value = bound or "read back the same", f"refused: {error}"
+        value = f"refused: {error}"
     return judge.check(
         f"share.{name}",
         "eq",
-        bound or "",
+        bound,
         value,
         source=f"use: {name}",
         missing=text(outcome.get("missing")) or "what it saw was not told",
@@ -131,7 +134,7 @@ def _metadata(judge: Judge, speed: Json, folder: str, gate: bool) -> list[Json]:
 
     def rate(key: str) -> float | None:
         value = at(told, f"{key}_per_s")
-        return round(value, 1) if _numbers.is_number(value) else None
+        return round(value, 1) if scalars.is_number(value) else None
 
     parts = ", ".join(f"{rate(key)} {key}/s" for key in ("creates", "stats", "unlinks"))
     seconds = at(told, "million_files", "seconds")
@@ -152,7 +155,7 @@ def _metadata(judge: Judge, speed: Json, folder: str, gate: bool) -> list[Json]:
             "share.million_files",
             "gt",
             0,
-            round(seconds) if _numbers.is_number(seconds) else None,
+            round(seconds) if scalars.is_number(seconds) else None,
             source=source,
             unit="s",
             missing=missing,
@@ -165,8 +168,8 @@ def _metadata(judge: Judge, speed: Json, folder: str, gate: bool) -> list[Json]:
 
 def striping_findings(judge: Judge, striping: t.Any) -> list[Json]:
     """Judge the `striping` of share facts: each folder asked for. What is expected must have been looked at."""
-    if judge.share_type == "other":
-        return judge.beegfs_only(["share.striping"], "ioctl")
+    if judge.expect["share_type"] == "other":
+        return beegfs_only(judge, ["share.striping"], "ioctl")
     if not striping or not isinstance(striping, dict):
         stated = [f"{key} {judge.expect[key]}" for key in ("chunk_kib", "stripe_targets") if key in judge.expect]
         if not stated and (striping is None or striping == {}):
@@ -176,8 +179,8 @@ def striping_findings(judge: Judge, striping: t.Any) -> list[Json]:
     found = []
     for path, told in striping.items():
         source, missing = text(at(told, "source")) or "ioctl", text(at(told, "error"))
-        if judge.share_type == "simulated" and source == "ioctl" and missing:  # its kernel knows no BeeGFS
-            left_out = judge.beegfs_only(["share.striping"], source)[0]
+        if judge.expect["share_type"] == "simulated" and source == "ioctl" and missing:  # its kernel knows no BeeGFS
+            left_out = beegfs_only(judge, ["share.striping"], source)[0]
             found.append({**left_out, "where": {**left_out["where"], "path": path}})
             continue
         wanted = [

@@ -8,18 +8,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import clean
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._progress import end_line, nodes_text, seconds
-
-_ADVICE = {
-    "OUT_OF_MEMORY": "ask for more memory (mem) or use less",
-    "TIMEOUT": "ask for more time, or find out what it waited for",
-    "NODE_FAIL": "look at the node: scontrol show node {node}; sinfo -R",
-    "BOOT_FAIL": "look at the node: scontrol show node {node}; sinfo -R",
-    "PREEMPTED": "submit it again, or in a partition or QOS that is not preempted",
-    "CANCELLED": "somebody cancelled it: sacct -j {job_id} --format=JobID,State%30",
-    "DEADLINE": "its deadline passed: give it more time, or submit it earlier",
-}
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import describe_state
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import clean
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.progress import end_line
 
 
 def happened(job: Mapping[str, object], outcome: str, why: str, cancelled: bool) -> str:
@@ -43,9 +34,10 @@ def next_commands(job: Mapping[str, object], outcome: str, remedy: str, cancelle
     job_id = str(job["job_id"])
     advice = [clean(remedy, 400)] if remedy else []
     nodes = job["nodes"] if isinstance(job["nodes"], list) else []
-    if outcome == "ended" and str(job["state"]) in _ADVICE:
-        advice.append(_ADVICE[str(job["state"])].format(job_id=job_id, node=nodes[0] if nodes else "<node>"))
     if outcome == "ended":
+        words = describe_state(job["state"]).advice
+        if words:
+            advice.append(words.format(job_id=job_id, node=nodes[0] if nodes else "<node>"))
         for path in dict.fromkeys((str(job["stderr"]), str(job["stdout"]))):
             if path:
                 advice.append(f"tail -n 50 {shlex.quote(path)}")
@@ -79,6 +71,3 @@ def submitted_line(entry: Mapping[str, object]) -> str:
     if entry["attached"]:
         return f"job {entry['job_id']} {name}: attached to (it is live with the same script and options)"
     return f"job {entry['job_id']} {name}: submitted; to cancel it: scancel {entry['job_id']}"
-
-
-__all__ = ["happened", "message", "next_commands", "nodes_text", "seconds", "submitted_line"]

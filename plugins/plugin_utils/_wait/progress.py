@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_text import clean
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import clean
 
 
 def seconds(value: object) -> str:

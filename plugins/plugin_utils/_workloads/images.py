@@ -9,13 +9,14 @@ import re
 import typing as t
 from pathlib import Path
 
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
+
 Json = dict[str, t.Any]
 KINDS = ("venv", "apptainer")
 SOURCES = ("path", "build")
 KEYS = {"source", "path", "sha256", "base", "python"}
 SETTING = "hpc_validation_images"
 BY_WORKLOAD = "hpc_validation_workload_runtime"
-FILES = Path(__file__).resolve().parents[2] / "files"
 BASE = "docker://docker.io/library/python:3.13-slim-trixie"
 PYTHON = "/opt/hpc_validation/runtime/bin/python"  # where containers/runtime.def puts it
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import typing as t
 from pathlib import Path
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _image_plan, _yaml
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import strict_yaml
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import images as workloads_images
 
 Json = dict[str, t.Any]
-FILES = Path(__file__).resolve().parents[2] / "files"
 SOURCES = ("download", "path", "stand-in")
 # By kind: the manifest's key, the setting, and where the share has what is staged.
 KINDS = {
@@ -31,14 +32,14 @@ def plan(workloads: list[Json], settings: Json, share: str, files: Path = FILES)
     """Return {runtimes: [{key, name, kind, …}, …], sources: [{kind, name, source, …}, …], by_workload: {id: key}}.
 
     `settings` has `datasets` and `models`, each {name: {source, path, revision}}, and `images`, `runtime` and
-    `workload_runtime`, which `_image_plan.check` has seen. Runtimes of the kind `apptainer` are as `_image_plan.image`
+    `workload_runtime`, which `images.check` has seen. Runtimes of the kind `apptainer` are as `images.image`
     makes them, sources as `_source` does: `script`, `target` and `incoming` lie below the share; `copied` is the folder
     on the controller to copy to `incoming`, if there is one; `options` are stage.py's. Raises StagePlanError naming
     setting and key.
     """
     try:
         runtimes = {each["id"]: _runtime(each, settings, share) for each in workloads}
-    except _image_plan.ImagePlanError as exc:
+    except workloads_images.ImagePlanError as exc:
         raise StagePlanError(str(exc)) from exc
     sources: list[Json] = []
     for kind, (_key, setting, _place) in KINDS.items():
@@ -62,7 +63,7 @@ def _runtime(workload: Json, settings: Json, share: str) -> Json:
     kind = (settings.get("workload_runtime") or {}).get(workload["id"]) or settings.get("runtime") or "venv"
     name = workload["runtime"]
     images = settings.get("images") or {}
-    return _environment(name) if kind == "venv" else _image_plan.image(name, images.get(name) or {}, share)
+    return _environment(name) if kind == "venv" else workloads_images.image(name, images.get(name) or {}, share)
 
 
 def _readers(workloads: list[Json], kind: str) -> dict[str, Json]:
@@ -109,8 +110,8 @@ def _on_share(path: str, share: str) -> bool:
 def _offers(kind: str, name: str, files: Path) -> Json:
     path = files / kind / name / "source.yml"
     try:
-        offers = _yaml.read(path)
-    except (OSError, _yaml.YAMLError) as exc:
+        offers = strict_yaml.read(path)
+    except (OSError, strict_yaml.YAMLError) as exc:
         raise StagePlanError(f"{path} cannot be read ({exc}); is there such a folder in files/{kind}?") from exc
     return t.cast(Json, offers)
 

@@ -86,7 +86,7 @@ def _down(arguments: argparse.Namespace) -> int:
             for name, whose in nodes.others().items():
                 host.say(f"left: the cluster {name} of {whose}; to remove it: cluster down --name {name}, from there")
         else:
-            removed = nodes.down(arguments.name)
+            removed = nodes.down(arguments.name, arguments.gone)
     print("\n".join(f"removed {what}" for what in removed) or "nothing to remove")
     return 0
 
@@ -166,6 +166,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("down", parents=[named], help="remove containers, network and state; keep the cache")
     command.add_argument("--all", action="store_true", help="every cluster of this checkout")
+    command.add_argument("--gone", default="", metavar="CHECKOUT", help="the deleted checkout that brought it up")
     command.set_defaults(run=_down)
 
     command = commands.add_parser("status", parents=[named], help="what is up; exits non-zero where it is not")

@@ -339,12 +339,18 @@ def _recorded_owner(name: str) -> str:
     return cluster.checkout if cluster else ""
 
 
-def _require_own(name: str) -> None:
-    others = owners().get(name, set()) - {"", CHECKOUT}
+def _require_own(name: str, gone: str = "") -> None:
+    """Refuse a cluster of another checkout, but for that of the checkout `gone`, which must not be there any more."""
+    if gone and Path(gone).exists():
+        raise ClusterError(f"{gone} is there: take its clusters down from there, with its own tests/cluster/cluster")
+    others = owners().get(name, set()) - {"", CHECKOUT, gone}
     if others:
+        whose = min(others)
+        from_there = f"from there: {whose}/tests/cluster/cluster down --name {name}"
+        instead = from_there if Path(whose).exists() else f"as that is gone: cluster down --name {name} --gone {whose}"
         raise ClusterError(
             f"the cluster {name} belongs to the checkout {', '.join(sorted(others))}: choose another --name, or take it"
-            f" down from there: {min(others)}/tests/cluster/cluster down --name {name}"
+            f" down {instead}"
         )
 
 
@@ -375,9 +381,12 @@ def _remove_cgroups(cluster: Cluster) -> list[str]:
     return [f"cgroups {name}"] if parents else []
 
 
-def down(name: str) -> list[str]:
-    """Remove everything of a cluster; returns what was removed. What all clusters share stays in the cache."""
-    _require_own(name)
+def down(name: str, gone: str = "") -> list[str]:
+    """Remove everything of a cluster; returns what was removed. What all clusters share stays in the cache.
+
+    `gone` is the checkout that brought it up, if it was another one that has been deleted since.
+    """
+    _require_own(name, gone)
     cluster = Cluster(name=name)
     removed = _end_connections(cluster)
     removed += _remove_containers(cluster)

@@ -30,6 +30,10 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def say_in_utf_16() -> None:
+    sys.stderr.buffer.write(f"{CUDA_ERROR}\n".encode("utf-16"))
+
+
 def eat() -> None:
     """Take more memory than the job asked for; 2 GiB, should nobody mind."""
     eaten = [bytearray(10 * MEBIBYTE) for _ in range(200)]
@@ -89,6 +93,7 @@ BEHAVIOUR: dict[str, t.Callable[..., object]] = {
     "cuda-error": lambda: say(CUDA_ERROR),
     "dirty-log": lambda: say("\0\x1b]0;title\x07\x1b[2J" + CUDA_ERROR.replace("error", "\x1b[31merror\x1b[0m") + "\0"),
     "long-line": lambda: say("x" * (20 * MEBIBYTE) + CUDA_ERROR),
+    "wide-log": say_in_utf_16,
     "no-model": MODEL.unlink,
     "small-model": lambda: os.truncate(MODEL, 999),
     "linked-model": link_the_model,

@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 import torch
-from kit import all_reduce, training_device
-from kit.compute_clock import ComputeClock
-from kit.distributed import Group, group
 from kit.errors import KitError
 from kit.metrics import write_metrics
+from kit.training import all_reduce, device
+from kit.training.compute_clock import ComputeClock
+from kit.training.distributed import Group, group
 from torch.nn.parallel import DistributedDataParallel
 
 OUTPUT = Path(os.environ["OUTPUT_DIR"])
@@ -63,7 +63,7 @@ def run(joined: Group, behaviour: str, least: float) -> dict[str, object]:
         "ranks": {name: {**figures, "pace": fastest / figures["compute_seconds"]} for name, figures in ranks.items()},
         "all_reduce": communication,
         "data": {"sha256": "made up"},  # a ratio is formed of runs on the same data alone
-        **training_device.describe(joined.device, "simulated"),
+        **device.describe(joined.device, "simulated"),
         "gpu_uuids": [figures["gpu"] for figures in ranks.values()],
     }
 

@@ -16,9 +16,9 @@ from unittest import mock
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.mlops.hpc_validation.plugins.action.beegfs_check import ActionModule
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_config
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import config
 from ansible_collections.mlops.hpc_validation.plugins.modules import beegfs_check
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 from hpcval_cluster import beegfs
 
 from tests.unit.conftest import ROOT
@@ -34,7 +34,7 @@ class Host:
         self.folder, self.capsys, self.monkeypatch = folder, capsys, monkeypatch
         (folder / "etc").mkdir()
         monkeypatch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
-        monkeypatch.setattr(_beegfs_config, "FOLDER", str(folder / "etc"))
+        monkeypatch.setattr(config, "FOLDER", str(folder / "etc"))
 
     def is_in(self, *scenarios: str, factor: float = 1.0) -> None:
         """Make the tools answer as in these scenarios, with waits by `factor`."""
@@ -68,7 +68,7 @@ class Host:
         result = action.run(task_vars={"inventory_hostname": "login"})
         result["seconds"] = time.monotonic() - began
         for finding in result["findings"]:
-            assert _schema.problems("finding", finding) == []
+            assert schema.problems("finding", finding) == []
         return result
 
     def _execute(self, module_args: Json, **_other: t.Any) -> Json:

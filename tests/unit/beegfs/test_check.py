@@ -7,14 +7,12 @@ import sys
 import time
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import (
-    _beegfs_check,
-    _beegfs_cli,
-    _beegfs_run,
-    _beegfs_servers,
-)
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_cli import LIMITED
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_run import Result
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import cli as beegfs_cli
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import run as beegfs_run
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import servers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.cli import LIMITED
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.run import Result
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._probe import share as probe_share
 
 from tests.unit.beegfs.told import Tool, answer, instead
 
@@ -114,10 +112,10 @@ def test_a_management_daemon_that_was_just_started_is_asked_again_until_it_knows
     tool.answers = Starting()
     told = tool.told()
     assert {row["reachability"] for row in told["targets"]} == {"online"}
-    assert 7 <= tool.clock.now <= _beegfs_servers.SETTLES_SECONDS
+    assert 7 <= tool.clock.now <= servers.SETTLES_SECONDS
     silent = Tool("mgmtd-restarted-at-once")
     assert {row["reachability"] for row in silent.told()["targets"]} == {"probably-offline"}
-    assert silent.clock.now == pytest.approx(_beegfs_servers.SETTLES_SECONDS)
+    assert silent.clock.now == pytest.approx(servers.SETTLES_SECONDS)
     short = Tool("mgmtd-restarted-at-once")
     short.told(deadline=10.0)
     assert short.clock.now <= 5
@@ -178,26 +176,26 @@ def test_version_8_says_on_the_error_stream_that_quota_is_not_enabled():
 @pytest.mark.parametrize("tool", ["beegfs", "beegfs-ctl"])
 def test_striping_by_the_tool(tool):
     words = ["v8"] if tool == "beegfs" else ["healthy"]
-    told = _beegfs_servers.striping(Tool(*words).cli(), "/mnt/beegfs/models")
+    told = servers.striping(Tool(*words).cli(), "/mnt/beegfs/models")
     assert told == {"pattern": "raid0", "chunk_kib": 512, "targets": 4, "source": tool, "error": None}
     failed = answer(err="Error: Path does not exist\n", rc=3)
-    told = _beegfs_servers.striping(Tool(*words, first=[failed]).cli(), "/nope")
+    told = servers.striping(Tool(*words, first=[failed]).cli(), "/nope")
     assert told["error"] == "Error: Path does not exist"
-    told = _beegfs_servers.striping(Tool(*words, first=[answer(rc=3)]).cli(), "/nope")
+    told = servers.striping(Tool(*words, first=[answer(rc=3)]).cli(), "/nope")
     assert "exit code 3" in told["error"]
-    assert "not asked" in _beegfs_servers.striping(Tool(*words).cli(deadline=0.0), "/nope")["error"]
+    assert "not asked" in servers.striping(Tool(*words).cli(deadline=0.0), "/nope")["error"]
 
 
 def test_a_command_runs_in_a_clean_environment(monkeypatch):
     monkeypatch.setenv("BEEGFS_MGMTD_ADDR", "elsewhere")
     code = "import os, sys; print(sorted(os.environ)); print(sys.stdin.read())"
-    done = _beegfs_run.run([sys.executable, "-c", code], 20, stdin=b"hello", environment={"PYTHONPATH": "/x"})
+    done = beegfs_run.run([sys.executable, "-c", code], 20, stdin=b"hello", environment={"PYTHONPATH": "/x"})
     assert done.rc == 0
     assert "BEEGFS" not in done.out
     assert "PYTHONPATH" in done.out
     assert "hello" in done.out
-    assert "was not found" in _beegfs_run.run(["no-such-tool"], 1).failure
-    done = _beegfs_run.run([sys.executable, "-c", "import sys; print(1); print(2, file=sys.stderr); sys.exit(3)"], 20)
+    assert "was not found" in beegfs_run.run(["no-such-tool"], 1).failure
+    done = beegfs_run.run([sys.executable, "-c", "import sys; print(1); print(2, file=sys.stderr); sys.exit(3)"], 20)
     assert done == Result(3, "1\n", "2\n")
 
 
@@ -213,14 +211,14 @@ while True: signal.pause()
 @pytest.mark.parametrize("ignored", ["(signal.SIGTERM,)", "(signal.SIGTERM, signal.SIGHUP)"])
 def test_what_was_printed_before_the_time_was_over_is_kept_and_the_command_ended(ignored):
     began = time.monotonic()
-    held = _beegfs_run.run([sys.executable, "-c", HOLDS.format(ignored=ignored)], 2)
+    held = beegfs_run.run([sys.executable, "-c", HOLDS.format(ignored=ignored)], 2)
     assert (held.rc, held.out, held.failure) == (None, "a row\n", f"{sys.executable} did not answer in 2 s")
     assert time.monotonic() - began < 9
 
 
 def test_a_command_that_prints_without_end_is_ended_and_little_of_it_kept(monkeypatch):
-    monkeypatch.setattr(_beegfs_run, "OUTPUT_BYTES", 100_000)
-    held = _beegfs_run.run([sys.executable, "-c", "while True: print('y' * 1000)"], 60)
+    monkeypatch.setattr(beegfs_run, "OUTPUT_BYTES", 100_000)
+    held = beegfs_run.run([sys.executable, "-c", "while True: print('y' * 1000)"], 60)
     assert held.rc is None
     assert "printed more than 100000 bytes" in held.failure
     assert len(held.out) == 100_000
@@ -229,7 +227,7 @@ def test_a_command_that_prints_without_end_is_ended_and_little_of_it_kept(monkey
 def test_a_child_that_keeps_the_streams_is_not_waited_for():
     code = "import subprocess; print('done', flush=True); subprocess.Popen(['sleep', '60'])"
     began = time.monotonic()
-    done = _beegfs_run.run([sys.executable, "-c", code], 40)
+    done = beegfs_run.run([sys.executable, "-c", code], 40)
     assert (done.rc, done.out) == (0, "done\n")
     assert time.monotonic() - began < 30
 
@@ -244,21 +242,21 @@ def test_no_command_outlives_an_interruption(monkeypatch, tmp_path):
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_beegfs_run._Streams, "read_until", interrupted)
+    monkeypatch.setattr(beegfs_run._Streams, "read_until", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        _beegfs_run.run([sys.executable, "-c", code], 60)
+        beegfs_run.run([sys.executable, "-c", code], 60)
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), signal.SIGCONT)
 
 
 def test_the_newer_tool_is_taken(tmp_path, monkeypatch):
-    monkeypatch.setattr(_beegfs_cli, "search_path", lambda: str(tmp_path))
-    assert _beegfs_cli.installed("auto") is None
+    monkeypatch.setattr(beegfs_cli, "search_path", lambda: str(tmp_path))
+    assert beegfs_cli.installed("auto") is None
     for name in ("beegfs-ctl", "beegfs"):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
-        assert _beegfs_cli.installed("auto") == name
-    assert _beegfs_cli.installed("beegfs-ctl") == "beegfs-ctl"
+        assert beegfs_cli.installed("auto") == name
+    assert beegfs_cli.installed("beegfs-ctl") == "beegfs-ctl"
 
 
 OPTIONS = {
@@ -284,7 +282,7 @@ MOUNT = {"path": "/mnt/beegfs", "mounted": True, "config_file": "/etc/beegfs/c.c
 @pytest.fixture
 def collect(monkeypatch):
     """(options, answers by the word before) → facts and the commands that ran."""
-    monkeypatch.setattr(_beegfs_cli, "installed", lambda _cli: "beegfs-ctl")
+    monkeypatch.setattr(beegfs_cli, "installed", lambda _cli: "beegfs-ctl")
     tool = Tool("healthy")
 
     def run(answers, **changed):
@@ -296,7 +294,7 @@ def collect(monkeypatch):
                 return tool(argv, _seconds)
             return answers["facts" if argv[1] == "-" else "share"]
 
-        return _beegfs_check.collect({**OPTIONS, **changed}, b"source", execute), asked
+        return probe_share.collect({**OPTIONS, **changed}, b"source", execute), asked
 
     return run
 
@@ -327,14 +325,14 @@ def test_the_striping_of_the_folder_that_is_used_is_asked_where_none_is_named(co
 
 
 def test_a_mount_with_a_problem_is_not_touched_and_the_kit_on_it_not_run(collect):
-    from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
+    from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 
     dead = {**MOUNT, "problem": "all storage targets are offline: it was not touched"}
     facts, asked = collect({"facts": Result(0, json.dumps(dead))})
     assert [argv[0] for argv, _other in asked].count("python3") == 1
     assert facts["use"]["error"] == facts["speed"]["error"] == dead["problem"]
     assert "striping" in facts
-    problems = _schema.problems("share", facts)
+    problems = schema.problems("share", facts)
     assert all(line.startswith("mount: ") for line in problems), problems  # the stand-in's is not whole
 
 
@@ -358,7 +356,7 @@ def test_a_kit_that_gives_no_facts_is_said_so(collect, answer, words):
 def test_servers_are_asked_only_where_there_are_some(collect, monkeypatch):
     facts, _other = collect({"facts": Result(0, json.dumps(MOUNT))}, checks=["mount"], share_type="other")
     assert facts["servers"] is None
-    monkeypatch.setattr(_beegfs_cli, "installed", lambda _cli: None)
+    monkeypatch.setattr(beegfs_cli, "installed", lambda _cli: None)
     facts, _other = collect({"facts": Result(0, json.dumps(MOUNT))}, checks=["mount"], directories=[])
     assert "beegfs or beegfs-ctl was not found" in facts["servers"]["problems"][0]["problem"]
 
@@ -382,14 +380,14 @@ def test_servers_are_asked_only_where_there_are_some(collect, monkeypatch):
     ],
 )
 def test_options_that_cannot_be_meant_are_named(option, value):
-    assert _beegfs_check.problems(OPTIONS) == []
-    assert len(_beegfs_check.problems({**OPTIONS, option: value})) == 1
+    assert probe_share.problems(OPTIONS) == []
+    assert len(probe_share.problems({**OPTIONS, option: value})) == 1
 
 
 def test_servers_alone_need_no_path_but_a_way_to_ask(collect):
     alone = {**OPTIONS, "checks": ["servers"], "path": None}
-    assert _beegfs_check.problems(alone) == []
-    assert len(_beegfs_check.problems({**alone, "access": "none"})) == 1
+    assert probe_share.problems(alone) == []
+    assert len(probe_share.problems({**alone, "access": "none"})) == 1
     facts, asked = collect({}, checks=["servers"], path=None, config_file="/etc/beegfs/b.conf")
     assert set(facts) == {"servers"}
     assert {argv[0] for argv, _other in asked} == {"beegfs-ctl"}
@@ -406,7 +404,7 @@ def test_the_real_kit_is_run(root):
         options = {**OPTIONS, "path": str(share), "share_type": "other", "kit": str(root / "files"), "size": 1}
         options.update(python=sys.executable, reserve=0.0, directories=[])
         source = (root / "files/kit/share/mounts.py").read_bytes()
-        facts = _beegfs_check.collect(options, source, _beegfs_run.run)
+        facts = probe_share.collect(options, source, beegfs_run.run)
         assert facts["use"]["error"] is None
         assert facts["speed"]["problems"].keys() <= {"write_direct", "read_direct"}
         assert list((share / "jobs").iterdir()) == []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import verdicts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,7 +38,7 @@ def test_an_output_cut_within_a_line_or_replaced_never_passes(which, data):
     changed = {"words": which, "out": text, "err": "", "rc": 0}
     otherwise = {**changed, "words": ["--listmirrorgroups", "..."]}  # what is asked where the newer way was not read
     facts = Tool("both-mirrored-healthy", first=[changed, otherwise]).told()
-    assert _criteria.overall(servers(facts)) != "pass"
+    assert verdicts.overall(servers(facts)) != "pass"
 
 
 @given(data=st.data())
@@ -46,7 +46,7 @@ def test_json_cut_within_a_line_never_passes(data):
     sample = output("cli_8_documented/target_list_healthy")["out"]
     cut = data.draw(st.integers(1, len(sample)).filter(lambda at: not sample[:at].rstrip("\n").endswith("}") or at < 3))
     changed = {"words": ["target", "list", "..."], "out": sample[:cut], "err": "", "rc": 0}
-    assert _criteria.overall(servers(told("v8", first=[changed]))) != "pass"
+    assert verdicts.overall(servers(told("v8", first=[changed]))) != "pass"
 
 
 ANYTHING = st.recursive(

@@ -8,13 +8,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
-    _beegfs_findings,
-    _remedies,
-    _schema,
-    _share_findings,
-)
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies as judge_remedies
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import verdicts as judge_verdicts
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import findings as share_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import servers as share_servers
 
 from tests.unit.beegfs.told import instead, told
 from tests.unit.conftest import ROOT
@@ -26,9 +24,9 @@ NOT_ENABLED = instead("cli_8_documented/quota_list_usage_not_enabled", "quota")
 
 
 def servers(facts, expect=None, **more):
-    findings = _share_findings.servers_findings(facts, expect, host="login", share_type="beegfs", **more)
+    findings = share_findings.servers_findings(facts, expect, host="login", share_type="beegfs", **more)
     for finding in findings:
-        assert _schema.problems("finding", finding) == []
+        assert schema.problems("finding", finding) == []
         assert finding["remedy"] or finding["verdict"] not in ("fail", "undetermined")
     return findings
 
@@ -79,9 +77,9 @@ def test_one_row_of_no_known_form_makes_its_part_undetermined(part, identity):
 @pytest.mark.parametrize("part", ["targets", "nodes", "mirrors", "quota", "problems"])
 def test_a_part_that_is_missing_is_no_pass(part):
     facts = told("both-mirrored-healthy")
-    assert _criteria.overall(servers(facts)) == "pass"
+    assert judge_verdicts.overall(servers(facts)) == "pass"
     del facts[part]
-    assert _criteria.overall(servers(facts)) == "undetermined"
+    assert judge_verdicts.overall(servers(facts)) == "undetermined"
 
 
 @pytest.mark.parametrize("kind", ["meta", "storage"])
@@ -90,7 +88,7 @@ def test_a_type_of_which_nothing_is_listed_is_undetermined(kind, part):
     facts = told("both-mirrored-healthy")
     facts[part] = [row for row in facts[part] if row["type"] != kind]
     found = servers(facts)
-    assert _criteria.overall(found) == "undetermined"
+    assert judge_verdicts.overall(found) == "undetermined"
     assert any(kind in str(finding["where"].get("target")) for finding in found if finding["verdict"] == "undetermined")
 
 
@@ -117,7 +115,7 @@ def test_a_file_system_without_a_fixed_number_of_inodes_is_not_asked_for_them():
         target.update(inodes=0, inodes_free=0, inodes_free_least=0, inodes_free_most=50_000)
     found = servers(facts)
     assert "share.target_free_inodes" not in verdicts(found)
-    assert _criteria.overall(found) == "pass"
+    assert judge_verdicts.overall(found) == "pass"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +146,7 @@ def test_what_is_expected_of_room_may_differ_by_type():
         ({"target_free_gib": {"storage": 2}}, "pass"),
         ({"target_free_gib": 2}, "fail"),
     ):
-        assert _criteria.overall(servers(facts, expect)) == verdict
+        assert judge_verdicts.overall(servers(facts, expect)) == verdict
 
 
 @pytest.mark.parametrize(
@@ -198,7 +196,7 @@ def test_the_network_cards_by_which_a_server_does_not_answer_are_recorded():
     found = [f for f in servers(facts) if f["id"] == "share.nodes_reachable"]
     assert [f["verdict"] for f in found] == ["pass", "recorded"]
     assert "not by rdma:ib0 (10.98.0.2:8005)" in found[1]["why"]
-    assert _criteria.overall(servers(facts)) == "pass"
+    assert judge_verdicts.overall(servers(facts)) == "pass"
 
 
 def test_version_8_says_that_it_was_never_met_and_version_7_does_not():
@@ -208,15 +206,15 @@ def test_version_8_says_that_it_was_never_met_and_version_7_does_not():
 
 
 def test_no_way_to_ask_the_servers_makes_their_checks_not_applicable():
-    findings = _share_findings.servers_findings(None, {}, host="login", share_type="beegfs", access="none")
-    assert {f["id"] for f in findings} == set(_beegfs_findings.CHECKS)
+    findings = share_findings.servers_findings(None, {}, host="login", share_type="beegfs", access="none")
+    assert {f["id"] for f in findings} == set(share_servers.CHECKS)
     assert {f["verdict"] for f in findings} == {"not_applicable"}
 
 
 def test_low_is_recorded_and_quota_can_be():
     low = told("v8", "low", first=[FAILED])
     findings = servers(low, {"quota": False})
-    assert _criteria.overall(findings) == "pass"
+    assert judge_verdicts.overall(findings) == "pass"
     assert [f["verdict"] for f in findings if f["id"] == "share.capacity_pool"] == ["pass", "recorded"]
     assert [f["verdict"] for f in findings if f["id"] == "share.quota"] == ["recorded"]
 
@@ -236,7 +234,7 @@ def symptom_of_pool(**changed):
     (finding,) = [f for f in servers(facts) if f["id"] == "share.capacity_pool" and f["verdict"] == "fail"]
     return next(
         name
-        for name, text in _remedies.load().items()
+        for name, text in judge_remedies.load().items()
         if text.replace("{target}", finding["where"]["target"]) == finding["remedy"]
     )
 
@@ -288,7 +286,7 @@ CHECKS = [
 
 @pytest.mark.parametrize(("share_type", "access"), [("other", "user"), ("other", "none"), ("beegfs", "none")])
 def test_what_does_not_apply_is_each_check_of_the_servers(share_type, access):
-    findings = _share_findings.servers_findings(told("healthy"), {}, host="login", share_type=share_type, access=access)
+    findings = share_findings.servers_findings(told("healthy"), {}, host="login", share_type=share_type, access=access)
     assert [finding["id"] for finding in findings] == CHECKS
     assert {finding["verdict"] for finding in findings} == {"not_applicable"}
     reason = "hpc_validation_share_type is other" if share_type == "other" else "hpc_validation_beegfs_access is none"
@@ -314,7 +312,7 @@ def test_what_does_not_apply_is_each_check_of_the_servers(share_type, access):
 def test_each_cause_has_a_remedy_of_its_own(cause):
     problem = {"part": None, "type": None, "source": "a command", "problem": "words", "cause": cause}
     (finding,) = servers({"tool": "beegfs-ctl", "targets": None, "problems": [problem]})
-    remedies = _remedies.load()
+    remedies = judge_remedies.load()
     symptom = "share.servers" if cause in (None, "other") else f"share.servers.{cause}"
     assert finding["remedy"] == remedies[symptom].replace("{host}", "login")
     assert finding["why"] == ("a command: words" if cause == "foreign" else "words")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import json_v8
 
 
 def lines(*items):
@@ -35,7 +35,7 @@ def lines(*items):
     ],
 )
 def test_a_type_of_node(value, kind):
-    assert _beegfs_json.node_type(value) == kind
+    assert json_v8.node_type(value) == kind
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_type_of_node(value, kind):
     ],
 )
 def test_an_identity(value, identity):
-    assert _beegfs_json.identity(value) == identity
+    assert json_v8.identity(value) == identity
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_an_identity(value, identity):
     [("a", "a"), ({"alias": "a"}, "a"), ("", None), (" ", None), ("<unmapped>", None), (7, None), ({"alias": 7}, None)],
 )
 def test_a_name(value, name):
-    assert _beegfs_json.name(value) == name
+    assert json_v8.name(value) == name
 
 
 TARGET = {"id": "s:101", "type": 3, "alias": "a", "node": "n", "reachability": "Online", "consistency": "Good"}
@@ -73,7 +73,7 @@ TARGET.update(sync_state="Healthy", cap_pool="Low", space="9", space_free=5, ino
     [({}, "storage"), ({"type": None}, "storage"), ({"id": 101}, "storage"), ({"type": "meta"}, "meta")],
 )
 def test_a_target(changed, kind):
-    parsed = _beegfs_json.targets(lines({**TARGET, **changed}))
+    parsed = json_v8.targets(lines({**TARGET, **changed}))
     assert parsed.problems == []
     (row,) = parsed.rows
     assert (row["type"], row["id"], row["name"], row["node"]) == (kind, 101, "a", "n")
@@ -89,13 +89,13 @@ def test_a_target(changed, kind):
 
 @pytest.mark.parametrize("changed", [{"id": None}, {"id": 101, "type": None}, {"type": 1}, {"id": "s:x"}])
 def test_a_target_of_no_known_form_is_a_problem(changed):
-    parsed = _beegfs_json.targets(lines({**TARGET, **changed}, {**TARGET, "id": "s:102"}))
+    parsed = json_v8.targets(lines({**TARGET, **changed}, {**TARGET, "id": "s:102"}))
     assert [row["id"] for row in parsed.rows] == [102]
     assert ["target of no known form" in problem for problem in parsed.problems] == [True]
 
 
 def test_a_target_without_a_server_is_told_and_listed():
-    parsed = _beegfs_json.targets(lines({**TARGET, "node": "<unmapped>"}))
+    parsed = json_v8.targets(lines({**TARGET, "node": "<unmapped>"}))
     assert parsed.rows[0]["node"] is None
     assert parsed.problems == ["storage target 101 belongs to no server"]
 
@@ -119,7 +119,7 @@ NODE = {"id": "s:1", "type": 3, "alias": "a", "nics": "ib0\neth0", "reachable": 
     ],
 )
 def test_a_server(changed, reachable, silent):
-    parsed = _beegfs_json.nodes(lines({**NODE, **changed}))
+    parsed = json_v8.nodes(lines({**NODE, **changed}))
     assert parsed.problems == []
     assert parsed.rows == [{"type": "storage", "name": "a", "id": 1, "reachable": reachable, "unreachable_by": silent}]
 
@@ -128,11 +128,11 @@ def test_a_server(changed, reachable, silent):
     ("changed", "kind"), [({"type": None}, "storage"), ({"id": 1}, "storage"), ({"type": 4}, "management")]
 )
 def test_the_type_of_a_server_stands_in_one_of_two_places(changed, kind):
-    assert _beegfs_json.nodes(lines({**NODE, **changed})).rows[0]["type"] == kind
+    assert json_v8.nodes(lines({**NODE, **changed})).rows[0]["type"] == kind
 
 
 def test_clients_are_no_servers_and_others_of_no_known_form_are_a_problem():
-    parsed = _beegfs_json.nodes(lines({**NODE, "type": 1}, {**NODE, "id": None}, {**NODE, "id": 1, "type": None}))
+    parsed = json_v8.nodes(lines({**NODE, "type": 1}, {**NODE, "id": None}, {**NODE, "id": 1, "type": None}))
     assert parsed.rows == []
     assert ["node of no known form" in problem for problem in parsed.problems] == [True, True]
 
@@ -144,7 +144,7 @@ GROUP = {"id": "s:1", "type": 3, "primary_target": "s:101", "secondary_target": 
     ("changed", "kind"), [({}, "storage"), ({"type": None}, "storage"), ({"id": 1}, "storage"), ({"type": 2}, "meta")]
 )
 def test_a_mirror_group(changed, kind):
-    parsed = _beegfs_json.mirrors(lines({**GROUP, **changed}))
+    parsed = json_v8.mirrors(lines({**GROUP, **changed}))
     assert parsed.problems == []
     assert parsed.rows == [{"type": kind, "group": 1, "primary": 101, "secondary": 201}]
 
@@ -153,15 +153,15 @@ def test_a_mirror_group(changed, kind):
     "changed", [{"id": None}, {"type": 1}, {"primary_target": None}, {"secondary_target": "x"}, {"id": 1, "type": None}]
 )
 def test_a_mirror_group_of_no_known_form_is_a_problem(changed):
-    parsed = _beegfs_json.mirrors(lines({**GROUP, **changed}))
+    parsed = json_v8.mirrors(lines({**GROUP, **changed}))
     assert parsed.rows == []
     assert ["mirror group of no known form" in problem for problem in parsed.problems] == [True]
 
 
 def test_no_mirror_group_and_no_word_that_there_are_none():
-    assert _beegfs_json.mirrors("").problems == ["no mirror group is listed, nor that there are none"]
-    assert _beegfs_json.mirrors("x").problems != []
-    assert len(_beegfs_json.mirrors("x").problems) == 1
+    assert json_v8.mirrors("").problems == ["no mirror group is listed, nor that there are none"]
+    assert json_v8.mirrors("x").problems != []
+    assert len(json_v8.mirrors("x").problems) == 1
 
 
 QUOTA = {"name": "a", "id": 1, "type": "user", "pool": "p", "space": "5/9", "inode": "3/7"}
@@ -178,7 +178,7 @@ QUOTA = {"name": "a", "id": 1, "type": "user", "pool": "p", "space": "5/9", "ino
     ],
 )
 def test_a_quota(changed, limits):
-    parsed = _beegfs_json.quota(lines({**QUOTA, **changed}))
+    parsed = json_v8.quota(lines({**QUOTA, **changed}))
     assert parsed.problems == []
     assert parsed.rows == [{"pool": "p", "size": 5, "size_limit": limits[0], "files": 3, "files_limit": limits[1]}]
 
@@ -187,41 +187,39 @@ def test_a_quota(changed, limits):
     "changed", [{"space": "?/9"}, {"inode": "3/?"}, {"inode": "3"}, {"space": None}, {"type": "x"}, {"type": None}]
 )
 def test_a_quota_of_no_known_form_is_a_problem(changed):
-    parsed = _beegfs_json.quota(lines({**QUOTA, **changed}))
+    parsed = json_v8.quota(lines({**QUOTA, **changed}))
     assert parsed.rows == []
     assert "row of no known form" in parsed.problems[0]
 
 
 def test_quota_of_groups_is_none_of_the_users_and_a_warning_decides_only_where_nothing_is_told():
-    warning = f"{_beegfs_json.NO_QUOTA}\n"
+    warning = f"{json_v8.NO_QUOTA}\n"
     group = {**QUOTA, "type": "group", "space": "?/?"}
-    assert _beegfs_json.quota(lines(group)).problems == ["no quota is told"]
-    assert _beegfs_json.quota(lines(group, QUOTA)).problems == []
-    assert _beegfs_json.quota(lines(QUOTA) + warning).problems == []
-    assert _beegfs_json.quota(warning).problems == ["quota is not enabled: the servers keep none for this user"]
-    bad = _beegfs_json.quota(lines({**QUOTA, "space": "?"}) + warning).problems
+    assert json_v8.quota(lines(group)).problems == ["no quota is told"]
+    assert json_v8.quota(lines(group, QUOTA)).problems == []
+    assert json_v8.quota(lines(QUOTA) + warning).problems == []
+    assert json_v8.quota(warning).problems == ["quota is not enabled: the servers keep none for this user"]
+    bad = json_v8.quota(lines({**QUOTA, "space": "?"}) + warning).problems
     assert [problem[:24] for problem in bad] == ["a row of no known form: ", "no quota is told"]
 
 
 def test_what_is_no_object_or_no_json_is_a_problem_and_notes_are_none():
-    parsed = _beegfs_json.targets("INFO: a note\n" + json.dumps([TARGET, 7]) + "\nWARNING: another\n")
+    parsed = json_v8.targets("INFO: a note\n" + json.dumps([TARGET, 7]) + "\nWARNING: another\n")
     assert [row["id"] for row in parsed.rows] == [101]
     assert parsed.problems == ["no object: 7"]
-    parsed = _beegfs_json.targets(lines(TARGET) + "{half a docum")
+    parsed = json_v8.targets(lines(TARGET) + "{half a docum")
     assert [row["id"] for row in parsed.rows] == [101]
     assert parsed.problems == ["no JSON: {half a docum"]
-    assert _beegfs_json.targets(" \n \n").problems == []
-    assert _beegfs_json.targets(
-        lines(TARGET).replace('"alias"', '"id": 7, "alias"')
-    ).problems  # a key that stands twice
+    assert json_v8.targets(" \n \n").problems == []
+    assert json_v8.targets(lines(TARGET).replace('"alias"', '"id": 7, "alias"')).problems  # a key that stands twice
 
 
 def test_the_striping_of_an_entry():
-    found = _beegfs_json.striping(lines({"stripe_pattern": "RAID0 (4x512K)"}))
+    found = json_v8.striping(lines({"stripe_pattern": "RAID0 (4x512K)"}))
     assert found == {"pattern": "raid0", "chunk_kib": 512, "targets": 4, "source": "beegfs", "error": None}
     for text in ("RAID0 (4x0K)", "RAID0 (4xmany)", "RAID0", "", 7, None):
-        assert _beegfs_json.striping(lines({"stripe_pattern": text}))["error"].startswith(
+        assert json_v8.striping(lines({"stripe_pattern": text}))["error"].startswith(
             "a stripe pattern of no known form"
         )
-    assert _beegfs_json.striping(lines({}, {}))["error"] == "2 entries are told"
-    assert "no JSON" in _beegfs_json.striping(lines({"stripe_pattern": "RAID0 (4x512K)"}) + "x")["error"]
+    assert json_v8.striping(lines({}, {}))["error"] == "2 entries are told"
+    assert "no JSON" in json_v8.striping(lines({"stripe_pattern": "RAID0 (4x512K)"}) + "x")["error"]

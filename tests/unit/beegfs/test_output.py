@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_config, _beegfs_output
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_output import cause, said
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import config, output
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.output import cause, said
 from hpcval_cluster import beegfs_states
 
 FOOTER = """
@@ -74,7 +74,7 @@ def test_lines_end_where_the_tool_ends_them():
 def test_the_cause_by_the_words_of_the_real_tool(state, expected):
     for row in beegfs_states.recorded()[state]["rows"]:
         assert cause(said(row["out"], row["err"]).reason()) == expected
-    assert expected in _beegfs_output.GENERAL
+    assert expected in output.GENERAL
 
 
 @pytest.mark.parametrize(
@@ -118,19 +118,19 @@ def test_the_cause_by_other_words(words, expected):
 def test_a_setting_of_a_configuration_file(tmp_path, text, value):
     path = tmp_path / "a.conf"
     path.write_text(text)
-    assert _beegfs_config.flag(str(path), "quotaEnabled") is value
+    assert config.flag(str(path), "quotaEnabled") is value
 
 
 def test_configuration_files_that_are_not_there_say_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(_beegfs_config, "FOLDER", str(tmp_path))
-    assert _beegfs_config.quota_enforcement(None) == {"client": None, "management": None}
+    monkeypatch.setattr(config, "FOLDER", str(tmp_path))
+    assert config.quota_enforcement(None) == {"client": None, "management": None}
     (tmp_path / "beegfs-client.conf").write_text("quotaEnabled = true\n")
     (tmp_path / "beegfs-mgmtd.conf").write_text("quotaEnableEnforcement = false\n")
-    assert _beegfs_config.quota_enforcement(None) == {"client": True, "management": False}
-    assert _beegfs_config.quota_enforcement(str(tmp_path / "other.conf")) == {"client": None, "management": False}
+    assert config.quota_enforcement(None) == {"client": True, "management": False}
+    assert config.quota_enforcement(str(tmp_path / "other.conf")) == {"client": None, "management": False}
 
 
 def test_of_a_file_without_end_a_part_is_read(tmp_path):
     path = tmp_path / "a.conf"
-    path.write_text("quotaEnabled = true\n" + "#" * (2 * _beegfs_config.MAX_BYTES) + "\nquotaEnabled = false\n")
-    assert _beegfs_config.flag(str(path), "quotaEnabled") is True
+    path.write_text("quotaEnabled = true\n" + "#" * (2 * config.MAX_BYTES) + "\nquotaEnabled = false\n")
+    assert config.flag(str(path), "quotaEnabled") is True

@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs, _beegfs_ctl, _beegfs_json
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_output import Said, said
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import ctl_v7, json_v8, model
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.output import Said, said
 from hpcval_cluster import beegfs_states
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.unit.beegfs.told import FIXTURES, instead, output, told
 
 
-def listing(out: str, err: str = "", kind: str = "storage") -> _beegfs.Parsed:
-    return _beegfs_ctl.listing(kind, said(out, err))
+def listing(out: str, err: str = "", kind: str = "storage") -> model.Parsed:
+    return ctl_v7.listing(kind, said(out, err))
 
 
 def fixture(name: str) -> Said:
@@ -32,7 +32,7 @@ def fixture(name: str) -> Said:
     ],
 )
 def test_the_recorded_states_of_a_target(name, reachability, consistency):
-    parsed = _beegfs_ctl.listing("storage", fixture(f"ctl_7.4.7/listtargets_storage_{name}"))
+    parsed = ctl_v7.listing("storage", fixture(f"ctl_7.4.7/listtargets_storage_{name}"))
     assert parsed.problems == []
     assert [row["id"] for row in parsed.rows] == [101, 102, 201]
     assert parsed.rows[2]["reachability"] == reachability
@@ -41,7 +41,7 @@ def test_the_recorded_states_of_a_target(name, reachability, consistency):
 
 
 def test_every_column_is_read_by_its_heading():
-    parsed = _beegfs_ctl.listing("storage", fixture("ctl_7.4.7/listtargets_storage_all_columns_low_pool"))
+    parsed = ctl_v7.listing("storage", fixture("ctl_7.4.7/listtargets_storage_all_columns_low_pool"))
     assert parsed.problems == []
     row = parsed.rows[0]
     assert (row["node"], row["reachability"], row["consistency"], row["pool"]) == ("stor1", "online", "good", "low")
@@ -157,8 +157,8 @@ def test_an_output_that_is_not_whole_is_a_problem(out, err, problem):
 
 
 def test_an_empty_table_is_an_answer_and_so_are_the_words_for_no_metadata():
-    assert listing(HEADING) == _beegfs.Parsed()
-    assert listing(HEADING, f" {_beegfs_ctl.NO_META}\n", "meta") == _beegfs.Parsed()
+    assert listing(HEADING) == model.Parsed()
+    assert listing(HEADING, f" {ctl_v7.NO_META}\n", "meta") == model.Parsed()
 
 
 @pytest.mark.parametrize(
@@ -167,22 +167,22 @@ def test_an_empty_table_is_an_answer_and_so_are_the_words_for_no_metadata():
 def test_text_of_no_known_form_has_no_rows_and_a_problem(name):
     heard, out = fixture(name), output(name)["out"]
     parsers = (
-        lambda: _beegfs_ctl.listing("meta", heard),
-        lambda: _beegfs_ctl.nodes("meta", heard),
-        lambda: _beegfs_ctl.mirrors("meta", heard),
-        lambda: _beegfs_ctl.mirror_groups("meta", heard),
-        lambda: _beegfs_ctl.quota(heard),
-        lambda: _beegfs_json.targets(out),
-        lambda: _beegfs_json.nodes(out),
-        lambda: _beegfs_json.mirrors(out),
-        lambda: _beegfs_json.quota(out),
+        lambda: ctl_v7.listing("meta", heard),
+        lambda: ctl_v7.nodes("meta", heard),
+        lambda: ctl_v7.mirrors("meta", heard),
+        lambda: ctl_v7.mirror_groups("meta", heard),
+        lambda: ctl_v7.quota(heard),
+        lambda: json_v8.targets(out),
+        lambda: json_v8.nodes(out),
+        lambda: json_v8.mirrors(out),
+        lambda: json_v8.quota(out),
     )
     for parse in parsers:
         parsed = parse()
         assert parsed.problems
         assert not parsed.rows
-    assert _beegfs_ctl.striping(heard)["error"]
-    assert _beegfs_json.striping(out)["error"]
+    assert ctl_v7.striping(heard)["error"]
+    assert json_v8.striping(out)["error"]
 
 
 BANNER = output("ctl_7.4.7/enterprise_banner")["err"]
@@ -194,26 +194,26 @@ def test_the_banner_says_nothing_on_either_stream():
 
 
 def test_nodes_quota_and_striping_of_7():
-    unreachable = _beegfs_ctl.nodes("storage", fixture("ctl_7.4.7_edited/listnodes_storage_unreachable"))
+    unreachable = ctl_v7.nodes("storage", fixture("ctl_7.4.7_edited/listnodes_storage_unreachable"))
     assert [(node["name"], node["reachable"]) for node in unreachable.rows] == [("stor1", True), ("stor2", False)]
-    assert _beegfs_ctl.nodes("mgmt", fixture("ctl_7.4.7/listnodes_mgmt")).rows[0]["reachable"] is None
+    assert ctl_v7.nodes("mgmt", fixture("ctl_7.4.7/listnodes_mgmt")).rows[0]["reachable"] is None
     short = output("ctl_7.4.7/listnodes_storage_reachable")["out"].replace("nodes: 2", "nodes: 3")
-    assert "but 2 are listed" in _beegfs_ctl.nodes("storage", said(short, "")).problems[0]
-    assert _beegfs_ctl.nodes("storage", said("", "")) == _beegfs.Parsed()
-    assert _beegfs_ctl.nodes("storage", said("", "no route\n")).problems == ["no route"]
-    unlimited = _beegfs_ctl.quota(fixture("ctl_7.4.7/getquota_unlimited_csv"))
+    assert "but 2 are listed" in ctl_v7.nodes("storage", said(short, "")).problems[0]
+    assert ctl_v7.nodes("storage", said("", "")) == model.Parsed()
+    assert ctl_v7.nodes("storage", said("", "no route\n")).problems == ["no route"]
+    unlimited = ctl_v7.quota(fixture("ctl_7.4.7/getquota_unlimited_csv"))
     assert unlimited.problems == []
     assert unlimited.rows[0]["size_limit"] is unlimited.rows[0]["files_limit"] is None
-    assert _beegfs_ctl.quota(fixture("ctl_7.4.7_edited/getquota_csv_admin")).rows[0]["files_limit"] == 100000
-    seen = _beegfs_ctl.striping(fixture("ctl_7.4.7/getentryinfo_file"))
+    assert ctl_v7.quota(fixture("ctl_7.4.7_edited/getquota_csv_admin")).rows[0]["files_limit"] == 100000
+    seen = ctl_v7.striping(fixture("ctl_7.4.7/getentryinfo_file"))
     assert (seen["pattern"], seen["chunk_kib"], seen["targets"]) == ("raid0", 512, 1)
-    assert _beegfs_ctl.striping(fixture("ctl_7.4.7/getentryinfo_directory"))["targets"] == 2
-    assert "Path does not exist" in _beegfs_ctl.striping(fixture("ctl_7.4.7/getentryinfo_missing_path"))["error"]
+    assert ctl_v7.striping(fixture("ctl_7.4.7/getentryinfo_directory"))["targets"] == 2
+    assert "Path does not exist" in ctl_v7.striping(fixture("ctl_7.4.7/getentryinfo_missing_path"))["error"]
 
 
 @pytest.mark.parametrize(("files", "known", "least"), [("7", 7, None), ("-", None, None), ("7+", None, 7)])
 def test_a_count_of_files_may_be_none_or_of_some_disks(files, known, least):
-    (row,) = _beegfs_ctl.quota(said(f"name,id,size,hard,files,hard\nroot,0,5,unlimited,{files},10\n", "")).rows
+    (row,) = ctl_v7.quota(said(f"name,id,size,hard,files,hard\nroot,0,5,unlimited,{files},10\n", "")).rows
     assert (row["files"], row["files_at_least"], row["files_limit"]) == (known, least, 10)
 
 
@@ -221,7 +221,7 @@ def test_a_count_of_files_may_be_none_or_of_some_disks(files, known, least):
     "row", ["root,0,-,unlimited,0,9", "root,0,5,none,0,9", "root,0,5,9,+,9", "root,0,5,9,x+,9", "root,0,5,9,0", "root"]
 )
 def test_a_row_of_quota_of_no_known_form_is_a_problem(row):
-    parsed = _beegfs_ctl.quota(said(f"name,id,size,hard,files,hard\n{row}\n", ""))
+    parsed = ctl_v7.quota(said(f"name,id,size,hard,files,hard\n{row}\n", ""))
     assert parsed.rows == []
     assert "no known form" in parsed.problems[0]
 
@@ -229,10 +229,10 @@ def test_a_row_of_quota_of_no_known_form_is_a_problem(row):
 def test_quota_of_which_a_part_was_skipped_is_in_doubt():
     out = "name,id,size,hard,files,hard\nroot,0,5,9,0,9\n"
     skipped = "Some IDs were skipped because of invalid values. Check server logs."
-    assert _beegfs_ctl.quota(said(out, f"{BANNER}\n{skipped}\n")).problems == [skipped]
-    assert _beegfs_ctl.quota(said(out, BANNER)).problems == []
-    assert _beegfs_ctl.quota(said("", "")).problems == ["no quota was printed"]
-    assert _beegfs_ctl.quota(said("", "why\n")).problems == ["why"]
+    assert ctl_v7.quota(said(out, f"{BANNER}\n{skipped}\n")).problems == [skipped]
+    assert ctl_v7.quota(said(out, BANNER)).problems == []
+    assert ctl_v7.quota(said("", "")).problems == ["no quota was printed"]
+    assert ctl_v7.quota(said("", "why\n")).problems == ["why"]
 
 
 GROUPS = """MirrorGroupID MGMemberType TargetID   Cap. Pool   NodeID
@@ -243,11 +243,11 @@ GROUPS = """MirrorGroupID MGMemberType TargetID   Cap. Pool   NodeID
 
 
 def test_mirror_groups_with_their_members():
-    parsed = _beegfs_ctl.mirrors("storage", said(GROUPS, ""))
+    parsed = ctl_v7.mirrors("storage", said(GROUPS, ""))
     assert parsed.problems == []
     assert parsed.rows == [{"type": "storage", "group": 1, "primary": 101, "secondary": 201}]
     none = "\n".join(GROUPS.split("\n")[:2]) + "\n"
-    assert _beegfs_ctl.mirrors("storage", said(none, "")) == _beegfs.Parsed()
+    assert ctl_v7.mirrors("storage", said(none, "")) == model.Parsed()
 
 
 @pytest.mark.parametrize(
@@ -260,31 +260,31 @@ def test_mirror_groups_with_their_members():
     ],
 )
 def test_a_mirror_group_that_is_not_whole_is_a_problem(old, new, problem):
-    parsed = _beegfs_ctl.mirrors("storage", said(GROUPS.replace(old, new), ""))
+    parsed = ctl_v7.mirrors("storage", said(GROUPS.replace(old, new), ""))
     assert any(problem in text for text in parsed.problems)
 
 
 @pytest.mark.parametrize("what", ["Target", "Node"])
 def test_mirror_groups_in_the_older_way_have_other_headings_for_metadata(what):
     text = f"     BuddyGroupID   Primary{what}ID Secondary{what}ID\n  =====  ===== ====\n   1   2   1\n"
-    parsed = _beegfs_ctl.mirror_groups("meta", said(text, BANNER))
+    parsed = ctl_v7.mirror_groups("meta", said(text, BANNER))
     assert parsed.problems == []
     assert parsed.rows == [{"type": "meta", "group": 1, "primary": 2, "secondary": 1}]
     for wrong in ("   1   2\n", "  1 2 x\n", ""):
-        assert _beegfs_ctl.mirror_groups("meta", said(text.replace("   1   2   1\n", wrong), "")).problems
+        assert ctl_v7.mirror_groups("meta", said(text.replace("   1   2   1\n", wrong), "")).problems
 
 
 def test_no_mirror_groups_is_told_on_the_error_stream():
-    assert _beegfs_ctl.mirror_groups("meta", said("", f"{BANNER}\n{_beegfs_ctl.NO_MIRRORS}\n")) == _beegfs.Parsed()
-    assert _beegfs_ctl.mirror_groups("meta", said("", BANNER)).problems
-    assert "other" in _beegfs_ctl.mirror_groups("meta", said("", "other words\n")).problems[0]
-    both = f"{_beegfs_ctl.NO_MIRRORS}\nother words\n"
-    assert _beegfs_ctl.mirror_groups("meta", said("", both)).problems
+    assert ctl_v7.mirror_groups("meta", said("", f"{BANNER}\n{ctl_v7.NO_MIRRORS}\n")) == model.Parsed()
+    assert ctl_v7.mirror_groups("meta", said("", BANNER)).problems
+    assert "other" in ctl_v7.mirror_groups("meta", said("", "other words\n")).problems[0]
+    both = f"{ctl_v7.NO_MIRRORS}\nother words\n"
+    assert ctl_v7.mirror_groups("meta", said("", both)).problems
 
 
 def test_version_8_in_all_its_forms():
     lines = output("cli_8_documented/target_list_healthy")["out"]
-    expected = _beegfs_json.targets(lines)
+    expected = json_v8.targets(lines)
     assert expected.problems == []
     assert [(row["type"], row["id"]) for row in expected.rows] == [
         ("meta", 1),
@@ -292,14 +292,14 @@ def test_version_8_in_all_its_forms():
         ("storage", 102),
         ("storage", 201),
     ]
-    assert _beegfs_json.targets(output("cli_8_documented/target_list_string_enums")["out"]) == expected
+    assert json_v8.targets(output("cli_8_documented/target_list_string_enums")["out"]) == expected
     documents = [json.loads(line) for line in lines.splitlines()]
     pages = json.dumps(documents[:2]) + "\n" + json.dumps(documents[2:])
-    assert _beegfs_json.targets(pages) == expected
+    assert json_v8.targets(pages) == expected
     as_text = [{**item, "space": str(item["space"]), "space_free": str(item["space_free"])} for item in documents]
     short_ids = [{**item, "id": f"{'m' if item['type'] == 2 else 's'}:{item['id']['num_id']}"} for item in as_text]
-    assert _beegfs_json.targets("\n".join(map(json.dumps, short_ids))) == expected
-    offline = _beegfs_json.targets(output("cli_8_documented/target_list_offline")["out"]).rows[3]
+    assert json_v8.targets("\n".join(map(json.dumps, short_ids))) == expected
+    offline = json_v8.targets(output("cli_8_documented/target_list_offline")["out"]).rows[3]
     assert offline["reachability"] == "offline"
     assert offline["free"] is None
 
@@ -314,37 +314,37 @@ def test_version_8_says_that_it_has_no_mirrors_by_an_error():
 
 def test_version_8_quota_and_striping():
     row = '{"name": "a", "id": 1, "type": "user", "pool": "p", "space": "5/unlimited", "inode": "?/7"}'
-    assert "no known form" in _beegfs_json.quota(row).problems[0]
+    assert "no known form" in json_v8.quota(row).problems[0]
     row = row.replace("?/7", "3/∞")
     note = "\nINFO: Quota usage information is fetched every 30s from the server nodes\n"
     group = '{"name": "g", "id": 1, "type": "group", "pool": "p", "space": "?/?", "inode": "?/?"}\n'
-    assert _beegfs_json.quota(group + row + note).rows == [
+    assert json_v8.quota(group + row + note).rows == [
         {"pool": "p", "size": 5, "size_limit": None, "files": 3, "files_limit": None}
     ]
-    seen = _beegfs_json.striping(output("cli_8_documented/entry_info_healthy")["out"])
+    seen = json_v8.striping(output("cli_8_documented/entry_info_healthy")["out"])
     assert (seen["pattern"], seen["chunk_kib"], seen["targets"]) == ("raid0", 512, 4)
-    assert _beegfs_json.striping('{"stripe_pattern": "RAID0 (4x524288)"}')["chunk_kib"] == 512
-    assert _beegfs_json.striping("")["error"] == "0 entries are told"
-    assert _beegfs_json.striping('{"stripe_pattern": 4}')["error"]
+    assert json_v8.striping('{"stripe_pattern": "RAID0 (4x524288)"}')["chunk_kib"] == 512
+    assert json_v8.striping("")["error"] == "0 entries are told"
+    assert json_v8.striping('{"stripe_pattern": 4}')["error"]
 
 
 def test_version_8_quota_without_bounds_and_without_quota():
     row = '{"name": "a", "id": 1, "type": "user", "pool": "p", "space": "5/9223372036854775807", "inode": "3/-"}'
-    assert _beegfs_json.quota(row).problems  # the inodes' limit is no known word
-    rows = _beegfs_json.quota(row.replace("3/-", "3/9223372036854775807")).rows
+    assert json_v8.quota(row).problems  # the inodes' limit is no known word
+    rows = json_v8.quota(row.replace("3/-", "3/9223372036854775807")).rows
     assert rows == [{"pool": "p", "size": 5, "size_limit": None, "files": 3, "files_limit": None}]
-    assert _beegfs_json.quota(row.replace("5/9223372036854775807", "5/9223372036854775808")).problems
+    assert json_v8.quota(row.replace("5/9223372036854775807", "5/9223372036854775808")).problems
     warning = output("cli_8_documented/quota_list_usage_not_enabled")["err"]
-    assert _beegfs_json.quota(warning).problems == ["quota is not enabled: the servers keep none for this user"]
-    assert _beegfs_json.quota("WARNING: something else\n").problems == ["no quota is told"]
-    assert "no JSON" in _beegfs_json.quota(f"{warning}half a docum").problems[0]
+    assert json_v8.quota(warning).problems == ["quota is not enabled: the servers keep none for this user"]
+    assert json_v8.quota("WARNING: something else\n").problems == ["no quota is told"]
+    assert "no JSON" in json_v8.quota(f"{warning}half a docum").problems[0]
 
 
 def test_version_8_names_the_network_cards_by_which_a_server_does_not_answer():
     row = {"id": {"num_id": 1, "node_type": 3}, "type": 3, "alias": "a"}
 
     def node(nics, reachable):
-        return _beegfs_json.nodes(json.dumps({**row, "nics": nics, "reachable": reachable})).rows[0]
+        return json_v8.nodes(json.dumps({**row, "nics": nics, "reachable": reachable})).rows[0]
 
     both = node("rdma:ib0 (10.98.0.1:8003)\nethernet:eth0 (10.99.0.1:8003)", "no\nyes")
     assert (both["reachable"], both["unreachable_by"]) == (True, "rdma:ib0 (10.98.0.1:8003)")
@@ -355,17 +355,17 @@ def test_version_8_names_the_network_cards_by_which_a_server_does_not_answer():
 
 
 PARSERS = {
-    "listing": lambda text: _beegfs_ctl.listing("storage", said(text, text)),
-    "nodes": lambda text: _beegfs_ctl.nodes("storage", said(text, "")),
-    "mirrors": lambda text: _beegfs_ctl.mirrors("storage", said(text, "")),
-    "mirror groups": lambda text: _beegfs_ctl.mirror_groups("storage", said(text, text)),
-    "quota": lambda text: _beegfs_ctl.quota(said(text, text)),
-    "targets 8": _beegfs_json.targets,
-    "nodes 8": _beegfs_json.nodes,
-    "mirrors 8": _beegfs_json.mirrors,
-    "quota 8": _beegfs_json.quota,
-    "striping": lambda text: _beegfs_ctl.striping(said(text, "")),
-    "striping 8": _beegfs_json.striping,
+    "listing": lambda text: ctl_v7.listing("storage", said(text, text)),
+    "nodes": lambda text: ctl_v7.nodes("storage", said(text, "")),
+    "mirrors": lambda text: ctl_v7.mirrors("storage", said(text, "")),
+    "mirror groups": lambda text: ctl_v7.mirror_groups("storage", said(text, text)),
+    "quota": lambda text: ctl_v7.quota(said(text, text)),
+    "targets 8": json_v8.targets,
+    "nodes 8": json_v8.nodes,
+    "mirrors 8": json_v8.mirrors,
+    "quota 8": json_v8.quota,
+    "striping": lambda text: ctl_v7.striping(said(text, "")),
+    "striping 8": json_v8.striping,
 }
 RECORDED = [
     row[stream] for state in beegfs_states.recorded().values() for row in state["rows"] for stream in ("out", "err")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _remedies
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies
 from hpcval_cluster import beegfs_states
 
 from tests.unit.beegfs.told import FIXTURES
@@ -18,7 +18,7 @@ MODES = set(re.findall(r"^ (--[a-z]+)(?: \(\*\))? +=> ", TRANSCRIPT, re.MULTILIN
 COMMANDS = sorted(
     {
         (symptom, match[0].rstrip(".,;:"))
-        for symptom, text in _remedies.load().items()
+        for symptom, text in remedies.load().items()
         for match in re.finditer(r"beegfs-ctl(?: --[a-z]+(?:=[^\s;,)]+)?(?: <user>)?)+", text)
     }
 )

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _beegfs_space_findings, _remedies
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._beegfs_told import Told
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share_judge import judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import space as share_space
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.judging import judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.told import Told
 
 GIB = 1 << 30
 WELL = {
@@ -36,7 +37,7 @@ def found(expect=None, problems=(), **changed):
     """The findings of a target with these changes that are no pass, by id, with the symptom of their remedy."""
     other = {**WELL, "id": 201, "node": "stor2", **changed}
     facts = {"tool": "beegfs-ctl", "targets": [WELL, other], "problems": list(problems)}
-    findings = _beegfs_space_findings.findings(judge(expect, "beegfs", {}), Told(facts))
+    findings = share_space.findings(judge(expect, "beegfs", {}), Told(facts))
     wanting = [each for each in findings if each["verdict"] != "pass"]
     assert {each["where"]["target"] for each in wanting} <= {"storage target 201 on stor2"}
     return {each["id"].removeprefix("share."): each for each in wanting}
@@ -45,7 +46,7 @@ def found(expect=None, problems=(), **changed):
 def symptom(finding):
     names = [
         name
-        for name, text in _remedies.load().items()
+        for name, text in remedies.load().items()
         if text.replace("{target}", finding["where"]["target"]) == finding["remedy"]
     ]
     return names[0].removeprefix("share.")
@@ -54,7 +55,7 @@ def symptom(finding):
 def test_what_is_well_passes_and_is_counted():
     assert found() == {}
     facts = {"tool": "x", "targets": [WELL, {**WELL, "id": 2}], "problems": []}
-    findings = _beegfs_space_findings.findings(judge(None, "beegfs", {}), Told(facts))
+    findings = share_space.findings(judge(None, "beegfs", {}), Told(facts))
     assert [(each["id"], each["value"], each["unit"]) for each in findings] == [
         ("share.capacity_pool", 2, "targets"),
         ("share.target_free_space", 2, "targets"),
@@ -67,7 +68,7 @@ def test_what_is_well_passes_and_is_counted():
 def test_a_target_that_is_not_online_is_reported_as_that_alone(state):
     assert found(reachability=state, pool="emergency", **NONE, **NO_INODES) == {}
     facts = {"targets": [{**WELL, "reachability": state}], "problems": []}
-    assert _beegfs_space_findings.findings(judge(None, "beegfs", {}), Told(facts)) == []
+    assert share_space.findings(judge(None, "beegfs", {}), Told(facts)) == []
 
 
 @pytest.mark.parametrize(
@@ -209,5 +210,5 @@ def test_inodes_are_wanted_where_there_is_a_number_of_them(inodes, asked):
 
 def test_inodes_of_no_target_are_not_judged():
     facts = {"targets": [{**WELL, "inodes": 0}], "problems": []}
-    findings = _beegfs_space_findings.findings(judge(None, "beegfs", {}), Told(facts))
+    findings = share_space.findings(judge(None, "beegfs", {}), Told(facts))
     assert [each["id"] for each in findings] == ["share.capacity_pool", "share.target_free_space"]

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs, _beegfs_ctl
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import Amount
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_output import said
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import ctl_v7, model
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.model import Amount
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.output import said
 
 
 def test_foreign_text_becomes_one_printable_line_of_bounded_length():
-    assert _beegfs.short("a\tb\n  \x1b[31mc\x00") == "a b [31mc"
-    assert len(_beegfs.short("x" * 1000)) == 300
+    assert model.short("a\tb\n  \x1b[31mc\x00") == "a b [31mc"
+    assert len(model.short("x" * 1000)) == 300
 
 
 @pytest.mark.parametrize(
@@ -29,16 +29,16 @@ def test_foreign_text_becomes_one_printable_line_of_bounded_length():
     ],
 )
 def test_a_state_is_a_word_in_lower_case(value, word):
-    assert _beegfs.word(value) == word
+    assert model.word(value) == word
 
 
 @pytest.mark.parametrize("value", [True, -1, 1.5, None, "", "-", "1e3", "١٢", [], {}, "9" * 30])
 def test_what_is_no_whole_number_is_none(value):
-    assert _beegfs.whole(value) is None
+    assert model.whole(value) is None
 
 
 def test_whole_numbers_may_be_given_as_digits():
-    assert [_beegfs.whole(value) for value in (0, 7, "0", " 12 ", "9" * 18)] == [0, 7, 0, 12, 10**18 - 1]
+    assert [model.whole(value) for value in (0, 7, "0", " 12 ", "9" * 18)] == [0, 7, 0, 12, 10**18 - 1]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_whole_numbers_may_be_given_as_digits():
     ],
 )
 def test_sizes(text, amount):
-    found = _beegfs.size(text)
+    found = model.size(text)
     assert (found is None) == (amount is None)
     if amount:
         assert (found.value, found.least, found.most) == (
@@ -77,27 +77,27 @@ def test_sizes(text, amount):
     [("16.8M", 16_800_000, 16_750_000, 16_850_000), ("0.1M", 100_000, 50_000, 150_000), ("12", 12, 12, 12)],
 )
 def test_counts(text, value, least, most):
-    found = _beegfs.count(text)
+    found = model.count(text)
     assert (found.value, found.least, found.most) == (value, pytest.approx(least), pytest.approx(most))
 
 
 @pytest.mark.parametrize("text", ["x", True, "16.8K", "16.8MiB", "-1M", ""])
 def test_what_is_no_count(text):
-    assert _beegfs.count(text) is None
+    assert model.count(text) is None
 
 
 def test_a_percentage_narrows_an_amount_and_never_widens_it():
     total = Amount(1000, 1000, 1000)
-    assert _beegfs.narrowed(Amount(500, 400, 600), total, 50) == Amount(500, 495, 505)
-    assert _beegfs.narrowed(Amount(1000, 900, 1100), total, 100) == Amount(1000, 995, 1000)
-    assert _beegfs.narrowed(Amount(0, 0, 100), total, 0) == Amount(0, 0, 5)
-    assert _beegfs.narrowed(Amount(500, 499, 501), total, 50) == Amount(500, 499, 501)
-    assert _beegfs.narrowed(Amount(500, 505, 600), total, 50) == Amount(500, 505, 505)
-    assert _beegfs.narrowed(Amount(500, 506, 600), total, 50) == Amount(500, 506, 600)  # they contradict each other
+    assert model.narrowed(Amount(500, 400, 600), total, 50) == Amount(500, 495, 505)
+    assert model.narrowed(Amount(1000, 900, 1100), total, 100) == Amount(1000, 995, 1000)
+    assert model.narrowed(Amount(0, 0, 100), total, 0) == Amount(0, 0, 5)
+    assert model.narrowed(Amount(500, 499, 501), total, 50) == Amount(500, 499, 501)
+    assert model.narrowed(Amount(500, 505, 600), total, 50) == Amount(500, 505, 505)
+    assert model.narrowed(Amount(500, 506, 600), total, 50) == Amount(500, 506, 600)  # they contradict each other
 
 
 def test_a_row_has_every_key_and_what_is_not_known_is_none():
-    row = _beegfs.target("meta", 1, name="a", sync_state="healthy", free=Amount(5, 4, 6), total=Amount(9, 9, 9))
+    row = model.target("meta", 1, name="a", sync_state="healthy", free=Amount(5, 4, 6), total=Amount(9, 9, 9))
     assert row == {
         "type": "meta",
         "id": 1,
@@ -117,7 +117,7 @@ def test_a_row_has_every_key_and_what_is_not_known_is_none():
         "inodes_free_most": None,
         "space_told": None,
     }
-    assert _beegfs.entry(source="x") == {
+    assert model.entry(source="x") == {
         "pattern": None,
         "chunk_kib": None,
         "targets": None,
@@ -131,7 +131,7 @@ UNTOLD = [{"space_told": False, "space_why": None, "pool": "normal"}]
 ODD = [{"space_told": True, "space_why": "why", "pool": "normal"}]
 TOLD = [{"space_told": True, "space_why": None, "pool": "normal"}]
 UNKNOWN = [{"space_told": None, "space_why": None, "pool": "unknown"}]
-NO_META = f" {_beegfs_ctl.NO_META}\n"
+NO_META = f" {ctl_v7.NO_META}\n"
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ NO_META = f" {_beegfs_ctl.NO_META}\n"
 )
 def test_an_exit_code_is_explained_by_rows_that_tell_the_same(code, err, rows, explained):
     heard = said("", err)
-    assert _beegfs_ctl.is_explained(code, heard, _beegfs.Parsed(rows)) is explained
-    assert _beegfs_ctl.is_explained(code, heard, _beegfs.Parsed(rows, ["a row of no known form"])) is False
+    assert ctl_v7.is_explained(code, heard, model.Parsed(rows)) is explained
+    assert ctl_v7.is_explained(code, heard, model.Parsed(rows, ["a row of no known form"])) is False
 
 
 PLAIN = "TargetID   Reachability  Consistency   NodeID\n========   ============  ===========   ======\n"
@@ -184,7 +184,7 @@ PLAIN = "TargetID   Reachability  Consistency   NodeID\n========   ============ 
     ],
 )
 def test_a_table_with_whatever_columns(heading, row, known):
-    parsed = _beegfs_ctl.listing("storage", said(f"{heading}\n====\n{row}\n", ""))
+    parsed = ctl_v7.listing("storage", said(f"{heading}\n====\n{row}\n", ""))
     assert parsed.problems == []
     assert known.items() <= parsed.rows[0].items()
     assert parsed.rows[0]["id"] == 101
@@ -204,7 +204,7 @@ def test_a_table_with_whatever_columns(heading, row, known):
     ],
 )
 def test_a_row_that_does_not_fit_its_table(heading, row):
-    parsed = _beegfs_ctl.listing("storage", said(f"{heading}\n====\n{row}\n", ""))
+    parsed = ctl_v7.listing("storage", said(f"{heading}\n====\n{row}\n", ""))
     assert parsed.rows == []
     assert parsed.problems
 
@@ -221,7 +221,7 @@ def test_a_row_that_does_not_fit_its_table(heading, row):
     ],
 )
 def test_a_heading_that_tells_nothing(heading):
-    parsed = _beegfs_ctl.listing("storage", said(f"{heading}\n101 1\n", ""))
+    parsed = ctl_v7.listing("storage", said(f"{heading}\n101 1\n", ""))
     assert (parsed.rows, len(parsed.problems)) == ([], 2)
 
 
@@ -232,7 +232,7 @@ SPACE = "TargetID Total Free % ITotal IFree % NodeID\n====\n"
 def test_one_amount_that_is_none_makes_the_row_no_row(at):
     words = ["7.8GiB", "7.8GiB", "100%", "0.5M", "0.5M", "100%"]
     words[at] = "much"
-    parsed = _beegfs_ctl.listing("storage", said(f"{SPACE}101 {' '.join(words)} 1\n", ""))
+    parsed = ctl_v7.listing("storage", said(f"{SPACE}101 {' '.join(words)} 1\n", ""))
     assert (parsed.rows, len(parsed.problems)) == ([], 1)
 
 
@@ -241,17 +241,17 @@ def test_only_zeros_throughout_say_that_nothing_was_told(at):
     words = ["0.0GiB", "0.0GiB", "0%", "0.0M", "0.0M", "0%", ""]
     if at < 6:
         words[at] = words[at].replace("0.0", "0.1") if "." in words[at] else "1%"
-    (row,) = _beegfs_ctl.listing("storage", said(f"{SPACE}101 {' '.join(words)} 1\n", "")).rows
+    (row,) = ctl_v7.listing("storage", said(f"{SPACE}101 {' '.join(words)} 1\n", "")).rows
     assert row["space_told"] is (at < 6)
 
 
 def test_why_a_server_told_nothing_is_of_the_targets_of_which_it_told_nothing():
     text = f"{SPACE}201 7.8GiB 7.8GiB 100% 0.5M 0.5M 100% {{0}}\n202 0.0GiB 0.0GiB 0% 0.0M 0.0M 0% {{0}}\n"
     err = " [ERROR from beegfs-storage stor2 [ID: 2]: Communication error]\n"
-    told, untold = _beegfs_ctl.listing("storage", said(text.format("beegfs-storage stor2 [ID: 2]"), err)).rows
+    told, untold = ctl_v7.listing("storage", said(text.format("beegfs-storage stor2 [ID: 2]"), err)).rows
     assert told["space_why"] is None
     assert untold["space_why"] == err.strip()
-    told, untold = _beegfs_ctl.listing("storage", said(text.format("beegfs-storage stor3 [ID: 3]"), err)).rows
+    told, untold = ctl_v7.listing("storage", said(text.format("beegfs-storage stor3 [ID: 3]"), err)).rows
     assert untold["space_why"] is None
 
 
@@ -269,7 +269,7 @@ Root: 1
 
 
 def nodes(text, err=""):
-    return _beegfs_ctl.nodes("meta", said(text, err))
+    return ctl_v7.nodes("meta", said(text, err))
 
 
 def test_servers_with_whatever_is_said_of_them():
@@ -308,7 +308,7 @@ MIRRORED = "MirrorGroupID MGMemberType TargetID NodeID\n====\n"
 
 @pytest.mark.parametrize("row", ["x primary 101 1", "1 both 101 1"])
 def test_a_member_without_group_or_role_is_of_no_group(row):
-    parsed = _beegfs_ctl.mirrors("storage", said(f"{MIRRORED}{row}\n", ""))
+    parsed = ctl_v7.mirrors("storage", said(f"{MIRRORED}{row}\n", ""))
     assert parsed.rows == []
     assert ["without group or role" in problem for problem in parsed.problems] == [True]
 
@@ -319,9 +319,9 @@ GROUPS = "BuddyGroupID PrimaryTargetID SecondaryTargetID\n=== === ===\n"
 @pytest.mark.parametrize(
     ("out", "err", "rows", "problems"),
     [
-        ("", f"{_beegfs_ctl.NO_MIRRORS}\n", 0, []),
+        ("", f"{ctl_v7.NO_MIRRORS}\n", 0, []),
         ("", "why\n", 0, ["no list of mirror groups: why"]),
-        ("some text\n", f"{_beegfs_ctl.NO_MIRRORS}\n", 0, ["no list of mirror groups: some text"]),
+        ("some text\n", f"{ctl_v7.NO_MIRRORS}\n", 0, ["no list of mirror groups: some text"]),
         ("1 101 201\n", "", 0, ["no list of mirror groups: 1 101 201"]),
         (f"{GROUPS}1 101 201\n2 202 102\n", "", 2, []),
         ("BuddyGroupID PrimaryTargetID SecondaryTargetID\n1 101 201\n", "", 1, []),
@@ -332,7 +332,7 @@ GROUPS = "BuddyGroupID PrimaryTargetID SecondaryTargetID\n=== === ===\n"
     ],
 )
 def test_mirror_groups_in_the_older_way(out, err, rows, problems):
-    parsed = _beegfs_ctl.mirror_groups("storage", said(out, err))
+    parsed = ctl_v7.mirror_groups("storage", said(out, err))
     assert (len(parsed.rows), parsed.problems) == (rows, problems)
     if rows:
         assert parsed.rows[0] == {"type": "storage", "group": 1, "primary": 101, "secondary": 201}
@@ -355,14 +355,14 @@ ROW = "root,0,5,9,7,10\n"
     ],
 )
 def test_quota_line_by_line(out, err, rows, problems):
-    parsed = _beegfs_ctl.quota(said(out, err))
+    parsed = ctl_v7.quota(said(out, err))
     assert (len(parsed.rows), parsed.problems) == (rows, problems)
 
 
 def test_a_count_of_files_on_some_disks_is_that_number():
-    (row,) = _beegfs_ctl.quota(said(f"{QUOTA}root,0,5,9,123+,1000\n", "")).rows
+    (row,) = ctl_v7.quota(said(f"{QUOTA}root,0,5,9,123+,1000\n", "")).rows
     assert (row["files"], row["files_at_least"]) == (None, 123)
-    (row,) = _beegfs_ctl.quota(said(f"{QUOTA}root,0,5,9,123,1000\n", "")).rows
+    (row,) = ctl_v7.quota(said(f"{QUOTA}root,0,5,9,123,1000\n", "")).rows
     assert (row["files"], row["files_at_least"]) == (123, None)
 
 
@@ -376,9 +376,9 @@ Stripe pattern details:
 
 
 def test_the_striping_of_an_entry():
-    found = _beegfs_ctl.striping(said(ENTRY, ""))
+    found = ctl_v7.striping(said(ENTRY, ""))
     assert found == {"pattern": "raid0", "chunk_kib": 512, "targets": 3, "source": "beegfs-ctl", "error": None}
-    assert _beegfs_ctl.striping(said(ENTRY.replace("; actual: 3", ""), ""))["targets"] == 4
+    assert ctl_v7.striping(said(ENTRY.replace("; actual: 3", ""), ""))["targets"] == 4
 
 
 @pytest.mark.parametrize(
@@ -393,15 +393,15 @@ def test_the_striping_of_an_entry():
     ],
 )
 def test_an_entry_that_is_not_whole_has_no_striping(old, new):
-    found = _beegfs_ctl.striping(said(ENTRY.replace(old, new), ""))
+    found = ctl_v7.striping(said(ENTRY.replace(old, new), ""))
     assert found["pattern"] is found["chunk_kib"] is found["targets"] is None
     assert found["error"].startswith("no entry information: ")
     assert "EntryID" in found["error"]
-    assert _beegfs_ctl.striping(said("", ""))["error"] == "no entry information: without a message"
-    assert _beegfs_ctl.striping(said(ENTRY.replace(old, new), "why\n"))["error"] == "no entry information: why"
+    assert ctl_v7.striping(said("", ""))["error"] == "no entry information: without a message"
+    assert ctl_v7.striping(said(ENTRY.replace(old, new), "why\n"))["error"] == "no entry information: why"
 
 
 def test_an_amount_that_was_not_rounded_is_just_that():
-    assert _beegfs.exactly(5) == Amount(5, 5, 5)
-    assert _beegfs.exactly(0) == Amount(0, 0, 0)
-    assert _beegfs.exactly(None) is None
+    assert model.exactly(5) == Amount(5, 5, 5)
+    assert model.exactly(0) == Amount(0, 0, 0)
+    assert model.exactly(None) is None

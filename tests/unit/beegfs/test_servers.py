@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_servers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs import servers
 
 from tests.unit.beegfs.told import Tool, answer
 
@@ -57,10 +57,10 @@ def test_version_8_is_asked_for_json_lines_with_all_columns():
 
 def test_the_striping_of_a_path_is_asked_by_either_tool():
     tool = Tool("healthy")
-    _beegfs_servers.striping(tool.cli(), "/mnt/x")
+    servers.striping(tool.cli(), "/mnt/x")
     assert asked(tool) == [f"--getentryinfo /mnt/x {LIMITED}"]
     tool = Tool("v8")
-    _beegfs_servers.striping(tool.cli(), "/mnt/x")
+    servers.striping(tool.cli(), "/mnt/x")
     assert asked(tool) == ["entry info /mnt/x --raw --columns all --output ndjson"]
 
 
@@ -156,6 +156,15 @@ def test_of_a_silent_tool_the_first_question_is_told():
     assert problem["source"] == "beegfs-ctl --listnodes --nodetype=meta --reachable --errorcodes"
 
 
+def test_one_silent_question_does_not_stand_for_others_that_were_refused():
+    silent = answer("--listnodes", "--nodetype=storage", seconds=3600)
+    refused = [answer(mode, err="no\n", rc=1) for mode in ("--listnodes", "--listtargets", "--listmirrorgroups")]
+    tool = Tool("healthy", first=[silent, *refused])
+    problems = tool.told()["problems"]
+    assert [words for words in asked(tool) if "--state" in words]
+    assert {"silent", None} <= {problem["cause"] for problem in problems}
+
+
 @pytest.mark.parametrize(
     ("rows", "problems"),
     [
@@ -224,6 +233,25 @@ def test_what_a_management_daemon_that_was_just_started_says_is_asked_again(rows
     if again:
         assert len(found) == 7
         assert tool.clock.now == pytest.approx(12)
+
+
+def test_each_further_look_has_half_of_what_is_left():
+    rows = "101 Probably-offline Good low 1\n"
+    first = answer(
+        "--listtargets", "--state", "--nodetype=storage", "--pools", "--longnodes", out=NEW.format(rows=rows)
+    )
+    first["words"].remove("...")
+    tool, given = Tool("healthy", first=[first]), []
+
+    def recorded(argv, seconds, **options):
+        if argv[1:] == f"--listtargets --nodetype=storage --state {TABLE}".split():
+            given.append((tool.clock.now, seconds))
+        return tool(argv, seconds, **options)
+
+    cli = tool.cli()
+    cli.runner = recorded
+    servers.servers(cli, "1000")
+    assert given == [(now, pytest.approx((30 - now) / 2)) for now in (0, 2, 4, 6, 8, 10, 12)]
 
 
 @pytest.mark.parametrize(

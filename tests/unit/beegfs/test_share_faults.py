@@ -6,8 +6,9 @@ import json
 import typing as t
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema, _share_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import verdicts
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import findings as share_findings
 from kit.share import mounts
 
 from tests.unit.beegfs.told import FIXTURES, answer, instead, told
@@ -309,7 +310,7 @@ SERVERS: dict[str, tuple[str, list[Json], Fault]] = {
 def check(findings: list[dict[str, t.Any]], fault: Fault) -> None:
     """The finding is there as the fault says, valid and with a remedy, and the whole is no pass."""
     for finding in findings:
-        assert _schema.problems("finding", finding) == []
+        assert schema.problems("finding", finding) == []
         if finding["verdict"] in ("fail", "undetermined"):
             assert finding["remedy"], finding
     fitting = [
@@ -323,12 +324,12 @@ def check(findings: list[dict[str, t.Any]], fault: Fault) -> None:
     assert fitting[0]["value"] == fault.value
     assert fitting[0]["bound"] == fault.bound
     assert fault.why in fitting[0]["why"]
-    assert _criteria.overall(findings) == ("fail" if "fail" in [f["verdict"] for f in findings] else "undetermined")
+    assert verdicts.overall(findings) == ("fail" if "fail" in [f["verdict"] for f in findings] else "undetermined")
 
 
 def servers(scenarios: str, first: t.Sequence[Json] = (), **expect: t.Any) -> list[Json]:
     facts = told(*scenarios.split(), first=first)
-    return _share_findings.servers_findings(facts, expect, host="login", share_type="beegfs")
+    return share_findings.servers_findings(facts, expect, host="login", share_type="beegfs")
 
 
 @pytest.mark.parametrize("name", SERVERS)
@@ -344,7 +345,7 @@ def test_a_fault_of_the_servers(name):
 def test_healthy_servers_pass(scenarios, counts):
     findings = servers(scenarios, targets=counts)
     assert [f for f in findings if f["verdict"] not in ("pass", "recorded")] == []
-    assert _criteria.overall(findings) == "pass"
+    assert verdicts.overall(findings) == "pass"
 
 
 def mounted(tmp_path, state: str | None = None, line: str = "") -> dict[str, t.Any]:
@@ -455,12 +456,12 @@ def test_a_fault_of_the_mount(name, tmp_path):
     if facts["mount"]["problem"]:
         nothing = {"folder": EXAMPLE["use"]["folder"], "error": facts["mount"]["problem"]}
         facts.update(use={**nothing, "checks": {}}, speed=nothing)
-    check(_share_findings.findings(facts, fault.expect, node="compute02", share_type="beegfs"), fault)
+    check(share_findings.findings(facts, fault.expect, node="compute02", share_type="beegfs"), fault)
 
 
 def test_a_healthy_mount_passes(tmp_path):
     facts = {**EXAMPLE, "mount": mounted(tmp_path)}
-    findings = _share_findings.findings(facts, {"rdma": True}, node="compute02", share_type="beegfs")
+    findings = share_findings.findings(facts, {"rdma": True}, node="compute02", share_type="beegfs")
     assert [f for f in findings if f["verdict"] not in ("pass", "recorded")] == []
 
 
@@ -611,7 +612,7 @@ USE: dict[str, tuple[t.Callable[[t.Any], object], Fault]] = {
 @pytest.mark.parametrize("name", USE)
 def test_a_fault_in_use(name):
     change, fault = USE[name]
-    findings = _share_findings.findings(edited(change), fault.expect, node="compute02", share_type="beegfs")
+    findings = share_findings.findings(edited(change), fault.expect, node="compute02", share_type="beegfs")
     check(findings, fault)
     assert all(finding["where"].get("node") == "compute02" for finding in findings)
 
@@ -619,7 +620,7 @@ def test_a_fault_in_use(name):
 def test_the_table_is_long_enough_and_every_check_of_use_can_fail():
     assert len(SERVERS) + len(CLIENT) >= 20
     for name in EXAMPLE["use"]["checks"]:
-        findings = _share_findings.findings(
+        findings = share_findings.findings(
             edited(refused(name, "Input/output error")), {}, node="compute02", share_type="beegfs"
         )
         (finding,) = [finding for finding in findings if finding["id"] == f"share.{name}"]

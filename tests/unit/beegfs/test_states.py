@@ -9,7 +9,7 @@ import re
 import typing as t
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _remedies
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies
 from hpcval_cluster import beegfs_states
 
 from tests.unit.beegfs import page
@@ -26,7 +26,7 @@ def symptom(finding: dict[str, t.Any]) -> str:
     """The symptom whose remedy a finding has."""
     return next(
         name
-        for name, text in _remedies.load().items()
+        for name, text in remedies.load().items()
         if re.fullmatch(re.sub(r"\\{\w+\\}", ".+?", re.escape(text)), finding["remedy"])
     )
 
@@ -84,11 +84,13 @@ def test_states_that_a_frozen_server_keeps_waiting_are_told_as_far_as_they_were_
     result = host.check(deadline=DEADLINE * FACTOR)
     assert result["seconds"] <= DEADLINE * FACTOR + GRACE
     assert result["verdict"] == "fail"
-    places = {(finding["verdict"], finding["id"], finding["where"].get("target")) for finding in not_passed(result)}
+    places = {(each["verdict"], each["id"], each["where"].get("target", "")) for each in not_passed(result)}
     assert ("fail", "share.nodes_reachable", "storage server stor1") in places
     for number in (201, 202):
         assert ("undetermined", "share.targets_consistent", f"storage target {number} on stor2") in places
-    assert not [place for place in places if "meta" in place[2]]
+    # Room is asked last: on a busy machine no scaled time is left for it.
+    states = {place for place in places if not place[1].startswith("share.target_free")}
+    assert not [place for place in states if "meta" in place[2]]
     assert not [place for place in places if place[1] == "share.targets_consistent" and "stor1" in place[2]]
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._beegfs_told import Told
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.told import Told
 
 
 def problem(part, kind, text, cause=None):

@@ -11,10 +11,10 @@ import re
 import typing as t
 from pathlib import Path
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_cli import Cli
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_output import NO_ANSWER
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_run import Result
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs_servers import servers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.cli import Cli
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.output import NO_ANSWER
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.run import Result
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.servers import servers
 from hpcval_cluster import beegfs
 
 from tests.unit.beegfs.host import STAND_IN

@@ -83,6 +83,25 @@ def test_another_checkouts_cluster_is_taken_down_from_there(podman):
     assert podman.containers == before
 
 
+def test_a_cluster_of_a_deleted_checkout_is_taken_down_by_naming_that(podman, tmp_path):
+    with pytest.raises(ClusterError, match=f"down --name theirs --gone {OTHER}"):
+        nodes.up("theirs", {})
+    with pytest.raises(ClusterError, match=OTHER):
+        nodes.down("theirs", str(tmp_path / "another"))
+    nodes.down("theirs", OTHER)
+    assert f"{PREFIX}-theirs-login" not in podman.containers
+    assert f"{PREFIX}-theirs" not in podman.networks
+
+
+def test_a_checkout_that_is_there_takes_its_clusters_down_itself(podman, tmp_path):
+    podman.containers[f"{PREFIX}-near-login"] = labels("near", str(tmp_path))
+    for attempt in (lambda: nodes.down("near", str(tmp_path)), lambda: nodes.down("near")):
+        with pytest.raises(ClusterError, match=str(tmp_path)) as refused:
+            attempt()
+        assert "--gone" not in str(refused.value)
+    assert f"{PREFIX}-near-login" in podman.containers
+
+
 @pytest.mark.usefixtures("podman")
 def test_a_cluster_that_is_only_recorded_has_an_owner_too():
     for name, whose in (("mine", CHECKOUT), ("recorded", OTHER), ("unsaid", "")):

@@ -12,31 +12,21 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import (
-    _criteria,
-    _criteria_spec,
-    _evidence,
-    _evidence_baseline,
-)
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns
-
-from tests.unit.conftest import ROOT
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import collector
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import legs as judge_legs
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import log_patterns, spec, verdicts
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import plan
 
 ABSENT = "(absent)"
 SIZE = re.compile(r"\(([0-9]+) bytes\)")
 LINK = re.compile(r"\(link: (.+)\)")
-# As the workload role asks for them.
-LEGS = {"before": "baseline-before/metrics.json", "after": "baseline-after/metrics.json"}
 STAMP = {"job_id": "12", "attempt": 0}
 # As `kit end` writes them: descriptions give the end line without the nonce.
 NONCE = "00112233445566778899aabbccddeeff"
 END_LINE = re.compile(r"(?m)^(hpc-validation-end job=12 attempt=0 exit=-?[0-9]+)$")
 WRITTEN = 1795232630.0  # while the job of files/schemas/examples ran
 TODAY = datetime.date(2026, 11, 21)
-PATTERNS = _log_patterns.load()
+PATTERNS = log_patterns.load()
 
 
 def merged(base: Any, change: Any) -> Any:
@@ -45,14 +35,6 @@ def merged(base: Any, change: Any) -> Any:
         return change
     result = {**base, **{key: merged(base.get(key), value) for key, value in change.items()}}
     return {key: value for key, value in result.items() if value != ABSENT}
-
-
-def read_files(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the files that the workload role has read for this manifest, as the role itself says it."""
-    variables = yaml.safe_load((ROOT / "roles/workload/vars/main.yml").read_text(encoding="utf-8"))
-    templar = Templar(loader=DataLoader(), variables={"__workload": manifest})
-    found: dict[str, dict[str, Any]] = templar.template(trust_as_template(variables["__workload_files"]))
-    return found
 
 
 def write(folder: Path, described: dict[str, Any]) -> None:
@@ -87,28 +69,26 @@ def date(path: Path) -> None:
 
 def collect(folder: Path, manifest: dict[str, Any], described: dict[str, Any], job: Any) -> dict[str, Any]:
     """Return the evidence that the real reader makes of the folder."""
-    legs = LEGS if "baseline" in manifest else {}
-    request = _evidence.Request(
+    legs = plan.LEGS if "baseline" in manifest else {}
+    request = collector.Request(
         **STAMP,
         output=str(folder / "output"),
-        files={**read_files(manifest), **_evidence_baseline.leg_files(legs)},
+        files={**plan.files(manifest), **judge_legs.leg_files(legs)},
         logs={name: str(folder / name) for name in ("stdout", "stderr")},
         end_marker=str(folder / "end.json"),
         artifacts=manifest["output"].get("artifacts", []),
         patterns=PATTERNS,
         settle=0.0,
     )
-    assert _evidence.check(request) == []
-    evidence = _evidence.collect(request, timeout=60.0)
+    assert collector.check(request) == []
+    evidence = collector.collect(request, timeout=60.0)
     evidence.update(job=job, context=described["context"])
-    return _evidence_baseline.with_legs(evidence, legs) if legs else evidence
+    return judge_legs.with_legs(evidence, legs) if legs else evidence
 
 
 def judge(manifest: dict[str, Any], described: dict[str, Any], evidence: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the judged criteria by id, and beside them the verdict over all under the empty id."""
     references = described.get("references", {})
-    criteria = _criteria_spec.read(
-        manifest["criteria"], workload=manifest["id"], pattern_sets=PATTERNS, references=references
-    )
-    judged = _criteria.judge(evidence, criteria, references=references, today=TODAY)
-    return {"": {"verdict": _criteria.overall(judged)}, **{entry["id"]: entry for entry in judged}}
+    criteria = spec.read(manifest["criteria"], workload=manifest["id"], pattern_sets=PATTERNS, references=references)
+    judged = verdicts.judge(evidence, criteria, references=references, today=TODAY)
+    return {"": {"verdict": verdicts.overall(judged)}, **{entry["id"]: entry for entry in judged}}

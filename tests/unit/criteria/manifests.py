@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _workloads
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import manifests
 
 from tests.unit.conftest import ROOT
 from tests.unit.criteria import job_folder
@@ -56,7 +56,7 @@ def _options(workload: Workload) -> list[Workload]:
     return [
         Workload(
             f"{workload.name} {name}",
-            _workloads.with_option(manifest, option),
+            manifests.with_option(manifest, option),
             job_folder.merged(described, {**changes[name], "context": {"option": name}}) if name in changes else {},
         )
         for name, option in options.items()

@@ -9,7 +9,8 @@ import os
 import shutil
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_query
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import query
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import plan
 
 from tests.unit.criteria import job_folder
 from tests.unit.criteria.manifests import WORKLOADS
@@ -50,7 +51,7 @@ DAMAGES = {
 CASES = [
     pytest.param(workload, name, damage, id=f"{workload.name} {name} {damage}")
     for workload in WORKLOADS
-    for name in sorted(job_folder.read_files(workload.manifest))
+    for name in sorted(plan.files(workload.manifest))
     for damage in DAMAGES
 ]
 
@@ -62,7 +63,7 @@ def readers(workload, name, evidence):
         each, roots = data.get("each", {}), set()
         for expression in (data.get("query"), each.get("over")):
             if expression:
-                _criteria_query.evaluate(_criteria_query.parse(expression), evidence, roots)
+                query.evaluate(query.parse(expression), evidence, roots)
         tests = [test for body in (data, each) for test in (body.get("ratio_ge"), body.get("ratio_le")) if test]
         if any(test.get("of") != "own" for test in tests):
             roots |= {"metrics", "provenance", "legs"}  # by which a baseline is compared
@@ -78,7 +79,7 @@ def test_a_damaged_file_decides_nothing(tmp_path, example, workload, name, damag
     whole = job_folder.collect(tmp_path, workload.manifest, described, described["job"])
     assert whole["problems"] == []
 
-    path = tmp_path / "output" / job_folder.read_files(workload.manifest)[name]["path"]
+    path = tmp_path / "output" / plan.files(workload.manifest)[name]["path"]
     DAMAGES[damage](path)
     if damage not in ("missing", "of another time"):
         job_folder.date(path)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_spec
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import criterion as keys
 
 from tests.unit.criteria import job_folder
 from tests.unit.criteria.manifests import EVERY_FORM, HERE, SHIPPED, WORKLOADS
@@ -56,12 +56,12 @@ def test_there_is_no_description_without_a_manifest():
 def test_each_form_of_a_criterion_has_its_opposites():
     forms, inner, severities = set(), set(), set()
     for criterion in EVERY_FORM.criteria.values():
-        source = next(name for name in _criteria_spec.SOURCES if name in criterion)
-        forms |= {(source, test) for test in _criteria_spec.TESTS_OF[source] if test in criterion}
-        inner |= {test for test in _criteria_spec.VALUE_TESTS if test in criterion.get("each", {})}
+        source = next(name for name in keys.SOURCES if name in criterion)
+        forms |= {(source, test) for test in keys.TESTS_OF[source] if test in criterion}
+        inner |= {test for test in keys.VALUE_TESTS if test in criterion.get("each", {})}
         severities.add(criterion.get("severity", "gate"))
-    assert forms == {(source, test) for source, tests in _criteria_spec.TESTS_OF.items() for test in tests}
-    assert inner == set(_criteria_spec.VALUE_TESTS)
+    assert forms == {(source, test) for source, tests in keys.TESTS_OF.items() for test in tests}
+    assert inner == set(keys.VALUE_TESTS)
     assert severities == {"gate", "record"}
 
 

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec, _evidence
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import collector
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import spec
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import verdicts as judge_verdicts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -132,7 +134,7 @@ def judged(case: Case) -> dict[str, str]:
                 path = Path(folder) / paths[name]
                 path.write_bytes(content)
                 job_folder.date(path)
-        request = _evidence.Request(
+        request = collector.Request(
             **STAMP,
             output=f"{folder}/output",
             files={
@@ -147,7 +149,7 @@ def judged(case: Case) -> dict[str, str]:
         )
         evidence = {
             "schema": 1,
-            "versions": dict(_evidence.VERSIONS),
+            "versions": dict(collector.VERSIONS),
             "job": case.job,
             "context": {},
             "logs": {},
@@ -156,10 +158,10 @@ def judged(case: Case) -> dict[str, str]:
             "problems": [],
         }
         for source in request.sources():  # by collect's own reader, without a process for each example
-            _evidence._enter(evidence, _evidence._read(request, source, 0.0))
-    criteria = _criteria_spec.read(case.criteria, workload="W", pattern_sets=PATTERNS)
-    entries = _criteria.judge(evidence, criteria, today=TODAY)
-    return {"": _criteria.overall(entries), **{entry["id"]: entry["verdict"] for entry in entries}}
+            collector._enter(evidence, collector._read(request, source, 0.0))
+    criteria = spec.read(case.criteria, workload="W", pattern_sets=PATTERNS)
+    entries = judge_verdicts.judge(evidence, criteria, today=TODAY)
+    return {"": judge_verdicts.overall(entries), **{entry["id"]: entry["verdict"] for entry in entries}}
 
 
 def damage_metrics(draw: Any, case: Case) -> None:

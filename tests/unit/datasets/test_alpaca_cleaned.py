@@ -32,7 +32,7 @@ def write(folder: Path, rows: t.Any, name: str = alpaca.FILE) -> Path:
 
 def test_the_file_is_staged_unchanged(tmp_path: Path) -> None:
     folder, target = write(tmp_path / "so'urce; x", [ROW] * 2048), tmp_path / "target"
-    first, second = (alpaca.staging.stage(alpaca.ASSET, target, "path", folder=folder) for _each in range(2))
+    first, second = (alpaca.asset.stage(alpaca.ASSET, target, "path", folder=folder) for _each in range(2))
     assert (first["changed"], second["changed"], first["rows"]) == (True, False, {"train": 2048})
     assert (target / "train.json").read_bytes() == (folder / alpaca.FILE).read_bytes()
     assert {path.name for path in target.iterdir()} == {"train.json", "provenance.json"}

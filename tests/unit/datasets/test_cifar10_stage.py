@@ -63,7 +63,7 @@ Publish = t.Callable[[bytes], bytes]
 
 
 def run(target: Path, source: str, **options: t.Any) -> dict[str, t.Any]:
-    return t.cast("dict[str, t.Any]", cifar10.staging.stage(cifar10.asset(), target, source, **options))
+    return t.cast("dict[str, t.Any]", cifar10.staging_asset.stage(cifar10.asset(), target, source, **options))
 
 
 def check_staged(target: Path) -> dict[str, t.Any]:

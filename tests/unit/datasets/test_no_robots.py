@@ -209,7 +209,7 @@ def test_only_the_two_splits_are_fetched() -> None:
 
 def test_it_is_staged_from_a_folder_once(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "no_robots"
-    first, second = (no_robots.staging.stage(no_robots.ASSET, target, "path", folder=folder) for _each in range(2))
+    first, second = (no_robots.asset.stage(no_robots.ASSET, target, "path", folder=folder) for _each in range(2))
     assert (first["changed"], second["changed"]) == (True, False)
     assert {path.name for path in target.iterdir()} == {"train.jsonl", "held_out.jsonl", "provenance.json"}
     provenance = json.loads((target / "provenance.json").read_text())

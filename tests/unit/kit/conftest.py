@@ -12,7 +12,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 from kit.gpu import probe
 
 ROOT_COMPLEX = "sys/devices/pci0000:00"
@@ -75,7 +75,7 @@ def collect(fake_node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> t.Callable[
         times = {"deadline": 0.2, "init_deadline": 0.4, "limit": 5.0}
         settings = {**times, "kernel_log": "none", "root": fake_node.root, **options}
         document = json.loads(json.dumps(probe.collect(probe.Options(**settings))))
-        assert _schema.problems("gpus", document) == []
+        assert schema.problems("gpus", document) == []
         every_null_has_its_reason(document)
         return t.cast("Document", document)
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A hub and its library, as a module: what kit.hub calls of huggingface_hub, with faults to order."""
+"""A hub and its library, as a module: what kit.staging.hub calls of huggingface_hub, with faults to order."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
-from kit.sif import HEADER, MAGIC
+from kit.runtime.sif import HEADER, MAGIC
 
 AMD64, ARM64 = b"02\0", b"04\0"
 

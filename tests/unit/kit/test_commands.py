@@ -56,7 +56,7 @@ def test_wrong_usage_ends_2(root, arguments):
 
 
 @pytest.mark.parametrize(
-    ("name", "needless"), [("begin", "kit.gpu"), ("probe", "kit.runtime"), ("reports", "kit.wheels")]
+    ("name", "needless"), [("begin", "kit.gpu"), ("probe", "kit.runtime.venv"), ("reports", "kit.runtime.wheels")]
 )
 def test_a_command_imports_no_other_room(root, name, needless):
     """Jobs keep no compiled files on the share: what is imported is read from there and compiled, on each node."""

@@ -13,8 +13,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from kit import files, markers
+from kit import files
 from kit.errors import KitError
+from kit.evidence import markers
 from kit.job import Job
 
 JOB = Job("12", 1)
@@ -48,6 +49,40 @@ def test_a_durable_file_is_synced_before_it_has_its_name_and_its_folder_after(
     assert (name, folder) == (f"> {tmp_path}/x.json", str(tmp_path))
     assert json.loads((tmp_path / "x.json").read_text()) == {"a": "NaN"}
     assert stat.S_IMODE((tmp_path / "x.json").stat().st_mode) == 0o644
+
+
+def test_what_is_written_is_durable_unless_it_need_not_be(tmp_path: Path, synced: list[str]) -> None:
+    files.write_atomic(tmp_path / "x", lambda stream: stream.write(b"x"))
+    assert len(synced) == 3
+
+
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How much was in each file when it was synced."""
+    found: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: found.append(os.fstat(descriptor).st_size))
+    return found
+
+
+def test_a_file_is_synced_with_all_that_was_written_to_it(tmp_path: Path, sizes: list[int]) -> None:
+    files.write_atomic(tmp_path / "x", lambda stream: stream.write(b"four"))
+    assert sizes[0] == 4
+
+
+def test_both_logs_are_synced_with_the_end_line_in_them(
+    tmp_path: Path, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open(tmp_path / "out", "w") as out, open(tmp_path / "err", "w") as err:
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+        out.write("no newline")
+        markers.end(tmp_path, JOB, 3)
+    nonce = json.loads((tmp_path / "12.end.json").read_text())["nonce"]
+    assert len(nonce) == 32
+    line = f"\nhpc-validation-end job=12 attempt=1 exit=3 nonce={nonce}\n"
+    assert (tmp_path / "out").read_text() == f"no newline{line}"
+    assert (tmp_path / "err").read_text() == line
+    assert sizes[:2] == [len(f"no newline{line}"), len(line)]
 
 
 def test_what_is_not_durable_waits_for_no_disk(tmp_path: Path, synced: list[str]) -> None:

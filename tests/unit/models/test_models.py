@@ -43,7 +43,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def stage(name: str, target: Path, source: str, **options: t.Any) -> dict[str, t.Any]:
     script = SCRIPTS[name]
-    return t.cast("dict[str, t.Any]", script.staging.stage(script.ASSET, target, source, **options))
+    return t.cast("dict[str, t.Any]", script.asset.stage(script.ASSET, target, source, **options))
 
 
 @pytest.mark.parametrize("make", [model_files, sharded_files])

@@ -9,7 +9,7 @@ import ast
 
 import pytest
 
-from tests.mutation.__main__ import read_targets
+from tests.mutation.__main__ import MutationError, read_targets
 from tests.mutation.changes import changes
 from tests.unit.conftest import ROOT
 
@@ -50,6 +50,9 @@ def mutants(source):
 )
 def test_each_kind_of_change(source, expected):
     assert set(mutants(source)) == expected
+    tree = ast.parse(source)
+    for _change in changes(tree):
+        compile(tree, "mutant", "exec")  # else it would seem to be killed
 
 
 @pytest.mark.parametrize(
@@ -74,6 +77,49 @@ def test_the_targets_are_there():
         assert all(target.equivalent.values())
 
 
+JUDGE = (
+    *(
+        "applies",
+        "baseline",
+        "bounds",
+        "checker",
+        "comparisons",
+        "criterion",
+        "job",
+        "legs",
+        "logs",
+        "notes",
+        "overrides",
+        "query",
+    ),
+    *("reader", "references", "rows", "saved", "soundness", "sources", "spec", "verdicts"),
+)
+
+
 def test_the_whole_judge_is_a_target():
-    judge = {path.stem for path in (ROOT / "plugins/module_utils").glob("_criteria*.py")}
-    assert judge | {"_slurm_state", "_numbers"} <= {target.name for target in read_targets([])}
+    judge = {f"plugins/plugin_utils/_judge/{name}.py" for name in JUDGE}
+    assert judge == {target.path for target in read_targets(["_judge"])}
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("_common/scalars", ["plugins/module_utils/_common/scalars.py"]),
+        ("scal*", ["plugins/module_utils/_common/scalars.py"]),
+        ("sbatch", []),
+        (
+            "job",
+            [
+                "plugins/module_utils/_slurm/job.py",
+                "plugins/plugin_utils/_judge/job.py",
+                "roles/workload/templates/job.sbatch.j2",
+            ],
+        ),
+    ],
+)
+def test_targets_are_called_by_file_or_folder(name, found):
+    if not found:
+        with pytest.raises(MutationError, match=name):
+            read_targets([name])
+    else:
+        assert sorted(target.path for target in read_targets([name])) == found

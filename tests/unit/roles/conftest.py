@@ -8,7 +8,9 @@ from __future__ import annotations
 import typing as t
 
 import yaml
-from ansible.template import trust_as_template
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+from ansible_collections.mlops.hpc_validation.plugins.filter.workload_plan import workload_plan
 
 from tests.unit.conftest import ROOT
 
@@ -33,3 +35,23 @@ def settings_of(*paths: str) -> dict[str, t.Any]:
 def directives(script: str) -> list[str]:
     """What sbatch reads of a script."""
     return [line.removeprefix("#SBATCH ") for line in script.splitlines() if line.startswith("#SBATCH ")]
+
+
+def planned_by_role(workload: dict[str, t.Any], **settings: t.Any) -> dict[str, t.Any]:
+    """The plan of a manifest's job, from the settings that the role hands to the filter."""
+    variables = settings_of("roles/hpc_validation/defaults/main.yml", "roles/workload/vars/main.yml")
+    variables.update({"__run": {"workloads": [workload]}, "ansible_check_mode": False, **settings})
+    templar = Templar(loader=DataLoader(), variables=variables)
+    given = [templar.template(variables[name]) for name in ("__workload_settings", "__workload_before")]
+    return workload_plan(workload, *given)
+
+
+def job_script(workload: dict[str, t.Any], **settings: t.Any) -> str:
+    """The job script of a manifest as the role renders it; what digests of files would say is all zeros."""
+    variables = settings_of("roles/hpc_validation/defaults/main.yml", "roles/workload/vars/main.yml")
+    staged = {"__stage_digests": dict.fromkeys([*workload["data"], *workload["models"]], "0" * 64)}
+    plan = {**planned_by_role(workload, **{**staged, **settings}), "payload": "0" * 64}
+    variables.update({"__workload": workload, "__workload_plan": plan, **settings})
+    template = (ROOT / "roles/workload/templates/job.sbatch.j2").read_text(encoding="utf-8")
+    rendered: str = Templar(loader=DataLoader(), variables=variables).template(trust_as_template(template))
+    return rendered

@@ -45,12 +45,13 @@ CASES: dict[str, list[tuple[dict[str, t.Any], list[dict[str, t.Any]]]]] = {
     ],
     "roles/workload/tasks/prepare.yml": [
         (
-            {"__workload_directives": DIRECTIVES},
+            {"__workload_plan": {"directives": DIRECTIVES}},
             [
-                {"__workload_directives": {**DIRECTIVES, **wrong}}
+                {"__workload_plan": {"directives": {**DIRECTIVES, **wrong}}}
                 for wrong in (
                     *({"account": value} for value in ('a"b', "a\\b", "a\nb", "a\x00", "\x1b[2J", "a\x7f", '"', "\\")),
                     *({key: "x"} for key in ("", "-a", "Account", "a b", "a=b", "account\n", "account\n#", "ac#", "ä")),
+                    *({"gres": value} for value in ({"gpu": 2}, {})),
                 )
             ],
         ),

@@ -33,6 +33,8 @@ notes=$(dirname "$0")/..
 touch "$notes/looked"
 until [ -e "$notes/go" ]; do read -r -t 0.05 <> <(:); done
 """
+# The shell's own kill, which notes what it was asked.
+KILL = """() { echo "$*" >> "$NOTES/kills"; builtin kill "$@"; }"""
 
 
 class Job:
@@ -54,6 +56,7 @@ class Job:
             )
         )
         environment = {"SLURM_JOB_ID": "7", "PATH": f"{place}/bin:/usr/bin:/bin"}
+        environment |= {"BASH_FUNC_kill%%": KILL, "NOTES": str(place)}
         self.process = subprocess.Popen(["bash", str(script)], env=environment, start_new_session=True)
         wait_for(lambda: self.pid("train") and self.pid("sample"))
 
@@ -93,6 +96,16 @@ def test_a_workload_that_ends_by_itself_is_sent_nothing_and_the_sampler_its_own_
     job.let("let")
     assert job.ended() == 0
     assert (job.says("train.signals"), job.says("sample.signals")) == ([], ["USR1"])
+
+
+def test_the_number_of_a_workload_that_ended_is_sent_nothing(job: Job) -> None:
+    """It may be another process's by then."""
+    job.let("go")
+    job.let("let")
+    assert job.ended() == 0
+    sent = [line.split()[-1] for line in job.says("kills")]
+    assert str(job.pid("sample")) in sent
+    assert str(job.pid("train")) not in sent
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])

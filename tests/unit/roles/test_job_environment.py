@@ -93,6 +93,7 @@ def expected(share: Path, output: str) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "PYTHONNOUSERSITE": "1",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "OMP_WAIT_POLICY": "PASSIVE",
         "DATA_DIR": f"{share}/datasets/mnist",
         "OUTPUT_DIR": f"{share}/{output}",
     }
@@ -127,6 +128,11 @@ def test_nobody_else_may_write_to_what_it_writes(job: Job) -> None:
     assert (job.place / "umask").read_text().strip() == "0022"
     output = job.share / "models/mnist/job-7"
     assert [stat.S_IMODE(path.stat().st_mode) & 0o022 for path in (output, output.parent, output / "made")] == [0] * 3
+
+
+def test_how_threads_wait_may_be_said_otherwise(job: Job) -> None:
+    assert job.run({"OMP_WAIT_POLICY": "ACTIVE"}) == 0
+    assert job.environment == {**expected(job.share, "models/mnist/job-7"), "OMP_WAIT_POLICY": "ACTIVE"}
 
 
 def test_an_attempt_has_a_folder_of_its_own(job: Job) -> None:
@@ -200,7 +206,7 @@ def test_a_program_that_is_no_python_is_started_as_it_is(job: Job) -> None:
     assert job.environment["OUTPUT_DIR"].endswith("/job-7")
 
 
-HANDED_ON = """HPC_VALIDATION_X SLURM_X CUDA_X NCCL_X GLOO_X UCX_X MASTER_X TORCH_X PYTORCH_X OMP_NUM_THREADS PYTHON_X
+HANDED_ON = """HPC_VALIDATION_X SLURM_X CUDA_X NCCL_X GLOO_X UCX_X MASTER_X TORCH_X PYTORCH_X OMP_X PYTHON_X
 CONFIG_FILE HF_X TRANSFORMERS_CACHE DO_NOT_TRACK"""
 
 

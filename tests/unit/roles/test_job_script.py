@@ -8,12 +8,11 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
 
 from tests.unit.conftest import ROOT
-from tests.unit.roles.conftest import directives, settings_of
+from tests.unit.roles.conftest import directives, job_script
 
+MNIST = ROOT / "files/workloads/mnist_single_gpu"
 VENV = {"key": "pytorch", "name": "pytorch", "kind": "venv", "locked": True}
 
 
@@ -22,15 +21,15 @@ def render(example) -> t.Callable[..., str]:
     """(settings) → the job script of the example manifest."""
 
     def make(manifest=None, **settings):
-        variables = settings_of("roles/hpc_validation/defaults/main.yml", "roles/workload/vars/main.yml")
         known = example("manifest")
-        variables["__workload"] = {**known, "output": {"logs": "jobs", **known["output"]}, **(manifest or {})}
-        variables["__workload_payload"] = "0" * 64
-        variables["__stage_plan"] = {"by_workload": {"MLOPS-1.1": "pytorch"}}
-        variables["__stage_runtimes"] = {"pytorch": {**VENV, "python": "/mnt/beegfs/venvs/pytorch-1/bin/python"}}
-        variables.update(settings)
-        template = (ROOT / "roles/workload/templates/job.sbatch.j2").read_text()
-        return Templar(loader=DataLoader(), variables=variables).template(trust_as_template(template))
+        workload = {**known, "option": "none", "folder": str(MNIST), **(manifest or {})}
+        workload["output"] = {"logs": "jobs", **workload["output"]}
+        workload["needs"] = []
+        stage = {
+            "__stage_plan": {"by_workload": {"MLOPS-1.1": "pytorch"}},
+            "__stage_runtimes": {"pytorch": {**VENV, "python": "/mnt/beegfs/venvs/pytorch-1/bin/python"}},
+        }
+        return job_script(workload, **{**stage, **settings})
 
     return make
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
+from ansible_collections.mlops.hpc_validation.plugins.filter.preflight_settings import preflight_settings
 
 from tests.unit.conftest import ROOT
 from tests.unit.roles.conftest import directives, settings_of
@@ -16,6 +17,8 @@ from tests.unit.roles.conftest import directives, settings_of
 def asked(template: str, **settings: object) -> dict[str, str]:
     """The directives of the template, by name."""
     variables = settings_of("roles/hpc_validation/defaults/main.yml", "roles/preflight/vars/main.yml")
+    given = Templar(loader=DataLoader(), variables={**variables, **settings}).template(variables["__preflight_public"])
+    variables["__preflight_settings"] = preflight_settings(given, [])
     text = (ROOT / "roles/preflight/templates" / template).read_text(encoding="utf-8")
     lines = "\n".join(line for line in text.splitlines() if line.startswith("#SBATCH "))
     rendered = Templar(loader=DataLoader(), variables={**variables, **settings}).template(trust_as_template(lines))

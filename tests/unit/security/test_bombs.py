@@ -18,11 +18,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_markers
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import Request, collect
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _log_patterns, _schema, _workloads
-from kit import reports, wheels
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.collector import Request, collect
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm import markers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.identity import Identity
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import log_patterns
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import manifests
 from kit.errors import KitError
+from kit.evidence import reports
+from kit.runtime import wheels
 
 from tests.unit.conftest import ROOT
 
@@ -88,7 +92,7 @@ LAUGHS = (
 
 
 def test_an_unchanged_manifest_is_accepted(tmp_path, example):
-    assert _workloads.load_manifest(manifest(tmp_path, "", example))["id"] == example("manifest")["id"]
+    assert manifests.load_manifest(manifest(tmp_path, "", example))["id"] == example("manifest")["id"]
 
 
 @pytest.mark.parametrize(
@@ -113,8 +117,8 @@ def test_an_unchanged_manifest_is_accepted(tmp_path, example):
     ids=lambda value: value[:30],
 )
 def test_a_manifest_that_is_a_bomb_or_climbs_is_refused_in_words(tmp_path, example, change, word):
-    with pytest.raises(_workloads.WorkloadError) as caught:
-        _workloads.load_manifest(manifest(tmp_path, change, example))
+    with pytest.raises(manifests.WorkloadError) as caught:
+        manifests.load_manifest(manifest(tmp_path, change, example))
     assert word in str(caught.value)
     assert len(str(caught.value)) < MEGABYTE
 
@@ -127,7 +131,7 @@ def read(tmp_path: Path, content: bytes, form: str = "json", log: bool = False) 
         str(tmp_path),
         files={} if log else {"metrics": {"path": "file", "format": form}},
         logs={"stdout": str(tmp_path / "file")} if log else {},
-        patterns=_log_patterns.load() if log else {},
+        patterns=log_patterns.load() if log else {},
         settle=0,
     )
     document = collect(request, timeout=300)
@@ -205,7 +209,7 @@ def test_an_index_that_never_stops_answering_is_given_up(tmp_path, monkeypatch):
 )
 def test_a_marker_or_a_report_that_is_a_bomb_is_none(tmp_path, content):
     (tmp_path / "7.begin.json").write_bytes(content)
-    assert _slurm_markers.read(str(tmp_path / "7.begin.json"), "7", None) is None
+    assert markers.read(str(tmp_path / "7.begin.json"), Identity("7")) is None
     found, why = reports.read(tmp_path / "7.begin.json")
     assert (found is None and why) or found == {"job_id": "7"}
 
@@ -218,4 +222,4 @@ def test_a_report_larger_than_any_is_not_read(tmp_path):
 
 def test_a_document_that_does_not_fit_its_schema_is_told_in_bounded_words(example):
     document = {**example("manifest"), "needs": [["x" * 1000] * 1000]}
-    assert len("; ".join(_schema.problems("manifest", document))) < 10 * MEGABYTE
+    assert len("; ".join(schema.problems("manifest", document))) < 10 * MEGABYTE

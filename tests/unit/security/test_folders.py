@@ -8,15 +8,16 @@ from __future__ import annotations
 import base64
 import json
 import os
+import pwd
 import stat
 import typing as t
 from pathlib import Path
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._folder_guard import refusal
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common.folder_guard import refusal
 from ansible_collections.mlops.hpc_validation.plugins.modules import share_tree
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _run
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
 
 SOMEBODY = 4711
 
@@ -107,6 +108,44 @@ def test_the_owner_of_a_share_may_own_what_is_in_it(tmp_path, theirs):
     theirs(folder)
     theirs(tmp_path)
     assert refusal(str(folder)) is None
+
+
+PROJECT = 4712
+
+
+@pytest.mark.parametrize(
+    ("mode", "group", "known", "refused"),
+    [
+        (0o2775, PROJECT, True, False),
+        (0o775, PROJECT, True, False),
+        (0o2755, PROJECT, True, True),  # only its owner may write
+        (0o3775, PROJECT, True, True),  # only its owner may remove what others made
+        (0o2775, 4713, True, True),  # of a group that is not trusted
+        (0o2775, 4714, True, True),  # which is trusted, and the owner no member of it
+        (0o2775, PROJECT, False, True),  # whose owner nobody knows
+    ],
+)
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_member_of_the_projects_group_may_own_its_folder(
+    tmp_path, theirs, monkeypatch, mode, group, known, refused, linked
+):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    folder.chmod(mode)
+    theirs(folder)
+    theirs(folder, group=group)
+    place = folder
+    if linked:
+        place = tmp_path / "link"
+        place.symlink_to(folder)
+    person = pwd.struct_passwd(("pi", "x", SOMEBODY, 100, "", "/", "/bin/sh"))
+    users = {SOMEBODY: person, os.geteuid(): pwd.getpwuid(os.geteuid())} if known else {}
+    monkeypatch.setattr(pwd, "getpwuid", users.__getitem__)
+    monkeypatch.setattr(os, "getgrouplist", lambda name, first: [first, PROJECT] if name == "pi" else [first])
+    found = refusal(str(place), groups={0, PROJECT, 4714})
+    assert (found is not None) is refused
+    if found:
+        assert "belongs to user" in found.why
 
 
 @pytest.mark.parametrize(
@@ -291,9 +330,9 @@ def test_results_are_writable_by_nobody_else_whatever_the_umask(tmp_path):
     plan = {"title": "t", "accelerator": "cuda", "workloads": []}
     before = os.umask(0)
     try:
-        folder = _run.start(tmp_path / "results", plan, {"collection": None, "ansible": "2", "python": "3"})
-        _run.record(folder, "findings", [])
-        _run.finish(folder)
+        folder = runs.start(tmp_path / "results", plan, {"collection": None, "ansible": "2", "python": "3"})
+        runs.record(folder, "findings", [])
+        runs.finish(folder)
     finally:
         os.umask(before)
     written = [tmp_path / "results", *(tmp_path / "results").rglob("*")]

@@ -11,14 +11,15 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_markers
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import Request, check, collect
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError, open_regular
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._journal import Journal
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cancel import journal_comments
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_script import COMMENT_PREFIX
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_submit import Context
-from kit import reports
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.collector import Request, check, collect
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.opening import EvidenceError, open_regular
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm import markers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cancel import journal_comments
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.identity import Identity
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.journal import Journal
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.script import COMMENT_PREFIX
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.submit import Context
+from kit.evidence import reports
 
 OWN = {"job_id": "7", "attempt": 0, "score": 1.0}
 
@@ -70,20 +71,20 @@ def test_a_log_that_is_a_link_is_no_evidence_and_its_end_is_not_shown(tmp_path):
     log.symlink_to(secret)
     with pytest.raises(EvidenceError, match="symbolic link"), open_regular(str(log), None):
         pass
-    assert _slurm_markers.tail(str(log), 10) == []
+    assert markers.tail(str(log), 10) == []
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/etc/passwd", path), os.mkdir])
 def test_what_is_no_regular_file_is_no_marker(tmp_path, make):
     make(str(tmp_path / "7.end.json"))
-    assert _slurm_markers.read(str(tmp_path / "7.end.json"), "7", None) is None
+    assert markers.read(str(tmp_path / "7.end.json"), Identity("7")) is None
 
 
 def test_a_linked_marker_of_the_same_job_is_none(tmp_path):
     (tmp_path / "elsewhere").write_text('{"job_id": "7", "attempt": 0, "exit_code": 0}')
-    assert _slurm_markers.read(str(tmp_path / "elsewhere"), "7", None)
+    assert markers.read(str(tmp_path / "elsewhere"), Identity("7"))
     (tmp_path / "7.end.json").symlink_to(tmp_path / "elsewhere")
-    assert _slurm_markers.read(str(tmp_path / "7.end.json"), "7", None) is None
+    assert markers.read(str(tmp_path / "7.end.json"), Identity("7")) is None
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a/../../b", "/etc/passwd", "//etc/passwd", ".", "a\0b", ""])

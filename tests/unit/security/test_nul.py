@@ -18,9 +18,10 @@ from ansible_collections.mlops.hpc_validation.plugins.action import (
     gpu_probe,
     metrics_assert,
     share_tree,
+    validation_record,
     validation_run,
 )
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _nul
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul
 from ansible_collections.mlops.hpc_validation.plugins.modules import metrics_assert as metrics_module
 from ansible_collections.mlops.hpc_validation.plugins.modules import share_tree as share_module
 from ansible_collections.mlops.hpc_validation.plugins.modules import slurm_job, slurm_job_info
@@ -42,6 +43,7 @@ MODULES = [
 ]
 METRICS = {"job": {"job_id": "7", "attempt": 0}, "output": "/x", "criteria": []}
 STARTED = {"state": "started", "title": "t", "accelerator": "cpu"}
+RECALLED = {"state": "recalled", "folder": "/x", "workload": "W-1"}
 ACTIONS = [
     (beegfs_check, {"path": BAD}, "path"),
     (beegfs_check, {"path": "/mnt/x", "folder": "a\0b"}, "folder"),
@@ -53,6 +55,8 @@ ACTIONS = [
     (validation_run, {**STARTED, "results": BAD, "folders": ["/x"]}, "results"),
     (validation_run, {**STARTED, "results": "/x", "folders": [BAD]}, "folders[0]"),
     (validation_run, {"state": "finished", "folder": BAD}, "folder"),
+    (validation_record, {"state": "recorded", "folder": BAD, "kind": "findings", "document": []}, "folder"),
+    (validation_record, {**RECALLED, "script_sha256": BAD}, "script_sha256"),
     (share_tree, {"dest": "/tmp/x", "src": BAD}, "src"),
 ]
 
@@ -90,4 +94,4 @@ def test_an_action_refuses_a_nul_in_words_before_anything_is_done(plugin, argume
 
 @pytest.mark.parametrize("options", [{}, {"a": [1, None, {"b": "text"}]}, {"a": ("x", True)}])
 def test_what_holds_none_is_not_refused(options):
-    assert _nul.refusal(options) is None
+    assert no_nul.refusal(options) is None

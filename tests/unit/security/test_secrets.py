@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kit import installers, wheels
 from kit.errors import KitError
+from kit.runtime import installers, wheels
 
 from tests.unit.conftest import ROOT
 

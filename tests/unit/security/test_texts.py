@@ -12,9 +12,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence_log, _slurm_markers
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _run, _summary
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._files import read_json, write_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import log
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm import markers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.identity import Identity
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import read_json, write_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import summary
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
 
 HOSTILE = {
     "clear": "\x1b[2J\x1b[H",
@@ -48,13 +52,13 @@ def text_of(path: Path) -> str:
 def verdict_with(tmp_path: Path, text: str) -> tuple[dict[str, t.Any], Path]:
     """A finished run in which everything that comes from outside is the text."""
     plan = {"title": "t", "accelerator": "cuda", "workloads": [], "probes_only": True}
-    folder = _run.start(tmp_path, plan, {"collection": None, "ansible": "2", "python": "3"})
-    finding = _findings.step_failed("failed", text, text, {"host": text}, text)
-    _run.record(folder, "findings", [finding])
+    folder = runs.start(tmp_path, plan, {"collection": None, "ansible": "2", "python": "3"})
+    finding = findings.step_failed("failed", text, text, {"host": text}, text)
+    runs.record(folder, "findings", [finding])
     node = {"name": text, "state": text, "reason": text, "gres": {"gpu": 1}}
-    _run.record(folder, "cluster", {"nodes": [node], "version": text, text: text})
-    _run.record(folder, "probed", {"nodes": [], "gpus": [text], "left_out": [{"name": text, "why": text}]})
-    return _run.finish(folder), folder
+    runs.record(folder, "cluster", {"nodes": [node], "version": text, text: text})
+    runs.record(folder, "probed", {"nodes": [], "gpus": [text], "left_out": [{"name": text, "why": text}]})
+    return runs.finish(folder), folder
 
 
 @hostile
@@ -63,7 +67,7 @@ def test_no_report_holds_what_a_terminal_acts_on(tmp_path, text):
     written = [path for path in folder.rglob("*") if path.is_file()]
     assert {path.name for path in written} >= {"verdict.json", "junit.xml", "cluster.json", "probed.json", "000.json"}
     assert {path.name: acted_on(text_of(path)) for path in written} == {path.name: [] for path in written}
-    shown = _summary.summary(verdict, folder)
+    shown = summary.summary(verdict, folder)
     assert [line for line in shown if acted_on(line) or "\n" in line] == []
     assert [line for line in shown if line.startswith("VERDICT")] == ["VERDICT: UNDETERMINED  t"]
 
@@ -88,17 +92,17 @@ def test_records_are_read_back_as_they_were(tmp_path, text):
 @hostile
 def test_lines_of_logs_are_shown_as_plain_text(tmp_path, text):
     (tmp_path / "log").write_bytes(text.encode("utf-8", "surrogatepass") * 3)
-    quoted = _evidence_log.quote((tmp_path / "log").read_bytes())
+    quoted = log.quote((tmp_path / "log").read_bytes())
     assert acted_on(quoted) == []
     assert "\n" not in quoted
-    assert [acted_on(line) for line in _slurm_markers.tail(str(tmp_path / "log"), 20) if acted_on(line)] == []
+    assert [acted_on(line) for line in markers.tail(str(tmp_path / "log"), 20) if acted_on(line)] == []
 
 
 @hostile
 def test_a_markers_host_is_shown_as_plain_text(tmp_path, text):
     marker = {"job_id": "7", "attempt": 0, "host": text, "loss": 1.5, text: text}
     (tmp_path / "7.progress.json").write_text(json.dumps(marker))
-    found = _slurm_markers.read(str(tmp_path / "7.progress.json"), "7", None)
+    found = markers.read(str(tmp_path / "7.progress.json"), Identity("7"))
     assert found
     assert set(found) <= {"attempt", "loss", "host"}
     assert acted_on(str(found["host"])) == []

@@ -26,8 +26,8 @@ import sft_min_arguments  # noqa: E402
 import sft_min_data  # noqa: E402
 import sft_min_figures as figures  # noqa: E402
 import sft_min_results  # noqa: E402
-from kit import flops  # noqa: E402
 from kit.errors import KitError  # noqa: E402
+from kit.training import flops  # noqa: E402
 from sft_min_data import WorkloadError  # noqa: E402
 
 # What the document's log shows: ten steps of four samples of 512 tokens, and 139.36 s around training and saving.

@@ -26,7 +26,7 @@ import kit
 import pyarrow
 import torch
 from kit.errors import KitError
-from kit.model_folder import check_model
+from kit.staging.model_folder import check_model
 from pyarrow import parquet
 from transformers import AutoModelForCausalLM, AutoTokenizer
 

@@ -27,10 +27,10 @@ from unittest import mock
 
 import kit
 import torch
-from kit import all_reduce, launch
-from kit.compute_clock import ComputeClock
-from kit.distributed import Group, checksum, group
 from kit.errors import KitError
+from kit.training import all_reduce, launch
+from kit.training.compute_clock import ComputeClock
+from kit.training.distributed import Group, checksum, group
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
@@ -111,7 +111,7 @@ class Agreement(Case):
 
 STUBBORN = """
 import os, pathlib, signal, time
-from kit.distributed import group
+from kit.training.distributed import group
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 output = pathlib.Path(os.environ["OUTPUT_DIR"])
 with group("cpu", output):
@@ -222,8 +222,8 @@ class AllReduce(Case):
 
 NCCL_TESTS = """
 import dataclasses, json, os, pathlib, sys, torch
-from kit import all_reduce, launch
-from kit.distributed import group
+from kit.training import all_reduce, launch
+from kit.training.distributed import group
 output = pathlib.Path(os.environ["OUTPUT_DIR"])
 with group("cpu", output) as joined:
     found = all_reduce.by_nccl_tests(dataclasses.replace(joined, device=torch.device("cuda")))

@@ -19,9 +19,10 @@ from pathlib import Path
 from unittest import mock
 
 import torch
-from kit import launch, training_device
 from kit.errors import KitError
 from kit.gpu import nvml
+from kit.training import device as training_device
+from kit.training import launch
 
 CUDA = ("aaaa", "bbbb")  # UUIDs, in CUDA's order
 

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from kit import markers
 from kit.errors import KitError
+from kit.evidence import markers
 from kit.job import Job, current_job
 
 JOB = Job("12", 1)

@@ -11,15 +11,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from kit import image, provenance
+from kit.evidence import provenance
 from kit.files import sha256
 from kit.gpu import nvml
 from kit.job import Job
+from kit.runtime import image
 
 from tests.unit.conftest import ROOT
-
-from .fake_nvml import fake_pynvml, gpu
-from .sif_files import write_sif
+from tests.unit.kit.fake_nvml import fake_pynvml, gpu
+from tests.unit.kit.sif_files import write_sif
 
 JOB = Job("12", 0)
 

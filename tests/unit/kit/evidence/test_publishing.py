@@ -9,8 +9,8 @@ import json
 import os
 
 import pytest
-from kit import publishing
 from kit.errors import KitError
+from kit.evidence import publishing
 
 
 def test_results_are_published_whole_and_noted_last(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from kit import reports
+from kit.evidence import reports
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import typing as t
 
 from kit.gpu.gpm import Gpm
 
-from .fake_nvml import NVMLError_NotSupported, fake_pynvml, gpu
+from tests.unit.kit.fake_nvml import NVMLError_NotSupported, fake_pynvml, gpu
 
 NOTHING = {"sm_occupancy": None, "tensor_activity": None}
 VALUES = {"sm_occupancy": 30.0, "tensor_activity": 50.0}

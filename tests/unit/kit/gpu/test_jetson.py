@@ -11,8 +11,8 @@ import typing as t
 import pytest
 from kit.gpu import jetson, nvml, sampler
 
-from .conftest import FakeNode
-from .fake_nvml import (
+from tests.unit.kit.conftest import FakeNode
+from tests.unit.kit.fake_nvml import (
     HEALTHY,
     NVMLError_DriverNotLoaded,
     NVMLError_NotSupported,

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.bounded import GivenUpError
 from kit.gpu import kernel_log
+from kit.process.bounded import GivenUpError
 
 BOOT = 1000.0
 FIRST = b"[    0.000000] Linux version 6.1.0"

@@ -13,7 +13,13 @@ from pathlib import Path
 import pytest
 from kit.gpu import nvml
 
-from .fake_nvml import NVMLError_DriverNotLoaded, NVMLError_GpuIsLost, NVMLError_NotSupported, fake_pynvml, gpu
+from tests.unit.kit.fake_nvml import (
+    NVMLError_DriverNotLoaded,
+    NVMLError_GpuIsLost,
+    NVMLError_NotSupported,
+    fake_pynvml,
+    gpu,
+)
 
 TWO = fake_pynvml(gpu(0), gpu(1))
 

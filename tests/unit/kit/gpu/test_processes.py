@@ -11,8 +11,8 @@ import typing as t
 from kit.gpu import nvml, processes
 from kit.gpu.reader import Reader
 
-from .conftest import FakeNode
-from .fake_nvml import NVMLError_NotSupported, fake_pynvml, gpu
+from tests.unit.kit.conftest import FakeNode
+from tests.unit.kit.fake_nvml import NVMLError_NotSupported, fake_pynvml, gpu
 
 
 def process(node: FakeNode, pid: int, parent: int, session: int, cgroup: str = "/user.slice") -> None:

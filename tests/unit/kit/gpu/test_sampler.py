@@ -19,7 +19,7 @@ import pytest
 from kit.gpu import nvml, sampler
 from kit.job import Job
 
-from .fake_nvml import (
+from tests.unit.kit.fake_nvml import (
     NVMLError_GpuIsLost,
     NVMLError_NoPermission,
     NVMLError_NotSupported,
@@ -223,7 +223,7 @@ def test_unknown_throttle_reasons_are_kept() -> None:
 @pytest.fixture
 def environment(tmp_path: Path, root: Path) -> dict[str, str]:
     """An environment in which ``import pynvml`` finds the stand-in."""
-    tests = str(Path(__file__).parent)
+    tests = str(Path(__file__).parents[1])
     (tmp_path / "pynvml.py").write_text(
         f"import sys\nsys.path.insert(0, {tests!r})\nfrom fake_nvml import fake_pynvml, gpu\n"
         "globals().update(vars(fake_pynvml(gpu(0))))\n"

@@ -11,7 +11,7 @@ import pytest
 from kit.gpu import nvml, topology
 from kit.gpu.reader import Reader
 
-from .conftest import FakeNode
+from tests.unit.kit.conftest import FakeNode
 
 SWITCH = "pci0000:00/0000:00:01.0/0000:01:00.0"
 

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
-from kit import window
+from kit.gpu import window
 
 
 def rows(uuid: str, moments: list[float], util: float = 80) -> list[dict[str, object]]:

@@ -15,7 +15,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from kit import bounded
+from kit.process import bounded
 
 
 def all_of(work: t.Callable[[bounded.Send], None], seconds: float = 5.0) -> list[t.Any]:
@@ -79,7 +79,7 @@ def test_a_child_holds_nothing_of_its_parents(tmp_path: Path) -> None:
 
 def test_a_child_dies_with_its_parent(root: Path) -> None:
     script = (
-        "import os, signal\nfrom kit import bounded\n"
+        "import os, signal\nfrom kit.process import bounded as bounded\n"
         "child = bounded.Child(lambda send: (send(os.getpid()), signal.pause()))\n"
         "print(child.next(10), flush=True)\nsignal.pause()\n"
     )

@@ -11,8 +11,8 @@ import sys
 import traceback
 
 import pytest
-from kit import environment
 from kit.errors import KitError
+from kit.process import environment
 
 
 @pytest.fixture

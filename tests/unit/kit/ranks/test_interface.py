@@ -10,8 +10,8 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from kit import interface
-from kit.interface import Interface, allows, interface_to, wanted_by
+from kit.ranks import interface
+from kit.ranks.interface import Interface, allows, interface_to, wanted_by
 
 MADE_UP = [("lo", "127.0.0.1"), ("eth0", "10.0.0.1"), ("ib0", "10.1.0.1"), ("eth0", "fd00::1"), ("ib0", "fd01::1")]
 

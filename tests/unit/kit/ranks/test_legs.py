@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from kit import legs
 from kit.commands import legs as command
 from kit.errors import KitError
+from kit.ranks import legs
 
 # A launcher that tells its environment and leaves what ranks leave; FAILS names the leg that fails.
 LAUNCHER = """

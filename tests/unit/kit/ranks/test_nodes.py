@@ -13,9 +13,9 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from kit import nodes
 from kit.errors import KitError
 from kit.job import node_file
+from kit.ranks import nodes
 
 from tests.unit.conftest import ROOT
 

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
-from kit import ranks
+from kit.ranks import state as ranks_state
 
 
 @pytest.fixture(autouse=True)
@@ -22,14 +22,14 @@ def job(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def state(output: Path, rank: int, *, time: float | None = None, **changes: object) -> None:
     """Leave a rank's state as RankState does, but for the changes."""
-    ranks.RankState(output, rank, f"GPU-{rank}").phase("training")
+    ranks_state.RankState(output, rank, f"GPU-{rank}").phase("training")
     path = output / "ranks" / f"rank-{rank}.json"
     written = json.loads(path.read_text())
     path.write_text(json.dumps({**written, **changes, **({} if time is None else {"time": time})}))
 
 
 def test_a_state_names_job_node_gpu_phase_and_step(tmp_path: Path) -> None:
-    mine = ranks.RankState(tmp_path, 1)
+    mine = ranks_state.RankState(tmp_path, 1)
     mine.gpu("GPU-b")
     mine.phase("joining")
     mine.phase("training")
@@ -49,8 +49,8 @@ def test_a_state_names_job_node_gpu_phase_and_step(tmp_path: Path) -> None:
 
 def test_steps_are_written_at_most_once_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
-    monkeypatch.setattr(ranks.time, "monotonic", lambda: clock[0])
-    mine = ranks.RankState(tmp_path, 0)
+    monkeypatch.setattr(ranks_state.time, "monotonic", lambda: clock[0])
+    mine = ranks_state.RankState(tmp_path, 0)
     mine.phase("training")
     seen = []
     for number, moment in ((1, 100.5), (2, 100.9), (3, 101.0), (4, 101.9), (5, 102.0)):
@@ -63,7 +63,7 @@ def test_steps_are_written_at_most_once_a_second(tmp_path: Path, monkeypatch: py
 def test_states_are_read_by_label(tmp_path: Path) -> None:
     state(tmp_path, 0, phase="ended", step=60)
     state(tmp_path, 1, phase="training", step=20)
-    found = ranks.read(tmp_path, 2)
+    found = ranks_state.read(tmp_path, 2)
     assert {name: item["last"] for name, item in found.items()} == {
         "rank 0 (compute01 GPU-0)": "ended",
         "rank 1 (compute01 GPU-1)": "training, step 20",
@@ -72,7 +72,7 @@ def test_states_are_read_by_label(tmp_path: Path) -> None:
 
 def test_an_error_is_part_of_the_last_words(tmp_path: Path) -> None:
     state(tmp_path, 0, phase="failed in joining", error="DistStoreError: 1/2 joined")
-    assert ranks.read(tmp_path, 1)["rank 0 (compute01 GPU-0)"]["last"] == (
+    assert ranks_state.read(tmp_path, 1)["rank 0 (compute01 GPU-0)"]["last"] == (
         "failed in joining: DistStoreError: 1/2 joined"
     )
 
@@ -82,7 +82,7 @@ def test_a_rank_that_left_nothing_readable_never_started(tmp_path: Path, content
     state(tmp_path, 0, phase="ended")
     if content is not None:
         (tmp_path / "ranks/rank-1.json").write_text(content)
-    found = ranks.read(tmp_path, 2)
+    found = ranks_state.read(tmp_path, 2)
     assert list(found) == ["rank 0 (compute01 GPU-0)", "rank 1"]
     assert found["rank 1"]["last"] == "never started"
 
@@ -91,17 +91,17 @@ def test_a_state_cannot_pose_as_another_rank(tmp_path: Path) -> None:
     state(tmp_path, 0)
     path = tmp_path / "ranks/rank-0.json"
     path.write_text(path.read_text().replace('"rank": 0', '"rank": 1'))
-    assert list(ranks.read(tmp_path, 1)) == ["rank 0 (compute01 GPU-0)"]
+    assert list(ranks_state.read(tmp_path, 1)) == ["rank 0 (compute01 GPU-0)"]
 
 
 def failure(output: Path, codes: dict[int, int]) -> str | None:
-    ranks.write_exit_codes(output, codes)
-    return ranks.first_failure(output, ranks.read(output, 2))
+    ranks_state.write_exit_codes(output, codes)
+    return ranks_state.first_failure(output, ranks_state.read(output, 2))
 
 
 def test_without_exit_codes_nobody_failed(tmp_path: Path) -> None:
     state(tmp_path, 0)
-    assert ranks.first_failure(tmp_path, ranks.read(tmp_path, 2)) is None
+    assert ranks_state.first_failure(tmp_path, ranks_state.read(tmp_path, 2)) is None
 
 
 def test_a_killed_rank_is_to_blame_and_not_the_one_that_lost_it(tmp_path: Path) -> None:
@@ -150,24 +150,24 @@ def test_a_signal_without_a_name_is_a_number(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "{}", '{"exit_codes": 3}', '{"exit_codes": {"x": 1}}', "[]"])
 def test_an_unreadable_record_of_exit_codes_is_no_good_news(tmp_path: Path, content: str) -> None:
-    ranks.write_exit_codes(tmp_path, {0: 1})
+    ranks_state.write_exit_codes(tmp_path, {0: 1})
     (tmp_path / "ranks/exit-codes-compute01.json").write_text(content)
-    assert "exit-codes-compute01.json cannot be read" in str(ranks.first_failure(tmp_path, {}))
+    assert "exit-codes-compute01.json cannot be read" in str(ranks_state.first_failure(tmp_path, {}))
 
 
 def test_a_nodes_name_does_not_lead_out_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURMD_NODENAME", "../../evil")
-    ranks.write_exit_codes(tmp_path, {0: 1})
+    ranks_state.write_exit_codes(tmp_path, {0: 1})
     assert [path.name for path in (tmp_path / "ranks").iterdir()] == ["exit-codes-.._.._evil.json"]
 
 
 def test_nodes_that_did_not_meet_are_named_first_the_one_that_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ranks.write_apart(tmp_path, "compute01 waited at compute01:4000 for 2 nodes in vain: timeout")
+    ranks_state.write_apart(tmp_path, "compute01 waited at compute01:4000 for 2 nodes in vain: timeout")
     monkeypatch.setenv("SLURMD_NODENAME", "compute02")
-    ranks.write_apart(tmp_path, "compute02 (eth0 10.0.0.2) did not reach compute01:4000: timeout")
-    assert ranks.first_failure(tmp_path, {}) == (
+    ranks_state.write_apart(tmp_path, "compute02 (eth0 10.0.0.2) did not reach compute01:4000: timeout")
+    assert ranks_state.first_failure(tmp_path, {}) == (
         "compute02 (eth0 10.0.0.2) did not reach compute01:4000: timeout; "
         "compute01 waited at compute01:4000 for 2 nodes in vain: timeout"
     )
@@ -175,6 +175,6 @@ def test_nodes_that_did_not_meet_are_named_first_the_one_that_called(
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}"])
 def test_what_a_node_said_and_cannot_be_read_is_no_silence(tmp_path: Path, content: str) -> None:
-    ranks.write_apart(tmp_path, "in vain")
+    ranks_state.write_apart(tmp_path, "in vain")
     (tmp_path / "ranks/apart-compute01.json").write_text(content)
-    assert "apart-compute01.json cannot be read" in str(ranks.first_failure(tmp_path, {}))
+    assert "apart-compute01.json cannot be read" in str(ranks_state.first_failure(tmp_path, {}))

@@ -13,13 +13,12 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from kit import image, image_build, image_record, sif
 from kit.errors import KitError
 from kit.files import sha256
+from kit.runtime import image, image_build, image_record, sif
 
 from tests.unit.conftest import ROOT
-
-from .sif_files import ARM64, write_sif
+from tests.unit.kit.sif_files import ARM64, write_sif
 
 
 @pytest.fixture

@@ -19,8 +19,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from kit import installers, locks, runtime
 from kit.errors import KitError
+from kit.process import locks
+from kit.runtime import installers, venv
 
 UV = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
@@ -65,7 +66,7 @@ class Site:
     def install(self, installer: str = "auto", **options: t.Any) -> dict[str, t.Any]:
         source = installers.Source(wheelhouse=self.wheelhouse)
         tools = installers.Tools(installer, None if installer == "pip" else UV)
-        return runtime.install("py", self.lock, self.root, source=source, tools=tools, **options)
+        return venv.install("py", self.lock, self.root, source=source, tools=tools, **options)
 
     def left(self) -> list[str]:
         """What is in the root beside locks and caches."""
@@ -189,10 +190,10 @@ def test_installers_at_once_make_one_environment(site: Site, root: Path) -> None
 
 
 def test_where_locks_do_not_reach_the_first_rename_wins(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    verify = runtime._verify
+    verify = venv._verify
     rival: dict[str, t.Any] = {}
 
-    def overtaken(building: Path, lock: runtime.Lock) -> dict[str, str]:
+    def overtaken(building: Path, lock: venv.Lock) -> dict[str, str]:
         versions = verify(building, lock)
         if not rival:
             rival["started"] = True
@@ -201,7 +202,7 @@ def test_where_locks_do_not_reach_the_first_rename_wins(site: Site, monkeypatch:
         return versions
 
     monkeypatch.setattr(locks.fcntl, "flock", lambda *_: None)  # every installer believes it is alone
-    monkeypatch.setattr(runtime, "_verify", overtaken)
+    monkeypatch.setattr(venv, "_verify", overtaken)
     answer = site.install()
     assert rival["changed"] is True
     assert answer["path"] == rival["path"]
@@ -265,17 +266,17 @@ def test_a_lock_that_lacks_one_hash_is_refused(site: Site, installer: str) -> No
 
 def test_a_missing_lock_python_or_uv_is_named(site: Site, tmp_path: Path) -> None:
     with pytest.raises(KitError, match=r"none\.txt"):
-        runtime.install("py", tmp_path / "none.txt", site.root)
+        venv.install("py", tmp_path / "none.txt", site.root)
     with pytest.raises(KitError, match="no-such-python"):
         site.install(python="no-such-python")
     with pytest.raises(KitError, match="no-such-uv"):
-        runtime.install("py", site.lock, site.root, tools=installers.Tools(uv="no-such-uv"))
+        venv.install("py", site.lock, site.root, tools=installers.Tools(uv="no-such-uv"))
 
 
 @pytest.mark.parametrize("name", ["../x", "", "a b", "-x"])
 def test_a_name_that_is_no_folder_name_is_refused(site: Site, name: str) -> None:
     with pytest.raises(KitError, match="runtime name"):
-        runtime.install(name, site.lock, site.root)
+        venv.install(name, site.lock, site.root)
 
 
 def test_a_share_that_cannot_be_written_is_told(site: Site) -> None:
@@ -295,7 +296,7 @@ def test_uv_comes_from_the_wheel_folder_by_its_pin(site: Site, monkeypatch: pyte
     monkeypatch.setitem(installers.wheels.fetch.__kwdefaults__, "pins", pins)
     monkeypatch.setattr(installers.shutil, "which", lambda _: None)
     source = installers.Source(wheelhouse=site.wheelhouse)
-    answer = runtime.install("py", site.lock, site.root, source=source, python=sys.executable)
+    answer = venv.install("py", site.lock, site.root, source=source, python=sys.executable)
     assert answer["installer"].startswith("uv ")
     assert (site.root / ".tools" / "uv-9.9").stat().st_mode & 0o111
 
@@ -314,7 +315,7 @@ def test_without_uv_and_without_venv_it_is_said_what_to_install(site: Site, tmp_
 
 @pytest.mark.parametrize("name", ["pytorch", "standin"])
 def test_the_locks_of_the_collection_say_what_the_installer_needs(root: Path, name: str) -> None:
-    lock = runtime.read_lock(root / "files" / "requirements" / f"{name}.txt")
+    lock = venv.read_lock(root / "files" / "requirements" / f"{name}.txt")
     assert lock.verify
     assert lock.lowest == (3, 10)
     assert lock.highest == (3, 14)

@@ -15,8 +15,9 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from kit import wheels
 from kit.errors import KitError
+from kit.host.indexes import index_urls
+from kit.runtime import wheels
 
 NAME = "tool-1.0-py3-none-any.whl"
 CONTENT = b"a wheel"
@@ -185,11 +186,11 @@ def test_the_index_comes_from_the_option_then_the_environment(monkeypatch: pytes
     monkeypatch.delenv("UV_DEFAULT_INDEX", raising=False)
     monkeypatch.delenv("UV_INDEX_URL", raising=False)
     monkeypatch.setenv("PIP_INDEX_URL", "https://pip.example/simple")
-    assert wheels.index_urls(None, ["https://more.example"]) == ["https://pip.example/simple", "https://more.example"]
-    assert wheels.index_urls("https://given.example") == ["https://given.example"]
+    assert index_urls(None, ["https://more.example"]) == ["https://pip.example/simple", "https://more.example"]
+    assert index_urls("https://given.example") == ["https://given.example"]
     monkeypatch.delenv("PIP_INDEX_URL")
     with pytest.raises(KitError, match="no package index is known"):
-        wheels.index_urls(None)
+        index_urls(None)
 
 
 def test_what_the_kit_pins_is_whole() -> None:

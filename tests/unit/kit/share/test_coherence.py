@@ -14,8 +14,8 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _share_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import verdicts
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.coherence import coherence_findings
 from kit.share import coherence, mounts
 
 
@@ -45,7 +45,7 @@ def test_two_tasks_on_one_good_file_system_pass(task: t.Any, tmp_path: Path) -> 
     assert second.communicate(timeout=60)[0] == ""
     assert second.returncode == 0
     assert found["nodes"] == ["compute01", "compute02"]
-    findings = _share_findings.coherence_findings(found, {}, nodes=["compute01", "compute02"])
+    findings = coherence_findings(found, {}, nodes=["compute01", "compute02"])
     assert [f for f in findings if f["verdict"] != "pass"] == []
     assert list(tmp_path.iterdir()) == []
 
@@ -53,7 +53,7 @@ def test_two_tasks_on_one_good_file_system_pass(task: t.Any, tmp_path: Path) -> 
 def test_a_task_alone_says_that_the_other_did_not_come_and_leaves_nothing(task: t.Any, tmp_path: Path) -> None:
     found = document(task(0, "compute01", "--wait", "0.2"))
     assert "task 1 did not get to 'hello'" in found["error"]
-    findings = _share_findings.coherence_findings(found, {}, nodes=["compute01", "compute02"])
+    findings = coherence_findings(found, {}, nodes=["compute01", "compute02"])
     assert {f["verdict"] for f in findings} == {"undetermined"}
     assert list(tmp_path.iterdir()) == []
     other = task(1, "compute02", "--wait", "0.2")
@@ -62,8 +62,8 @@ def test_a_task_alone_says_that_the_other_did_not_come_and_leaves_nothing(task: 
 
 
 def failing(found: t.Any, **expect: t.Any) -> set[tuple[str, str]]:
-    findings = _share_findings.coherence_findings(found, expect, nodes=["compute01", "compute02"])
-    assert _criteria.overall(findings) == "fail"
+    findings = coherence_findings(found, expect, nodes=["compute01", "compute02"])
+    assert verdicts.overall(findings) == "fail"
     return {(f["id"], f["where"]["node"]) for f in findings if f["verdict"] == "fail"}
 
 

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.share import mounts
 
-FIXTURES = Path(__file__).resolve().parents[2] / "fixtures/beegfs/proc_fs"
+FIXTURES = Path(__file__).resolve().parents[3] / "fixtures/beegfs/proc_fs"
 CLIENT = "3F6-6B00FE9C-client"
 LINE = "beegfs_nodev {share} beegfs rw,relatime,cfgFile=/etc/beegfs/beegfs-client.conf 0 0\n"
 

@@ -16,7 +16,8 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema, _share_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import findings as share_findings
 from kit.share import folder as share_folder
 from kit.share import look as share
 from kit.share import mounts
@@ -48,9 +49,9 @@ def left(chosen: share.Options) -> list[str]:
 
 def test_a_good_file_system_passes_every_check_and_nothing_is_left(options: t.Any) -> None:
     facts = share.collect(options(checks=("mount", "use")))
-    assert _schema.problems("share", facts) == []
+    assert schema.problems("share", facts) == []
     assert [name for name, check in facts["use"]["checks"].items() if check["error"] or check["missing"]] == []
-    findings = _share_findings.findings(
+    findings = share_findings.findings(
         facts, {"free_gib": 0, "free_inodes": 0}, node="compute01", share_type="other", checks=["mount", "use"]
     )
     assert [f for f in findings if f["verdict"] not in ("pass", "recorded", "not_applicable")] == []
@@ -60,7 +61,7 @@ def test_a_good_file_system_passes_every_check_and_nothing_is_left(options: t.An
 
 def test_throughput_and_metadata_are_measured(options: t.Any) -> None:
     facts = share.collect(options(checks=("speed",), size=3 * MIB + 5))
-    assert _schema.problems("share", facts) == []
+    assert schema.problems("share", facts) == []
     speed = facts["speed"]
     assert (speed["tool"], speed["size_mib"], speed["error"]) == ("own", 3, None)
     for figure in share_speed.FIGURES:
@@ -273,7 +274,7 @@ def test_a_dead_mount_is_not_touched(options: t.Any, tmp_path: Path) -> None:
     assert facts["mount"]["touched"] is False
     assert facts["use"]["error"] == facts["mount"]["problem"]
     assert facts["use"]["folder"]["made"] is False
-    assert _schema.problems("share", facts) == []
+    assert schema.problems("share", facts) == []
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from kit import download
 from kit.errors import KitError
+from kit.staging import download
 
-from .web_server import Answer, sending, serving
+from tests.unit.kit.web_server import Answer, sending, serving
 
 CONTENT = b"some data"
 WITHOUT_INTERNET = "without internet use --source path, or --source stand-in"

@@ -13,11 +13,11 @@ import types
 from pathlib import Path
 
 import pytest
-from kit import hub
 from kit.errors import KitError
+from kit.staging import hub
 
-from .fake_hub import COMMIT, FakeHub, RefusedError
-from .model_files import model_files
+from tests.unit.kit.fake_hub import COMMIT, FakeHub, RefusedError
+from tests.unit.kit.model_files import model_files
 
 TOKEN = "hf_CaNaRy5ecret"
 SOURCE = hub.Source("model", "some/model", ("config.json", "*.safetensors", "data/*.parquet"))

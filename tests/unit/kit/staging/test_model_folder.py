@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from kit.errors import KitError
-from kit.model_folder import PATTERNS, check_model
+from kit.staging.model_folder import PATTERNS, check_model
 
-from .model_files import HTML_PAGE, LFS_POINTER, fill, model_files, sharded_files, weights
+from tests.unit.kit.model_files import HTML_PAGE, LFS_POINTER, fill, model_files, sharded_files, weights
 
 FIRST, SECOND = (f"model-0000{number}-of-00002.safetensors" for number in (1, 2))
 INDEX = "model.safetensors.index.json"

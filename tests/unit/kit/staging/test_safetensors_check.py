@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.errors import KitError
-from kit.safetensors_check import MAX_HEADER, read_header
+from kit.staging.safetensors_file import MAX_HEADER, read_header
 
-from .model_files import HTML_PAGE, LFS_POINTER, SHAPES, encode, entries, weights
+from tests.unit.kit.model_files import HTML_PAGE, LFS_POINTER, SHAPES, encode, entries, weights
 
 
 def write(folder: Path, content: bytes) -> Path:

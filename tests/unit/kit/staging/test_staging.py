@@ -19,18 +19,19 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from kit import locks, staging
 from kit.errors import KitError
-from kit.hub import Source
+from kit.process import locks
+from kit.staging import asset as staging_asset
+from kit.staging.hub import Source
 
-from .fake_hub import COMMIT, OLD_COMMIT, FakeHub
-from .model_files import fill
+from tests.unit.kit.fake_hub import COMMIT, OLD_COMMIT, FakeHub
+from tests.unit.kit.model_files import fill
 
 FILES = {"data.bin.txt": b"some data", "other.json": b"{}"}
 HELD = "2 files"
 
 
-def prepare(folder: Path) -> tuple[staging.Contents, staging.Facts]:
+def prepare(folder: Path) -> tuple[staging_asset.Contents, staging_asset.Facts]:
     """Both files as they are, and one made from them."""
     for name in FILES:
         if not (folder / name).is_file():
@@ -45,7 +46,7 @@ def make_stand_in(folder: Path) -> None:
     fill(folder, FILES)
 
 
-ASSET = staging.Asset(
+ASSET = staging_asset.Asset(
     name="some_data",
     source=Source("dataset", "some/data", tuple(FILES)),
     descriptions={"download": "the data", "path": "a site's data", "stand-in": "stand-in for the data"},
@@ -80,7 +81,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def run(target: Path, source: str = "stand-in", **options: t.Any) -> dict[str, t.Any]:
-    return staging.stage(ASSET, target, source, **options)
+    return staging_asset.stage(ASSET, target, source, **options)
 
 
 def beside(target: Path) -> list[str]:
@@ -148,7 +149,7 @@ def test_a_stand_ins_revision_pins_no_download(target: Path, fake: FakeHub) -> N
 
 def test_a_download_from_elsewhere_than_the_hub_is_staged_once_and_leaves_nothing_else(target: Path) -> None:
     asset = dataclasses.replace(ASSET, source=make_stand_in)
-    first, second = (staging.stage(asset, target, "download") for _each in range(2))
+    first, second = (staging_asset.stage(asset, target, "download") for _each in range(2))
     assert (first["changed"], second["changed"], first["revision"]) == (True, False, None)
     assert (first["source"], first["description"]) == ("download", "the data, 2 files")
     assert beside(target) == []
@@ -163,7 +164,7 @@ def test_a_download_from_elsewhere_that_fails_changes_nothing(target: Path, cont
 
     run(target)
     with pytest.raises(KitError, match=told):
-        staging.stage(dataclasses.replace(ASSET, source=fetch), target, "download")
+        staging_asset.stage(dataclasses.replace(ASSET, source=fetch), target, "download")
     assert provenance(target)["source"] == "stand-in"
     assert beside(target) == []
 
@@ -251,7 +252,7 @@ def test_a_change_that_leaves_size_and_time_is_found_by_verify(target: Path) -> 
 def test_sizes_and_times_are_enough_and_nothing_is_read(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(target)
     read: list[Path] = []
-    monkeypatch.setattr(staging, "sha256", lambda path: read.append(path) or "")
+    monkeypatch.setattr(staging_asset, "sha256", lambda path: read.append(path) or "")
     assert run(target)["changed"] is False
     assert not read
 
@@ -281,7 +282,7 @@ def test_another_source_or_recipe_or_asset_replaces_what_is_there(target: Path, 
     assert run(target, "path", folder=source)["changed"] is True
     assert run(target)["changed"] is True
     for other in (dataclasses.replace(ASSET, recipe={"seed": 1}), dataclasses.replace(ASSET, name="other")):
-        assert staging.stage(other, target, "stand-in")["changed"] is True
+        assert staging_asset.stage(other, target, "stand-in")["changed"] is True
 
 
 def test_check_says_what_would_happen_and_does_nothing(target: Path) -> None:
@@ -317,7 +318,7 @@ def test_a_stand_in_that_cannot_be_made_changes_nothing(target: Path, source: Pa
         raise ImportError("No module named 'torch'")
 
     with pytest.raises(ImportError, match="torch"):
-        staging.stage(dataclasses.replace(ASSET, make_stand_in=fail), target, "stand-in")
+        staging_asset.stage(dataclasses.replace(ASSET, make_stand_in=fail), target, "stand-in")
     assert provenance(target)["source"] == "path"
     assert beside(target) == []
 
@@ -347,7 +348,7 @@ def test_what_dead_processes_left_is_removed_and_a_living_ones_elsewhere_is_not(
     )
     for name in names:
         fill(target.parent / name, FILES)
-    long_ago = time.time() - staging.unfinished.ABANDONED_AFTER - 1
+    long_ago = time.time() - staging_asset.unfinished.ABANDONED_AFTER - 1
     os.utime(target.parent / names[1], (long_ago, long_ago))
     run(target)
     assert beside(target) == sorted(names[2:])
@@ -373,7 +374,7 @@ def test_nobody_else_may_write_to_it_and_everybody_may_read_it(target: Path, sou
 
 
 def test_where_locks_do_not_reach_the_first_rename_wins(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = staging._fill
+    real = staging_asset._fill
     others: list[dict[str, t.Any]] = []
 
     def overtaken(building: Path, *arguments: t.Any) -> t.Any:
@@ -381,15 +382,15 @@ def test_where_locks_do_not_reach_the_first_rename_wins(target: Path, monkeypatc
             others.append({})
             monkeypatch.setattr(os, "getpid", lambda: 4711)  # another node's process
             with monkeypatch.context() as patch:
-                patch.setattr(staging.unfinished, "remove_beside", lambda _target: None)
-                patch.setattr(staging, "sole", lambda *_arguments: nullcontext())
+                patch.setattr(staging_asset.unfinished, "remove_beside", lambda _target: None)
+                patch.setattr(staging_asset, "sole", lambda *_arguments: nullcontext())
                 others[0] = run(target)
         return real(building, *arguments)
 
-    monkeypatch.setattr(staging, "_fill", overtaken)
+    monkeypatch.setattr(staging_asset, "_fill", overtaken)
     assert run(target)["changed"] is True
     assert others[0]["changed"] is True
-    monkeypatch.setattr(staging, "_fill", real)
+    monkeypatch.setattr(staging_asset, "_fill", real)
     assert run(target, verify=True)["changed"] is False
     assert beside(target) == []
 
@@ -401,9 +402,9 @@ def test_a_target_that_another_put_there_meanwhile_is_accepted_if_it_is_the_same
     building = fill(target.parent / ".building-x", FILES)
     monkeypatch.setattr(os.path, "lexists", lambda _path: False)
     wanted = {"name": "some_data", "source": "stand-in"}
-    staging._put_in_place(building, target, wanted)
+    staging_asset._put_in_place(building, target, wanted)
     with pytest.raises(KitError, match=r"cannot put .* in place"):
-        staging._put_in_place(building, target, {**wanted, "source": "path"})
+        staging_asset._put_in_place(building, target, {**wanted, "source": "path"})
 
 
 def test_a_second_process_waits_and_does_nothing(target: Path) -> None:
@@ -416,7 +417,7 @@ def test_a_second_process_waits_and_does_nothing(target: Path) -> None:
 
     slow = dataclasses.replace(ASSET, make_stand_in=slowly)
     answers: list[bool] = []
-    first = threading.Thread(target=lambda: answers.append(staging.stage(slow, target, "stand-in")["changed"]))
+    first = threading.Thread(target=lambda: answers.append(staging_asset.stage(slow, target, "stand-in")["changed"]))
     first.start()
     assert started.wait(10)
     second = threading.Thread(target=lambda: answers.append(run(target)["changed"]))
@@ -455,7 +456,7 @@ def test_a_source_that_is_none_is_refused(target: Path, source: str) -> None:
 
 
 def command(*arguments: str) -> int:
-    return staging.main(ASSET, "what it is for", arguments)
+    return staging_asset.main(ASSET, "what it is for", arguments)
 
 
 def test_the_command_line_answers_in_json(target: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -497,7 +498,7 @@ def test_a_revision_is_refused_where_the_download_is_not_from_the_hub(
 ) -> None:
     asset = dataclasses.replace(ASSET, source=make_stand_in)
     with pytest.raises(SystemExit):
-        staging.main(asset, None, ["--target", str(target), "--source", "download", "--revision", "main"])
+        staging_asset.main(asset, None, ["--target", str(target), "--source", "download", "--revision", "main"])
     assert "--revision belongs to --source download from the Hugging Face hub" in capsys.readouterr().err
 
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from kit import nccl_tests
+from kit.training import nccl_tests
 
 from tests.unit.kit.fake_all_reduce_perf import HEADER, ROW, install
 

@@ -9,8 +9,8 @@ from unittest import mock
 import pytest
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
 from ansible_collections.mlops.hpc_validation.plugins.action.beegfs_check import MOUNTS, ActionModule
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_check
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._probe import share
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 
 NODES = [("meta", "meta1", 1), ("storage", "stor1", 1), ("storage", "stor2", 2)]
 TARGETS = [("meta", 1, "meta1"), ("storage", 101, "stor1"), ("storage", 201, "stor2")]
@@ -41,7 +41,7 @@ def run():
         action._execute_module = mock.MagicMock(side_effect=answer if isinstance(answer, Exception) else [answer])
         result = action.run(task_vars={"inventory_hostname": "login"})
         result["sent"] = action._execute_module.call_args.kwargs["module_args"]
-        assert [problem for entry in result["findings"] for problem in _schema.problems("finding", entry)] == []
+        assert [problem for entry in result["findings"] for problem in schema.problems("finding", entry)] == []
         return result
 
     return run
@@ -84,7 +84,7 @@ def test_fail_false_returns_the_verdict_and_nothing_more(run, healthy):
 
 def test_what_is_for_the_controller_is_not_sent_and_the_guard_is(run, healthy):
     result = run(healthy, expect={"free_gib": 1}, node="head", directories=["models"])
-    assert not set(result["sent"]) & set(_beegfs_check.CONTROLLER_ONLY)
+    assert not set(result["sent"]) & set(share.CONTROLLER_ONLY)
     assert base64.b64decode(result["sent"]["_mounts"]) == MOUNTS.read_bytes()
     assert result["sent"]["directories"] == ["models"]
     assert {entry["where"]["host"] for entry in result["findings"]} == {"head"}

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from unittest import mock
 
 import pytest
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible_collections.mlops.hpc_validation.plugins.action.gpu_probe import ActionModule
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _gpu_probe
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._probe import gpu
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 
-sys.path.append(str(Path(__file__).parents[1] / "plugin_utils"))
-from tests.unit.plugins.plugin_utils.gpu_node import NODE, healthy, second
+from tests.unit.plugins.plugin_utils._gpu.gpu_node import NODE, healthy, second
 
 
 @pytest.fixture
@@ -27,7 +24,7 @@ def run():
         result = action.run(task_vars={"inventory_hostname": "compute02.example.org"})
         result["displayed"] = [call.args[0] for call in action._display.display.call_args_list]
         result["sent"] = action._execute_module.call_args.kwargs["module_args"]
-        assert [problem for entry in result["findings"] for problem in _schema.problems("finding", entry)] == []
+        assert [problem for entry in result["findings"] for problem in schema.problems("finding", entry)] == []
         return result
 
     return run
@@ -70,7 +67,7 @@ def test_fail_false_returns_the_verdict_and_nothing_more(run):
 
 def test_what_is_for_the_controller_is_not_sent(run):
     result = run(answer(healthy()), expect={"xid_since": 3600}, simulated=True, kernel_log="journal")
-    assert not set(result["sent"]) & set(_gpu_probe.CONTROLLER_ONLY)
+    assert not set(result["sent"]) & set(gpu.CONTROLLER_ONLY)
     assert result["sent"]["since"] == "3600"
     assert result["sent"]["kernel_log"] == "journal"
     assert all(entry["source"].startswith("simulated") for entry in result["findings"])

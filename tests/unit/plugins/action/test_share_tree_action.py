@@ -7,7 +7,8 @@ import os
 
 import pytest
 from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.mlops.hpc_validation.plugins.action.share_tree import ActionModule, read_tree
+from ansible_collections.mlops.hpc_validation.plugins.action.share_tree import ActionModule
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.tree import read_tree
 
 
 def test_the_controllers_folder_is_read_without_links_and_caches(tmp_path):

@@ -12,8 +12,8 @@ from unittest import mock
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.action import validation_run
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_spec
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _evidence_store
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.plain import plain
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import spec
 
 WORKLOAD = Path(__file__).parents[4] / "files/workloads/mnist_single_gpu"
 
@@ -57,10 +57,8 @@ def test_role_and_module_take_the_same_forms_of_a_date(started, expires, taken):
     assert answer.get("failed", False) is not taken
     criteria = [{"id": "S0-13", "title": "accuracy", "query": "metrics.test_accuracy", "gt": 0.95}]
     try:  # as metrics_assert reads them
-        _criteria_spec.read(
-            criteria, _evidence_store.plain(waive), workload="MLOPS-1.1", pattern_sets={}, references={}
-        )
-    except _criteria_spec.CriteriaError:
+        spec.read(criteria, plain(waive), workload="MLOPS-1.1", pattern_sets={}, references={})
+    except spec.CriteriaError:
         assert not taken
     else:
         assert taken

@@ -7,13 +7,13 @@ import sys
 import pytest
 import yaml
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _beegfs_check
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._probe import share
 from ansible_collections.mlops.hpc_validation.plugins.modules import beegfs_check
 
 
 def test_the_documentation_is_of_the_options_there_are():
     documented = yaml.safe_load(beegfs_check.DOCUMENTATION)["options"]
-    spec = _beegfs_check.argument_spec()
+    spec = share.argument_spec()
     assert set(documented) == {*spec, "_mounts"}
     for name, option in spec.items():
         for key in ("type", "default", "choices", "elements", "required"):

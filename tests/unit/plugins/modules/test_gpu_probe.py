@@ -11,7 +11,7 @@ import time
 import pytest
 import yaml
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _gpu_probe
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._probe import gpu
 from ansible_collections.mlops.hpc_validation.plugins.modules import gpu_probe
 
 
@@ -95,7 +95,7 @@ def test_no_kit_and_no_interpreter_are_facts_that_say_so(run, tmp_path):
 
 
 def test_a_kit_that_hangs_is_stopped_with_all_its_children(run, kit, tmp_path, monkeypatch):
-    monkeypatch.setattr(_gpu_probe, "GRACE", 1.0)
+    monkeypatch.setattr(gpu, "GRACE", 1.0)
     folder = kit(
         """
         import os, pathlib, time
@@ -136,7 +136,7 @@ def test_malformed_options_are_named(run, options, told):
 def test_what_is_documented_is_what_is_taken():
     module = importlib.import_module(gpu_probe.__name__)
     documented = yaml.safe_load(module.DOCUMENTATION)["options"]
-    spec = _gpu_probe.argument_spec()
+    spec = gpu.argument_spec()
     assert set(documented) == set(spec)
     for name, option in spec.items():
         assert documented[name]["type"] == option["type"], name

@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._atomic import write_atomic
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common.atomic import write_atomic
 
 
 @pytest.fixture

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _numbers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, 2**1000 - 1, -0.0])
 def test_numbers(value):
-    assert _numbers.is_number(value)
-    assert _numbers.number(value) == value
+    assert scalars.is_number(value)
+    assert scalars.number(value) == value
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,9 @@ def test_numbers(value):
     ],
 )
 def test_no_numbers(value):
-    assert not _numbers.is_number(value)
-    with pytest.raises(_numbers.NotANumberError):
-        _numbers.number(value)
+    assert not scalars.is_number(value)
+    with pytest.raises(scalars.NotANumberError):
+        scalars.number(value)
 
 
 @pytest.mark.parametrize(
@@ -63,26 +63,27 @@ def test_no_numbers(value):
     ],
 )
 def test_values_are_shown_on_one_printable_line(value, shown):
-    assert _numbers.show(value) == shown
+    assert scalars.show(value) == shown
 
 
 def test_a_value_for_a_report_is_bounded_and_keeps_its_kind():
-    assert _numbers.bounded([True, 1, 1.5, None, "x"]) == [True, 1, 1.5, None, "x"]
-    assert _numbers.bounded(True) is True
-    assert _numbers.bounded(list(range(25))) == [*range(20), "… 5 more"]
-    assert _numbers.bounded({str(n): n for n in range(25)})["…"] == "5 more"
-    assert _numbers.bounded("x" * 300) == "x" * 300
-    assert len(_numbers.bounded("x" * 301)) == 300
-    assert _numbers.bounded([[[[[1]]]]]) == [[[["a list of 1"]]]]
-    assert _numbers.bounded(float("-inf")) == {"non_finite": "-Infinity"}
-    assert _numbers.bounded("a\x00b") == "a\ufffdb"
-    assert isinstance(_numbers.bounded(10**18), str)
+    assert scalars.bounded([True, 1, 1.5, None, "x"]) == [True, 1, 1.5, None, "x"]
+    assert scalars.bounded(True) is True
+    assert scalars.bounded(list(range(25))) == [*range(20), "… 5 more"]
+    assert scalars.bounded({str(n): n for n in range(25)})["…"] == "5 more"
+    assert scalars.bounded("x" * 300) == "x" * 300
+    assert len(scalars.bounded("x" * 301)) == 300
+    assert scalars.bounded([[[[1, None, {}]]]]) == [[[[1, None, "an empty object"]]]]
+    assert scalars.bounded([[[[[1]]]]]) == [[[["a list of 1"]]]]
+    assert scalars.bounded(float("-inf")) == {"non_finite": "-Infinity"}
+    assert scalars.bounded("a\x00b") == "a\ufffdb"
+    assert isinstance(scalars.bounded(10**18), str)
 
 
 @pytest.mark.parametrize(("left", "right"), [(True, 1), (1, "1"), (None, None), ([], []), (float("nan"), float("nan"))])
 def test_values_of_different_kinds_are_not_compared(left, right):
-    with pytest.raises(_numbers.NotComparableError):
-        _numbers.same(left, right)
+    with pytest.raises(scalars.NotComparableError):
+        scalars.same(left, right)
 
 
 @pytest.mark.parametrize(
@@ -105,21 +106,21 @@ def test_values_of_different_kinds_are_not_compared(left, right):
     ],
 )
 def test_a_value_is_described_in_words(value, described):
-    assert _numbers.describe(value) == described
+    assert scalars.describe(value) == described
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity"])
 def test_the_texts_of_numbers_that_are_not_finite(text):
-    assert _numbers.is_non_finite(text)
-    assert _numbers.is_non_finite({"non_finite": text})
-    assert _numbers.bounded(float(text)) == {"non_finite": text}
+    assert scalars.is_non_finite(text)
+    assert scalars.is_non_finite({"non_finite": text})
+    assert scalars.bounded(float(text)) == {"non_finite": text}
 
 
 @pytest.mark.parametrize(
     "value", ["nan", "inf", "", 0, True, None, [], {"non_finite": 1}, {"non_finite": "NaN", "b": 1}, {"finite": "NaN"}]
 )
 def test_nothing_else_stands_for_a_number_that_is_not_finite(value):
-    assert not _numbers.is_non_finite(value)
+    assert not scalars.is_non_finite(value)
 
 
 @pytest.mark.parametrize(
@@ -127,14 +128,14 @@ def test_nothing_else_stands_for_a_number_that_is_not_finite(value):
     [(1, 1.0, True), (1, 2, False), (True, True, True), (True, False, False), ("a", "b", False)],
 )
 def test_values_of_one_kind_are_compared(left, right, alike):
-    assert _numbers.same(left, right) is alike
+    assert scalars.same(left, right) is alike
 
 
 def test_a_report_keeps_what_is_small_enough_and_nothing_more():
-    assert _numbers.bounded({str(n): n for n in range(20)}) == {str(n): n for n in range(20)}
-    assert _numbers.bounded(list(range(20))) == list(range(20))
-    assert _numbers.bounded(10**18 - 1) == 10**18 - 1
-    assert _numbers.bounded(-(10**18)) == "an integer of 60 bits"
-    assert _numbers.bounded("x" * 301) == "x" * 299 + "…"
-    assert _numbers.bounded({"a": {"b": {"c": {"d": {}}}}}) == {"a": {"b": {"c": {"d": "an empty object"}}}}
-    assert _numbers.bounded({"a\x1b": "\t"}) == {"a\ufffd": " "}
+    assert scalars.bounded({str(n): n for n in range(20)}) == {str(n): n for n in range(20)}
+    assert scalars.bounded(list(range(20))) == list(range(20))
+    assert scalars.bounded(10**18 - 1) == 10**18 - 1
+    assert scalars.bounded(-(10**18)) == "an integer of 60 bits"
+    assert scalars.bounded("x" * 301) == "x" * 299 + "…"
+    assert scalars.bounded({"a": {"b": {"c": {"d": {}}}}}) == {"a": {"b": {"c": {"d": "an empty object"}}}}
+    assert scalars.bounded({"a\x1b": "\t"}) == {"a\ufffd": " "}

@@ -9,7 +9,7 @@ import socket
 import threading
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence, _evidence_io
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import collector, opening
 
 OWN = {"job_id": "12", "attempt": 0}
 NONCE = "00112233445566778899aabbccddeeff"
@@ -30,9 +30,9 @@ def out(tmp_path):
 
 
 def collect(out, *, timeout=30.0, settle=0.0, job_id="12", attempt=0, **parts):
-    request = _evidence.Request(job_id=job_id, attempt=attempt, output=str(out), patterns=SETS, settle=settle, **parts)
-    assert _evidence.check(request) == []
-    document = _evidence.collect(request, timeout)
+    request = collector.Request(job_id=job_id, attempt=attempt, output=str(out), patterns=SETS, settle=settle, **parts)
+    assert collector.check(request) == []
+    document = collector.collect(request, timeout)
     json.dumps(document, allow_nan=False)
     return document
 
@@ -70,7 +70,7 @@ def test_a_job_that_left_everything(out):
     }
     assert document["logs"]["stdout"]["counts"] == {"cuda_errors": 1}
     assert document["logs"]["stdout"]["end"] == {"job_id": "12", "attempt": 0, "exit_code": 0, "after": None}
-    assert document["versions"] == _evidence.VERSIONS
+    assert document["versions"] == collector.VERSIONS
     assert document["files"]["metrics"]["size"] == (out / "metrics.json").stat().st_size
 
 
@@ -164,16 +164,22 @@ def test_a_log_that_is_a_link_or_a_device_is_not_read(out):
     assert document["logs"] == {}
 
 
-def test_a_file_that_is_written_to_meanwhile_is_no_evidence(out):
+@pytest.mark.parametrize(
+    ("text", "later"),
+    [("three", 1), ("two", 1), ("two", -1), ("three", 0)],  # nanoseconds by which the file's time is another then
+)
+def test_a_file_that_is_written_to_meanwhile_is_no_evidence(out, text, later):
     path = out / "m"
     path.write_text("one")
+    before = path.stat()
 
     def write_while_reading():
-        with _evidence_io.open_regular(str(path), str(out)) as opened:
+        with opening.open_regular(str(path), str(out)) as opened:
             opened.stream.read()
-            path.write_text("three")
+            path.write_text(text)
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + later))
 
-    with pytest.raises(_evidence_io.EvidenceError, match="changed"):
+    with pytest.raises(opening.EvidenceError, match="changed"):
         write_while_reading()
 
 
@@ -192,10 +198,10 @@ def test_a_directory_exchanged_for_a_link_after_the_check_is_noticed(out, tmp_pa
             (out / "sub").symlink_to(secret)
         return result
 
-    monkeypatch.setattr(_evidence_io.os, "lstat", exchanged)
+    monkeypatch.setattr(opening.os, "lstat", exchanged)
     with (
-        pytest.raises(_evidence_io.EvidenceError, match="leads out"),
-        _evidence_io.open_regular(str(out / "sub/m"), str(out)),
+        pytest.raises(opening.EvidenceError, match="leads out"),
+        opening.open_regular(str(out / "sub/m"), str(out)),
     ):
         pytest.fail("it was opened")
 
@@ -250,6 +256,23 @@ def test_a_log_in_utf_16_is_a_problem_and_no_log(out):
     ]
 
 
+def test_what_is_missing_is_told_with_what_the_job_left_in_its_place(out):
+    (out / "gpu.jsonl").touch()
+    document = collect(
+        out,
+        files={"metrics": {"path": "metrics.json", "format": "json"}},
+        artifacts=["model.bin"],
+        logs={"stdout": str(out / "o.log")},
+    )
+    told = {entry["source"]: (entry["problem"], entry["detail"]) for entry in document["problems"]}
+    beside = ("missing", f"there is no such file; {out} holds gpu.jsonl")
+    assert told == {
+        "metrics": beside,
+        "artifacts.model.bin": beside,
+        "logs.stdout": ("missing", "there is no such file"),
+    }
+
+
 def test_waiting_for_what_never_comes_takes_no_longer_than_asked(out):
     (out / "o").write_text("killed\n")
     document = collect(out, settle=0.3, logs={"stdout": str(out / "o")}, artifacts=["a", "b"])
@@ -260,14 +283,14 @@ def test_waiting_for_what_never_comes_takes_no_longer_than_asked(out):
 def test_what_does_not_answer_in_time_is_a_problem_and_the_rest_is_kept(out, monkeypatch):
     (out / "quick").write_text(json.dumps(OWN))
     stuck = threading.Event()
-    real = _evidence._read_once
+    real = collector._read_once
 
     def hangs(request, source):
         if source == ("files", "slow"):
             stuck.wait()
         return real(request, source)
 
-    monkeypatch.setattr(_evidence, "_read_once", hangs)
+    monkeypatch.setattr(collector, "_read_once", hangs)
     files = {"quick": {"path": "quick", "format": "json"}, "slow": {"path": "quick", "format": "json"}}
     document = collect(out, timeout=1.0, files=files, artifacts=["quick"])
     assert document["quick"] == OWN
@@ -280,7 +303,7 @@ def test_what_does_not_answer_in_time_is_a_problem_and_the_rest_is_kept(out, mon
 
 
 def test_a_reader_that_dies_is_a_problem(out, monkeypatch):
-    monkeypatch.setattr(_evidence, "_read", lambda *_unused: os._exit(9))
+    monkeypatch.setattr(collector, "_read", lambda *_unused: os._exit(9))
     document = collect(out, files={"m": {"path": "m", "format": "json"}})
     assert [entry["problem"] for entry in document["problems"]] == ["timeout"]
 
@@ -289,7 +312,7 @@ def test_whatever_goes_wrong_in_reading_is_a_problem(out, monkeypatch):
     def breaks(*_unused):
         raise KeyError("surprise")
 
-    monkeypatch.setattr(_evidence, "_read_once", breaks)
+    monkeypatch.setattr(collector, "_read_once", breaks)
     document = collect(out, files={"m": {"path": "m", "format": "json"}})
     assert [(entry["problem"], entry["detail"]) for entry in document["problems"]] == [
         ("unreadable", "KeyError: 'surprise'")
@@ -299,10 +322,14 @@ def test_whatever_goes_wrong_in_reading_is_a_problem(out, monkeypatch):
 def test_an_unreadable_file_is_told_apart_from_a_missing_one(out, monkeypatch):
     (out / "m").write_text("{}")
 
-    def refused(*_unused, **_also_unused):
-        raise PermissionError(13, "Permission denied")
+    real = os.open
 
-    monkeypatch.setattr(_evidence_io.os, "open", refused)
+    def refused(path, *arguments):
+        if path == str(out / "m"):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *arguments)
+
+    monkeypatch.setattr(opening.os, "open", refused)
     document = collect(out, files={"m": {"path": "m", "format": "json"}})
     assert [(entry["problem"], entry["detail"]) for entry in document["problems"]] == [
         ("unreadable", "Permission denied")
@@ -327,5 +354,5 @@ def test_an_unreadable_file_is_told_apart_from_a_missing_one(out, monkeypatch):
     ],
 )
 def test_a_malformed_request_is_refused(parts):
-    request = _evidence.Request(**{"job_id": "12", "attempt": 0, "output": "/out", **parts})
-    assert len(_evidence.check(request)) == 1
+    request = collector.Request(**{"job_id": "12", "attempt": 0, "output": "/out", **parts})
+    assert len(collector.check(request)) == 1

@@ -8,8 +8,8 @@ import random
 import re
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence_log as log
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence_io import EvidenceError
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import log
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.opening import EvidenceError
 from kit import quote
 
 SETS = {
@@ -141,6 +141,18 @@ def test_an_end_that_the_job_printed_after_its_own_is_what_follows_it():
 
 def test_no_line_is_an_end_where_the_nonce_is_not_known():
     assert log.compile_sets(SETS).scan(io.BytesIO(END + OWN_END), "")["end"] is None
+
+
+@pytest.mark.parametrize("between", [b"", b"x\n" * (1 << 18)])
+def test_what_follows_the_end_line_is_not_hidden_by_the_same_line_again(between):
+    search = log.compile_sets(SETS)
+    for again in (OWN_END, b"slurmstepd: error: x\n" + OWN_END):
+        content = OWN_END + b"more\n" + between + again
+        assert search.scan(io.BytesIO(content), NONCE)["end"]["after"] == {"line": 2, "text": "more"}
+    assert search.scan(io.BytesIO(END + b"more\n" + OWN_END), NONCE)["end"]["after"] is None
+    assert search.scan(io.BytesIO(OWN_END + END), NONCE)["end"]["after"]["line"] == 2
+    # A log of both streams has the line of each.
+    assert search.scan(io.BytesIO(OWN_END + b"\n" + OWN_END), NONCE)["end"]["after"] is None
 
 
 def test_the_last_end_marker_counts_and_what_slurm_says_after_it_is_read():
@@ -298,3 +310,127 @@ def test_it_finds_what_the_regular_expressions_alone_would_find():
 def test_a_malformed_set_is_refused_by_name(content):
     with pytest.raises(log.PatternsError, match="pattern set mine"):
         log.compile_sets({"mine": content})
+
+
+def one(regex, text, **more):
+    return {"s": {"patterns": [{"id": "p", "regex": regex, "texts": [text]}], **more}}
+
+
+def test_a_set_needs_no_exceptions_and_a_pattern_no_remedy():
+    found = scan(b"a failure\n", one("failure", "failure"))
+    assert found["hits"]["s"] == [{"line": 1, "text": "a failure", "pattern": "p", "remedy": ""}]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r"])
+def test_a_text_that_no_line_can_hold_is_refused(end):
+    with pytest.raises(log.PatternsError, match="pattern set s: p: texts: no line holds a line end"):
+        log.compile_sets({"s": {"patterns": [{"id": "p", "regex": f"x|a{end}b", "texts": ["x", f"a{end}b"]}]}})
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["x", 5], "x"])
+def test_texts_that_are_none_are_told_apart_from_a_regex_that_is_wrong(texts):
+    with pytest.raises(log.PatternsError, match="pattern set s: p: texts: expected a list of texts"):
+        log.compile_sets({"s": {"patterns": [{"id": "p", "regex": "x", "texts": texts}]}})
+
+
+def test_what_an_exception_hides_makes_no_match_of_its_own():
+    sets = one(r"failed\s*$", "failed", **{"except": [{"regex": " as expected"}]})
+    assert scan(b"step 1 failed as expected\nstep 2 failed \n", sets)["counts"]["s"] == 1
+
+
+def test_a_log_that_cannot_be_searched_is_not_read_to_its_end():
+    stream = io.BytesIO(b"x" * log.BLOCK_BYTES + b"x\0" * (8 * log.BLOCK_BYTES))
+    with pytest.raises(EvidenceError):
+        log.compile_sets(SETS).scan(stream)
+    assert stream.tell() <= 4 * log.BLOCK_BYTES
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_log_that_begins_as_utf_16_does_cannot_be_searched_in_any_script(encoding):
+    with pytest.raises(EvidenceError) as raised:
+        scan("\ufeff日本語の誤り".encode(encoding))
+    assert raised.value.problem == "not_searchable"
+
+
+def test_such_a_beginning_further_on_is_any_two_bytes():
+    content = b"a\n" * (log.BLOCK_BYTES // 2) + b"\xff\xfe CUDA error: x\n"
+    assert scan(content)["counts"]["errors"] == 1
+
+
+def test_line_numbers_count_a_blank_first_line():
+    found = scan(b"\nCUDA error: x\n" + END + b"more\n")
+    assert [hit["line"] for hit in found["hits"]["errors"]] == [2]
+    assert found["end"]["after"] == {"line": 4, "text": "more"}
+
+
+def test_a_last_line_without_its_end_is_a_line():
+    assert scan(b"a\nb")["lines"] == 2
+
+
+def test_a_line_that_mentions_the_end_line_is_not_mistaken_for_it():
+    end = scan(END + b"echo hpc-validation-end\n")["end"]
+    assert end["after"] == {"line": 2, "text": "echo hpc-validation-end"}
+
+
+def test_of_what_follows_the_end_the_first_line_is_told():
+    blanks = b"\n" * (2 * log.BLOCK_BYTES)
+    for content in (END + b"more\n" + blanks, END + b"more\n" + blanks + b"and more\n"):
+        assert scan(content)["end"]["after"] == {"line": 2, "text": "more"}
+
+
+def test_a_single_letter_at_the_start_of_a_block_follows_the_end_too():
+    blanks = b"\n" * (log.BLOCK_BYTES - len(END))
+    assert scan(END + blanks + b"x\n")["end"]["after"] == {"line": 2 + len(blanks), "text": "x"}
+
+
+@pytest.mark.parametrize("distance", [-30, -20, -14, -10, -5, -1, 0, 5])
+def test_a_message_where_a_long_line_is_cut_is_found(distance):
+    """The harmless one is found first, and what is looked at with it ends within the other."""
+    before = b"ignored CUDA error: x "
+    at = before.index(b"CUDA") + log.MAX_SEGMENT + distance
+    content = before + b"-" * (at - len(before)) + b"CUDA error: real\n"
+    assert scan(b"x" * 9000 + b"\n" + content)["counts"]["errors"] == 1
+
+
+@pytest.mark.parametrize(
+    ("block", "at", "expected"),
+    [
+        (b"", 0, (0, 0)),
+        (b"abc", 1, (0, 3)),
+        (b"a\nbcd\ne", 3, (2, 5)),
+        (b"a\rbcd\re", 3, (2, 5)),
+        (b"\nbcd\n", 2, (1, 4)),
+        (b"a\rb\nc\rd\ne", 4, (4, 5)),
+        (b"\nx", 0, (0, 0)),
+        (b"\rx", 0, (0, 0)),
+        (b"x" * 30_000, 0, (0, log.MAX_SEGMENT)),
+        (b"x" * 30_000, 29_999, (29_999 - log.MAX_SEGMENT, 30_000)),
+        (b"x" * 30_000, 15_000, (15_000 - log.MAX_SEGMENT, 15_000 + log.MAX_SEGMENT)),
+        (b"a\n" + b"x" * 9_000 + b"\n", 9_001, (9_001 - log.MAX_SEGMENT, 9_002)),
+        (b"a\n" + b"x" * 100 + b"\n" + b"y" * 9_000, 50, (2, 102)),
+    ],
+)
+def test_a_line_is_looked_at_a_stretch_at_a_time(block, at, expected):
+    assert log._segment(block, at) == expected
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "begins"),
+    [
+        (0, log.LATE, "0123"),
+        (0, log.LATE + 1, "0123"),
+        (log.LEAD, log.LATE + 1, "0123"),
+        (log.LEAD + 1, log.LATE, "0123"),
+        (log.LEAD + 1, log.LATE + 1, "…1234"),
+        (log.LEAD + 13, log.LATE + 1, "…3456"),
+    ],
+)
+def test_a_match_that_ends_late_is_quoted_from_a_little_before_it(start, end, begins):
+    line = b"0123456789" * 50
+    match = re.compile(b".{%d}" % (end - start)).match(line, start)
+    assert log._quote_match(line, match).startswith(begins)
+
+
+def test_a_quote_that_just_fits_is_whole():
+    assert log.quote(b"x" * log.MAX_QUOTE) == "x" * log.MAX_QUOTE
+    assert log.quote(b"x" * (log.MAX_QUOTE + 1)) == "x" * (log.MAX_QUOTE - 1) + "…"

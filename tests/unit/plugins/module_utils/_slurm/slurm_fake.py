@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_sacct, _slurm_squeue
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import Result
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm import sacct, squeue
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import Result
 
 DOWN = Result(1, b"", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
 TIMED_OUT = Result(1, b"", "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation")
@@ -39,7 +39,7 @@ def record(job_id: str, **values: object) -> bytes:
         "Name": "job",
         **{key.replace("_", "-") if key.startswith("tres") else key: value for key, value in values.items()},
     }
-    return b"".join(str(fields[key]).encode().ljust(width)[:width] for key, width in _slurm_squeue.FIELDS) + b"\n"
+    return b"".join(str(fields[key]).encode().ljust(width)[:width] for key, width in squeue.FIELDS) + b"\n"
 
 
 @dataclass
@@ -113,7 +113,7 @@ class FakeSlurm:
 def sacct_row(job_id: str, state: str, **values: object) -> str:
     """One line of sacct."""
     fields = {
-        **dict.fromkeys(_slurm_sacct.FIELDS, ""),
+        **dict.fromkeys(sacct.FIELDS, ""),
         "JobIDRaw": job_id,
         "State": state,
         "ExitCode": "0:0",
@@ -124,4 +124,4 @@ def sacct_row(job_id: str, state: str, **values: object) -> str:
         "NodeList": "compute01",
         **values,
     }
-    return "|".join(str(fields[key]) for key in _slurm_sacct.FIELDS) + "\n"
+    return "|".join(str(fields[key]) for key in sacct.FIELDS) + "\n"

@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import signal
+import subprocess
 import time
+import typing as t
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_cli
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import Result, environment, run
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm import cli
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import Result, environment, run
 
 PREFIXES = ("SLURM", "SLURMD", "SBATCH", "SQUEUE", "SACCT", "SCONTROL", "SCANCEL", "SINFO", "SRUN", "SALLOC")
 
@@ -41,7 +43,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         "#!/bin/sh\n"
         'case $1 in told) umask; pwd; echo "$SLURM_TIME_FORMAT $LC_ALL $SQUEUE_FORMAT"; cat ;;\n'
         'fail) printf "a\\377b"; printf "c\\377d" >&2; exit 3 ;;\n'
-        'hang) echo $$ > "$2"; sleep 300 & sleep 300 ;; esac\n'
+        'hang) sleep 300 & echo $! > "$2"; exec sleep 300 ;; esac\n'
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
@@ -49,13 +51,39 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "squeue"
 
 
-def running(group: int) -> list[str]:
-    """The processes of a group that have not ended."""
-    fields = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            fields.append(path.read_text().rpartition(") ")[2].split())
-    return [state for state, _parent, of, *_rest in fields if of == str(group) and state not in "ZX"]
+def runs(pid: int) -> bool:
+    """Whether a process has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> t.Iterator[list[subprocess.Popen[bytes]]]:
+    """What was started; none of it is left behind, whatever the test found."""
+    kept: list[subprocess.Popen[bytes]] = []
+
+    class Kept(subprocess.Popen):
+        def __init__(self, *arguments: t.Any, **named: t.Any) -> None:
+            super().__init__(*arguments, **named)
+            kept.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Kept)
+    yield kept
+    for process in kept:
+        if process.poll() is None:
+            process.kill()
+
+
+def has_ended_with_all_that_it_started(process: subprocess.Popen[bytes], noted: Path) -> bool:
+    """Whether it was killed and waited for, and so was the child that it noted."""
+    child, end = int(noted.read_text()), time.monotonic() + 10
+    while runs(child):
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+            return False
+    return process.returncode == -signal.SIGKILL
 
 
 def test_a_query_has_fixed_formats_and_a_safe_umask(command: str, tmp_path: Path) -> None:
@@ -76,20 +104,48 @@ def test_what_a_command_gives_back_is_kept_as_it_is(command: str) -> None:
     assert (done.rc, done.out, done.text, done.err) == (3, b"a\xffb", "a\ufffdb", "c\ufffdd")
 
 
-def test_a_command_that_does_not_answer_is_killed_with_all_that_it_started(command: str, tmp_path: Path) -> None:
+def test_a_command_that_does_not_answer_is_killed_with_all_that_it_started(
+    command: str, tmp_path: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
     noted = tmp_path / "pid"
     done = run([command, "hang", str(noted)], seconds=0.5)
     assert (done.rc, done.err) == (None, "squeue did not answer within 0 s")
-    end = time.monotonic() + 30
-    while running(int(noted.read_text())):
-        assert time.monotonic() < end
-    assert _slurm_cli.is_unreachable(done)
-    assert _slurm_cli.is_ambiguous(done)
-    assert not _slurm_cli.is_missing(done)
+    assert has_ended_with_all_that_it_started(started[0], noted)
+    assert cli.is_unreachable(done)
+    assert cli.is_ambiguous(done)
+    assert not cli.is_missing(done)
+
+
+def test_whoever_is_interrupted_leaves_no_command_behind(
+    command: str, tmp_path: Path, started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted, communicate = tmp_path / "pid", subprocess.Popen.communicate
+
+    def interrupted(
+        self: subprocess.Popen[bytes], given: bytes | None = None, timeout: float | None = None
+    ) -> tuple[bytes, bytes]:
+        if timeout != 77:
+            return communicate(self, given, timeout)
+        end = time.monotonic() + 30
+        while not (noted.exists() and noted.read_text().endswith("\n")):
+            assert time.monotonic() < end
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run([command, "hang", str(noted)], seconds=77)
+    assert has_ended_with_all_that_it_started(started[0], noted)
+
+
+def test_a_command_of_which_nothing_is_known_may_have_done_what_it_was_told() -> None:
+    nothing = Result(None)
+    assert cli.is_unreachable(nothing)
+    assert cli.is_ambiguous(nothing)
+    assert not cli.is_missing(nothing)
 
 
 def test_output_is_bounded(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_slurm_cli, "OUTPUT_BYTES", 2)
+    monkeypatch.setattr(cli, "OUTPUT_BYTES", 2)
     done = run([command, "fail"])
     assert (done.out, done.err) == (b"a\xff", "c\ufffd")
 
@@ -103,9 +159,9 @@ def test_a_command_that_is_not_there_or_cannot_be_started_is_missing(tmp_path: P
     (tmp_path / "bin" / "sinfo").chmod(0o755)
     for done in (gone, run(["sinfo"])):
         assert done.rc is None
-        assert _slurm_cli.is_missing(done)
-        assert not _slurm_cli.is_unreachable(done)
-        assert not _slurm_cli.is_ambiguous(done)
+        assert cli.is_missing(done)
+        assert not cli.is_unreachable(done)
+        assert not cli.is_ambiguous(done)
 
 
 UNREACHABLE = (
@@ -142,13 +198,13 @@ AMBIGUOUS = (
 
 @pytest.mark.parametrize("words", [*UNREACHABLE, *AMBIGUOUS, "Invalid qos specification", ""])
 def test_errors_are_told_apart(words: str) -> None:
-    assert _slurm_cli.is_unreachable(Result(1, b"", words)) is (words in UNREACHABLE)
-    assert _slurm_cli.is_ambiguous(Result(1, b"", words)) is (words in AMBIGUOUS)
-    assert not _slurm_cli.is_missing(Result(1, b"", "sacct was not found on login"))
+    assert cli.is_unreachable(Result(1, b"", words)) is (words in UNREACHABLE)
+    assert cli.is_ambiguous(Result(1, b"", words)) is (words in AMBIGUOUS)
+    assert not cli.is_missing(Result(1, b"", "sacct was not found on login"))
 
 
 def test_an_error_is_one_clean_line() -> None:
-    assert _slurm_cli.error_text(Result(1, b"out", "a\nb\x1b[31m")) == "a b"
-    assert _slurm_cli.error_text(Result(1, b"out", "")) == "out"
-    assert _slurm_cli.error_text(Result(1)) == "exit code 1 without a message"
-    assert len(_slurm_cli.error_text(Result(1, b"", "x" * 700))) == 600
+    assert cli.error_text(Result(1, b"out", "a\nb\x1b[31m")) == "a b"
+    assert cli.error_text(Result(1, b"out", "")) == "out"
+    assert cli.error_text(Result(1)) == "exit code 1 without a message"
+    assert len(cli.error_text(Result(1, b"", "x" * 700))) == 600

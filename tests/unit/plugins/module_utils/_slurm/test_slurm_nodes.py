@@ -8,16 +8,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_cluster, _slurm_nodes
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import Result
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_nodes import Needs, why_blocked
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm import cluster
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm import nodes as slurm_nodes
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import Result
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.nodes import Needs, why_blocked
 
-FIXTURES = Path(__file__).resolve().parents[3] / "fixtures"
+FIXTURES = Path(__file__).resolve().parents[4] / "fixtures"
 RELEASES = sorted(path.name for path in FIXTURES.glob("slurm-*") if (path / "node.txt").exists())
 
 
 def node(name: str = "n1", state: str = "IDLE", gres: str = "gpu:2", partitions: str = "gpu") -> dict:
-    (parsed,) = _slurm_nodes.parse_nodes(f"NodeName={name} Gres={gres} State={state} Partitions={partitions}")
+    (parsed,) = slurm_nodes.parse_nodes(f"NodeName={name} Gres={gres} State={state} Partitions={partitions}")
     return parsed
 
 
@@ -27,7 +28,7 @@ def needs(nodes: int = 1, required: tuple = (), excluded: tuple = (), gres: dict
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_recorded_nodes(release: str) -> None:
-    nodes = _slurm_nodes.parse_nodes((FIXTURES / release / "node.txt").read_text())
+    nodes = slurm_nodes.parse_nodes((FIXTURES / release / "node.txt").read_text())
     assert [each["name"] for each in nodes] == ["compute01", "compute02"]
     assert all(each["gres"] == {"gpu": 2} and each["cpus"] == 16 and each["memory_mb"] == 131072 for each in nodes)
     assert all(each["state"] in ("idle", "mixed") and each["partitions"] == ["gpu"] for each in nodes)
@@ -35,7 +36,7 @@ def test_recorded_nodes(release: str) -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_recorded_partitions(release: str) -> None:
-    (gpu,) = _slurm_nodes.parse_partitions((FIXTURES / release / "partition.txt").read_text())
+    (gpu,) = slurm_nodes.parse_partitions((FIXTURES / release / "partition.txt").read_text())
     assert gpu == {
         "name": "gpu",
         "state": "up",
@@ -49,15 +50,15 @@ def test_recorded_partitions(release: str) -> None:
 def test_recorded_needs(release: str) -> None:
     lines = (FIXTURES / release / "job.txt").read_text().splitlines()
     running = next(line for line in lines if "JobName=running" in line)
-    assert _slurm_nodes.parse_needs(running) == Needs(("gpu",), 2, (), (), {})
+    assert slurm_nodes.parse_needs(running) == Needs(("gpu",), 2, (), (), {})
 
 
 def test_a_name_cannot_change_what_a_job_needs() -> None:
     line = (
         "JobId=1 JobName=x UserId=z Partition=evil NumNodes=9 UserId=admin(1) Partition=gpu NumNodes=1 ReqNodeList=n1"
     )
-    assert _slurm_nodes.parse_needs(line) == Needs(("gpu",), 1, ("n1",), (), {})
-    assert _slurm_nodes.parse_needs("slurm_load_jobs error: Invalid job id specified") is None
+    assert slurm_nodes.parse_needs(line) == Needs(("gpu",), 1, ("n1",), (), {})
+    assert slurm_nodes.parse_needs("slurm_load_jobs error: Invalid job id specified") is None
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_a_name_cannot_change_what_a_job_needs() -> None:
     ],
 )
 def test_which_nodes_are_out(state: str, out: bool) -> None:
-    assert _slurm_nodes.is_out(node(state=state)) is out
+    assert slurm_nodes.is_out(node(state=state)) is out
 
 
 @pytest.mark.parametrize(
@@ -97,6 +98,8 @@ def test_which_nodes_are_out(state: str, out: bool) -> None:
         (needs(gres={"gpu": 2}), [node(state="DOWN"), node("n2", gres="gpu:1")], True),
         (needs(gres={"gpu": 1}), [node(state="DOWN"), node("n2", gres="gpu:1")], False),
         (needs(), [node(state="DOWN"), node("n2", partitions="other")], True),
+        (needs(gres={"gpu": 1}), [node(state="DOWN"), node("n2", gres="(null)")], True),
+        (needs(gres={"gpu": 1}), [node(state="DOWN", gres="(null)")], False),
         (needs(), [], False),
         (needs(), [node(partitions="other")], False),
     ],
@@ -123,7 +126,7 @@ def recorded(release: str, **changes: Result) -> dict:
             return changes[argv[-1]]
         return Result(0, (folder / f"{texts[argv[-1]]}.txt").read_bytes()) if argv[-1] in texts else Result(0)
 
-    return _slurm_cluster.cluster_info(run, "admin")
+    return cluster.cluster_info(run, "admin")
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -146,7 +149,7 @@ def test_what_does_not_answer_is_a_problem_and_not_a_value() -> None:
 
 
 def test_accounting_that_is_off_is_not_accounting_that_is_silent() -> None:
-    last = _slurm_cluster.ACCOUNTING_ARGV[-1]
+    last = cluster.ACCOUNTING_ARGV[-1]
     off = Result(1, b"", "Slurm accounting storage is disabled")
     silent = Result(1, b"", "Problem talking to the database: Connection refused")
     assert recorded("slurm-24.11.5", **{last: off})["accounting"] is False
@@ -186,18 +189,18 @@ NODE = {
 
 
 def test_every_field_of_a_node_is_read() -> None:
-    assert _slurm_nodes.parse_nodes(LINE) == [NODE]
+    assert slurm_nodes.parse_nodes(LINE) == [NODE]
 
 
 @pytest.mark.parametrize("end", ["\u2028", "\x85", "\f", "\v", "\r", "\x1c"])
 def test_nothing_but_a_line_feed_ends_a_node(end: str) -> None:
     line = LINE.replace("bad DIMM", f"bad{end}NodeName=n9 State=IDLE DIMM")
-    (found,) = _slurm_nodes.parse_nodes(line)
+    (found,) = slurm_nodes.parse_nodes(line)
     assert (found["name"], found["state"], found["flags"]) == ("n1", "mixed", NODE["flags"])
-    assert [each["name"] for each in _slurm_nodes.parse_nodes(f"{line}\nNodeName=n2 State=IDLE")] == ["n1", "n2"]
+    assert [each["name"] for each in slurm_nodes.parse_nodes(f"{line}\nNodeName=n2 State=IDLE")] == ["n1", "n2"]
     partition = f"PartitionName=a State=UP Nodes=n1{end}PartitionName=b State=DOWN"
-    assert [each["name"] for each in _slurm_nodes.parse_partitions(partition)] == ["a"]
-    assert _slurm_cluster.parse_config(f"ClusterName = a{end}ClusterName = b\nX = y") == {
+    assert [each["name"] for each in slurm_nodes.parse_partitions(partition)] == ["a"]
+    assert cluster.parse_config(f"ClusterName = a{end}ClusterName = b\nX = y") == {
         "ClusterName": f"a{end}ClusterName = b",
         "X": "y",
     }
@@ -205,8 +208,8 @@ def test_nothing_but_a_line_feed_ends_a_node(end: str) -> None:
 
 @pytest.mark.parametrize("line", ["", "NodeName=n1", "State=IDLE", "NodeName= State=IDLE", "NodeName=n1 State=", "x"])
 def test_a_line_without_a_name_and_a_state_is_no_node(line: str) -> None:
-    assert _slurm_nodes.parse_nodes(line) == []
-    assert _slurm_nodes.parse_partitions(line.replace("NodeName", "PartitionName")) == []
+    assert slurm_nodes.parse_nodes(line) == []
+    assert slurm_nodes.parse_partitions(line.replace("NodeName", "PartitionName")) == []
 
 
 @pytest.mark.parametrize(
@@ -227,24 +230,24 @@ def test_a_line_without_a_name_and_a_state_is_no_node(line: str) -> None:
     ],
 )
 def test_a_nodes_state_and_marks(word: str, state: str, flags: list[str]) -> None:
-    assert _slurm_nodes.node_state(word) == (state, flags)
+    assert slurm_nodes.node_state(word) == (state, flags)
 
 
 @pytest.mark.parametrize(
     "flag", ["powered_down", "powering_down", "powering_up", "power_up", "power_down", "reboot_issued"]
 )
 def test_nodes_that_come_back_by_themselves_are_not_out(flag: str) -> None:
-    assert not _slurm_nodes.is_out(node(state=f"DOWN+DRAIN+{flag.upper()}"))
+    assert not slurm_nodes.is_out(node(state=f"DOWN+DRAIN+{flag.upper()}"))
 
 
 @pytest.mark.parametrize("state", ["DOWN", "ERROR", "FAIL", "IDLE+DRAIN", "MIXED+FAIL"])
 def test_nodes_that_somebody_must_repair_are_out(state: str) -> None:
-    assert _slurm_nodes.is_out(node(state=state))
+    assert slurm_nodes.is_out(node(state=state))
 
 
 def test_every_field_of_a_partition_is_read() -> None:
     text = "PartitionName=a Default=YES MaxTime=1-00:00:00 State=UP Nodes=n[1-2]\nPartitionName=b Default=NO State=DOWN"
-    assert _slurm_nodes.parse_partitions(text) == [
+    assert slurm_nodes.parse_partitions(text) == [
         {"name": "a", "state": "up", "default": True, "max_time_seconds": 86400, "nodes": ["n1", "n2"]},
         {"name": "b", "state": "down", "default": False, "max_time_seconds": None, "nodes": []},
     ]
@@ -255,14 +258,14 @@ def test_every_field_of_what_a_job_needs_is_read() -> None:
         "JobId=1 JobName=x UserId=a(1) Partition=gpu,all NumNodes=2-4 ReqNodeList=n[1-2] ExcNodeList=n3 "
         "TresPerNode=gres:gpu:2"
     )
-    assert _slurm_nodes.parse_needs(line) == Needs(("gpu", "all"), 2, ("n1", "n2"), ("n3",), {"gpu": 2})
-    assert _slurm_nodes.parse_needs("JobId=1 UserId=a(1) Partition=gpu") == Needs(("gpu",), 1, (), (), {})
-    assert _slurm_nodes.parse_needs("JobId=1 UserId=a(1) NumNodes=1") is None
-    assert _slurm_nodes.job_argv("7") == ["scontrol", "--local", "--oneliner", "show", "job", "7"]
+    assert slurm_nodes.parse_needs(line) == Needs(("gpu", "all"), 2, ("n1", "n2"), ("n3",), {"gpu": 2})
+    assert slurm_nodes.parse_needs("JobId=1 UserId=a(1) Partition=gpu") == Needs(("gpu",), 1, (), (), {})
+    assert slurm_nodes.parse_needs("JobId=1 UserId=a(1) NumNodes=1") is None
+    assert slurm_nodes.job_argv("7") == ["scontrol", "--local", "--oneliner", "show", "job", "7"]
 
 
 def test_why_it_can_never_start_names_nodes_with_their_reasons_eight_at_the_most() -> None:
-    one = _slurm_nodes.parse_nodes("NodeName=n1 State=DOWN+DRAIN Partitions=gpu Reason=bad DIMM [root@x]")
+    one = slurm_nodes.parse_nodes("NodeName=n1 State=DOWN+DRAIN Partitions=gpu Reason=bad DIMM [root@x]")
     assert (
         why_blocked(needs(), one) == "it needs 1 node(s), 0 of the 1 that fit can be used: n1 is down+drain (bad DIMM)"
     )
@@ -282,6 +285,38 @@ def test_why_it_can_never_start_names_nodes_with_their_reasons_eight_at_the_most
     )
 
 
+def test_of_what_is_out_only_that_is_named_which_holds_the_job() -> None:
+    drained = [node(state="IDLE+DRAIN"), node("n2", "IDLE+DRAIN"), node("n3"), node("n4")]
+    assert why_blocked(needs(2, ("n1",)), drained) == (
+        "it needs 2 node(s), 2 of the 4 that fit can be used: n1 is idle+drain"
+    )
+    assert why_blocked(needs(2), [node(state="DOWN"), node("n2")]) == (
+        "it needs 2 node(s), 1 of the 2 that fit can be used: n1 is down"
+    )
+
+
+@pytest.mark.parametrize(("told", "words"), [("(null)", []), ("", []), ("ib,,h200,", ["ib", "h200"])])
+def test_features_and_partitions_that_are_none(told: str, words: list[str]) -> None:
+    (found,) = slurm_nodes.parse_nodes(f"NodeName=n1 State=IDLE AvailableFeatures={told} Partitions={told} Reason=x")
+    assert (found["features"], found["partitions"]) == (words, words)
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ("bad DIMM", "bad DIMM"),
+        ("bad DIMM [root@2026-11-24T01:02:03]", "bad DIMM"),
+        ("bad [slot 3] DIMM [root@now]", "bad [slot 3] DIMM"),
+        ("bad DIMM [slot 3]", "bad DIMM [slot 3]"),
+        ("[root@now]", ""),
+        ("", ""),
+    ],
+)
+def test_a_reason_without_who_gave_it(told: str, reason: str) -> None:
+    (found,) = slurm_nodes.parse_nodes(f"NodeName=n1 State=DOWN Reason={told}")
+    assert found["reason"] == reason
+
+
 @pytest.mark.parametrize(
     ("text", "version"),
     [
@@ -294,12 +329,12 @@ def test_why_it_can_never_start_names_nodes_with_their_reasons_eight_at_the_most
     ],
 )
 def test_versions(text: str, version: str | None) -> None:
-    assert _slurm_cluster.parse_version(text) == version
+    assert cluster.parse_version(text) == version
 
 
 def test_every_controller_is_told_of() -> None:
     text = "Slurmctld(primary) at a.example is DOWN\nSlurmctld(backup) at b is UP\nSlurmctld at c is UP\n"
-    assert _slurm_cluster.parse_ping(text) == [
+    assert cluster.parse_ping(text) == [
         {"host": "a.example", "role": "primary", "up": False},
         {"host": "b", "role": "backup", "up": True},
     ]
@@ -313,13 +348,13 @@ def test_every_controller_is_told_of() -> None:
 @pytest.mark.parametrize("kind", ["accounting_storage/none", "(null)", "none"])
 def test_accounting_that_is_configured_off_is_not_asked(kind: str) -> None:
     config = Result(0, f"AccountingStorageType = {kind}\nMinJobAge = 300 sec\n".encode())
-    silent = {_slurm_cluster.ACCOUNTING_ARGV[-1]: Result(1, b"", "no")}
+    silent = {cluster.ACCOUNTING_ARGV[-1]: Result(1, b"", "no")}
     info = recorded("slurm-24.11.5", config=config, **silent)
     assert (info["accounting"], info["problems"], info["min_job_age_seconds"]) == (False, [], 300)
 
 
 def test_accounting_that_is_silent_is_a_problem() -> None:
-    silent = {_slurm_cluster.ACCOUNTING_ARGV[-1]: Result(1, b"", "Connection refused")}
+    silent = {cluster.ACCOUNTING_ARGV[-1]: Result(1, b"", "Connection refused")}
     assert recorded("slurm-24.11.5", **silent)["problems"] == [{"source": "sacct", "problem": "Connection refused"}]
 
 
@@ -327,6 +362,11 @@ def test_accounting_that_is_silent_is_a_problem() -> None:
 def test_an_age_that_is_no_number_is_not_known(age: str) -> None:
     config = Result(0, f"MinJobAge = {age}\n".encode())
     assert recorded("slurm-24.11.5", config=config)["min_job_age_seconds"] is None
+
+
+def test_what_is_no_setting_is_left_out_of_the_configuration() -> None:
+    text = "Configuration data as of now\nClusterName = a\n\nSlurmctld(primary) at login is UP\nX = b=c\n"
+    assert cluster.parse_config(text) == {"ClusterName": "a", "X": "b=c"}
 
 
 def test_a_cluster_that_says_nothing_of_its_nodes_says_so_once() -> None:

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_options
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import SlurmError
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_script import option_argv, prepare
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm import options
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import SlurmError
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.script import option_argv, prepare
 
 # What `sbatch --help` of 24.11 lists, and may be given.
 ALLOWED = """
@@ -67,6 +67,8 @@ def test_times_that_yaml_reads_as_numbers_are_refused_however_they_are_spelt(key
         "-N1a0-3",
         "-sa0-3",
         "-ka0-3",
+        "-Ba0-3",
+        "-Sa0-3",
         '"--arr"ay=0-3',
         "'--ar\\ray=0-3'",
         "--ar\\ray=0-3",
@@ -159,8 +161,8 @@ def test_lines_for_other_schedulers_are_refused_as_sbatch_reads_them(line: str) 
 
 def test_words_are_told_apart_as_slurm_does() -> None:
     text = b"#!/bin/bash\n#SBATCH -J 'a b' --x=\"c d\"#e\n#SBATCH 'open\n# no\n#SBATCH--y\n\ntrue\n#SBATCH -z\n"
-    assert _slurm_options.directives(text) == ["-J", "a b", "--x=c d", "'open", "--y"]
-    assert _slurm_options.directives(b"#!/bin/sh") == []
+    assert options.directives(text) == ["-J", "a b", "--x=c d", "'open", "--y"]
+    assert options.directives(b"#!/bin/sh") == []
 
 
 @pytest.mark.parametrize(
@@ -178,16 +180,26 @@ def test_words_are_told_apart_as_slurm_does() -> None:
         (["-n", "1"], None),
         (["--jobs=b"], None),
         (["-J"], None),
+        (["-J", "a", "b"], "a"),
     ],
 )
 def test_the_last_name_counts(words: list[str], name: str | None) -> None:
-    assert _slurm_options.value_of("job-name", words) == name
+    assert options.value_of("job-name", words) == name
 
 
 @pytest.mark.parametrize(
-    ("key", "says"),
-    [("array", "one entry"), ("arr", "short for array"), ("cluster", "short for clusters"), ("m", None)],
+    ("key", "why"),
+    [
+        ("array", "one entry is one job: write one entry per task under jobs"),
+        ("arr", "it is short for array, and one entry is one job: write one entry per task under jobs"),
+        ("cluster", "it is short for clusters, and jobs are waited for on the cluster of this login node"),
+        ("m", None),
+    ],
 )
-def test_a_refusal_says_what_the_option_was_taken_for(key: str, says: str | None) -> None:
-    why = _slurm_options.refusal(key)
-    assert says in why if says and why else why is None and says is None
+def test_a_refusal_says_what_the_option_was_taken_for(key: str, why: str | None) -> None:
+    assert options.refusal(key) == why
+
+
+def test_a_value_is_found_behind_the_short_option_too() -> None:
+    assert options.value_of("chdir", ["-D/tmp"]) == "/tmp"
+    assert options.value_of("chdir", ["-D", "/tmp"]) == "/tmp"

@@ -12,19 +12,20 @@ from typing import Any
 
 import jsonschema
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_markers as markers
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import Result
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_observe import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm import markers
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import Result
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.identity import Identity
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.observe import (
     Request,
     Watched,
     World,
     observe,
 )
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_query import Wanted, ask
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.query import ask
 
-from tests.unit.plugins.module_utils.slurm_fake import FakeSlurm, sacct_row
+from tests.unit.plugins.module_utils._slurm.slurm_fake import DOWN, FakeSlurm, record, sacct_row
 
-SCHEMA = json.loads((Path(__file__).resolve().parents[4] / "files/schemas/job.json").read_text())
+SCHEMA = json.loads((Path(__file__).resolve().parents[5] / "files/schemas/job.json").read_text())
 OURS = "hpc_validation:0123456789abcdef"
 
 
@@ -33,7 +34,7 @@ def slurm() -> FakeSlurm:
     return FakeSlurm()
 
 
-def look(slurm: FakeSlurm, *wanted: Wanted) -> Any:
+def look(slurm: FakeSlurm, *wanted: Identity) -> Any:
     answer = ask(slurm, list(wanted), "admin", now=slurm.now, sleep=slurm.sleep)
     for job in answer.jobs.values():
         jsonschema.validate(job, SCHEMA)
@@ -42,7 +43,7 @@ def look(slurm: FakeSlurm, *wanted: Wanted) -> Any:
 
 def test_one_squeue_for_all_jobs(slurm: FakeSlurm) -> None:
     slurm.jobs = {str(number): {"Comment": OURS} for number in range(1, 40)}
-    answer = look(slurm, *(Wanted(str(number), OURS) for number in range(1, 40)))
+    answer = look(slurm, *(Identity(str(number), OURS) for number in range(1, 40)))
     assert {job["state"] for job in answer.jobs.values()} == {"PENDING"}
     assert [call[0] for call in slurm.calls] == ["squeue"]
     assert "--user=admin" in slurm.calls[0]
@@ -51,7 +52,7 @@ def test_one_squeue_for_all_jobs(slurm: FakeSlurm) -> None:
 def test_steps_come_from_accounting(slurm: FakeSlurm) -> None:
     slurm.jobs = {"1": {"Comment": OURS, "State": "COMPLETED", "NodeList": "n1", "StartTime": 1001, "EndTime": 1006}}
     slurm.accounting = {"1": sacct_row("1", "COMPLETED") + sacct_row("1.0", "OUT_OF_MEMORY", ExitCode="0:125")}
-    job = look(slurm, Wanted("1", OURS)).jobs["1"]
+    job = look(slurm, Identity("1", OURS)).jobs["1"]
     assert job["steps"] == [{"id": "0", "state": "OUT_OF_MEMORY", "exit_code": 0, "signal": 125}]
     assert (job["queued_seconds"], job["run_seconds"]) == (1.0, 5.0)
 
@@ -59,7 +60,7 @@ def test_steps_come_from_accounting(slurm: FakeSlurm) -> None:
 def test_without_accounting_steps_are_null_and_the_job_stands(slurm: FakeSlurm) -> None:
     slurm.jobs = {"1": {"Comment": OURS, "State": "COMPLETED"}}
     slurm.accounting = None
-    answer = look(slurm, Wanted("1", OURS))
+    answer = look(slurm, Identity("1", OURS))
     assert (answer.jobs["1"]["state"], answer.jobs["1"]["steps"], answer.accounting) == ("COMPLETED", None, "down")
     assert slurm.count("sacct") == 1
 
@@ -67,80 +68,232 @@ def test_without_accounting_steps_are_null_and_the_job_stands(slurm: FakeSlurm) 
 def test_accounting_that_lags_gives_no_steps_rather_than_too_few(slurm: FakeSlurm) -> None:
     slurm.jobs = {"1": {"Comment": OURS, "State": "COMPLETED"}}
     slurm.accounting = {"1": sacct_row("1", "RUNNING") + sacct_row("1.batch", "RUNNING")}
-    assert look(slurm, Wanted("1", OURS)).jobs["1"]["steps"] is None
+    assert look(slurm, Identity("1", OURS)).jobs["1"]["steps"] is None
+    assert slurm.count("sacct") == 12
+    assert slurm.now() == pytest.approx(1000 + 11 * 0.4)
 
 
 def test_a_purged_job_is_asked_of_accounting(slurm: FakeSlurm) -> None:
     slurm.accounting = {"1": sacct_row("1", "FAILED", ExitCode="3:0") + sacct_row("1.batch", "FAILED", ExitCode="3:0")}
-    job = look(slurm, Wanted("1", OURS)).jobs["1"]
+    job = look(slurm, Identity("1", OURS)).jobs["1"]
     assert (job["state"], job["exit_code"], job["source"]) == ("FAILED", 3, "sacct")
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "PENDING", "REQUEUED", "NONSENSE"])
 def test_a_job_that_only_accounting_calls_live_is_unknown(slurm: FakeSlurm, state: str) -> None:
     slurm.accounting = {"1": sacct_row("1", state)}
-    assert look(slurm, Wanted("1", OURS)).jobs["1"]["state"] == "UNKNOWN"
+    assert look(slurm, Identity("1", OURS)).jobs["1"]["state"] == "UNKNOWN"
 
 
 def test_nobody_knows_it(slurm: FakeSlurm) -> None:
     for accounting in ({}, None):
         slurm.accounting = accounting
-        job = look(slurm, Wanted("1", OURS)).jobs["1"]
+        job = look(slurm, Identity("1", OURS)).jobs["1"]
         assert (job["state"], job["source"]) == ("UNKNOWN", "none")
 
 
 def test_another_job_of_the_same_id_is_not_this_one(slurm: FakeSlurm) -> None:
     slurm.jobs = {"1": {"Comment": "hpc_validation:ffffffffffffffff", "State": "COMPLETED"}}
-    assert look(slurm, Wanted("1", OURS)).jobs["1"]["state"] == "UNKNOWN"
+    assert look(slurm, Identity("1", OURS)).jobs["1"]["state"] == "UNKNOWN"
     slurm.jobs = {"1": {"SubmitTime": 5000, "State": "COMPLETED"}}
-    assert look(slurm, Wanted("1", submitted=1000.0)).jobs["1"]["state"] == "UNKNOWN"
+    assert look(slurm, Identity("1", submitted=1000.0)).jobs["1"]["state"] == "UNKNOWN"
     slurm.jobs["1"]["RestartCnt"] = 1
-    assert look(slurm, Wanted("1", submitted=1000.0)).jobs["1"]["state"] == "COMPLETED"
+    assert look(slurm, Identity("1", submitted=1000.0)).jobs["1"]["state"] == "COMPLETED"
     slurm.jobs, slurm.accounting = {}, {"1": sacct_row("1", "COMPLETED", Submit="1000")}
-    assert look(slurm, Wanted("1", OURS, 9000.0)).jobs["1"]["state"] == "UNKNOWN"
-    assert look(slurm, Wanted("1", OURS, 1001.0)).jobs["1"]["state"] == "UNKNOWN"
+    assert look(slurm, Identity("1", OURS, 9000.0)).jobs["1"]["state"] == "UNKNOWN"
+    assert look(slurm, Identity("1", OURS, 1001.0)).jobs["1"]["state"] == "UNKNOWN"
 
 
 def test_a_later_job_of_the_same_id_is_not_this_one(slurm: FakeSlurm) -> None:
     """Slurm lost its state and began to count anew: accounting tells the newest job of an id."""
     slurm.jobs = {"1": {"Comment": "", "State": "COMPLETED"}}
     slurm.accounting = {"1": sacct_row("1", "COMPLETED", Submit="1003")}
-    assert look(slurm, Wanted("1", OURS, 1000.0)).jobs["1"]["state"] == "UNKNOWN"
-    assert look(slurm, Wanted("1", OURS)).jobs["1"]["state"] == "UNKNOWN"
+    assert look(slurm, Identity("1", OURS, 1000.0)).jobs["1"]["state"] == "UNKNOWN"
+    assert look(slurm, Identity("1", OURS)).jobs["1"]["state"] == "UNKNOWN"
     slurm.accounting = {"1": sacct_row("1", "COMPLETED", Submit="1000")}
-    assert look(slurm, Wanted("1", OURS, 1000.0)).jobs["1"]["state"] == "COMPLETED"
+    assert look(slurm, Identity("1", OURS, 1000.0)).jobs["1"]["state"] == "COMPLETED"
 
 
 @pytest.mark.parametrize(
     ("by", "state"),
-    [(1000.0, "COMPLETED"), (1100.0, "COMPLETED"), (999.6, "COMPLETED"), (999.5, "UNKNOWN"), (1121.0, "UNKNOWN")],
+    [
+        (1000.0, "COMPLETED"),
+        (1119.9, "COMPLETED"),
+        (999.6, "COMPLETED"),
+        (999.5, "UNKNOWN"),
+        (1120.0, "UNKNOWN"),
+    ],
 )
 def test_a_job_that_was_never_looked_at_was_submitted_when_sbatch_returned(
     slurm: FakeSlurm, by: float, state: str
 ) -> None:
     slurm.accounting = {"1": sacct_row("1", "COMPLETED", Submit="1000")}
-    assert look(slurm, Wanted("1", OURS, by=by)).jobs["1"]["state"] == state
-    assert look(slurm, Wanted("1", OURS, 1000.0, by=by)).jobs["1"]["state"] == "COMPLETED"
+    assert look(slurm, Identity("1", OURS, by=by)).jobs["1"]["state"] == state
+    assert look(slurm, Identity("1", OURS, 1000.0, by=by)).jobs["1"]["state"] == "COMPLETED"
+
+
+@pytest.mark.parametrize(
+    ("told", "state"), [(1000, "RUNNING"), (1001, "UNKNOWN"), (999, "UNKNOWN"), ("N/A", "UNKNOWN")]
+)
+def test_a_job_without_a_mark_is_known_by_its_time(slurm: FakeSlurm, told: object, state: str) -> None:
+    slurm.jobs = {"1": {"SubmitTime": told, "State": "RUNNING"}}
+    assert look(slurm, Identity("1", submitted=1000.0)).jobs["1"]["state"] == state
+    assert look(slurm, Identity("1")).jobs["1"]["state"] == "RUNNING"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "state"),
+    [
+        (Identity("1", OURS, 1000.0), "UNKNOWN"),
+        (Identity("1", OURS, by=1000.0), "UNKNOWN"),
+        (Identity("1", OURS), "COMPLETED"),
+    ],
+)
+def test_accounting_that_does_not_tell_when_may_speak_of_another_job(
+    slurm: FakeSlurm, wanted: Identity, state: str
+) -> None:
+    slurm.accounting = {"1": sacct_row("1", "COMPLETED", Submit="Unknown")}
+    assert look(slurm, wanted).jobs["1"]["state"] == state
+
+
+def test_a_controller_that_does_not_answer_is_told_from_a_missing_command() -> None:
+    down = ask(lambda _argv, **_options: DOWN, [Identity("1")], "admin")
+    assert (down.controller, down.jobs) == ("unreachable", {})
+    missing = ask(lambda _argv, **_options: Result(None, b"", "squeue was not found on x"), [Identity("1")], "admin")
+    assert (missing.controller, missing.jobs) == ("missing", {})
+
+
+def test_gpus_are_asked_for_only_where_they_are_not_known_of_a_job_that_has_ended(slurm: FakeSlurm) -> None:
+    job = {"Comment": OURS, "State": "COMPLETED", "NodeList": "n1", "tres_per_node": "gres:gpu:2"}
+    slurm.jobs = {"1": {**job, "tres_alloc": "gres/gpu=2"}, "2": {**job, "State": "RUNNING"}}
+    found = look(slurm, Identity("1", OURS), Identity("2", OURS)).jobs
+    assert (found["1"]["gpus"], found["2"]["gpus"], slurm.count("scontrol")) == (2, None, 0)
+
+
+def test_steps_are_asked_for_only_where_they_are_wanted(slurm: FakeSlurm) -> None:
+    slurm.jobs = {"1": {"Comment": OURS, "State": "COMPLETED"}}
+    slurm.accounting = {"1": sacct_row("1", "COMPLETED") + sacct_row("1.0", "COMPLETED")}
+    wanted = [Identity("1", OURS, 1000.0)]
+    answer = ask(slurm, wanted, "admin", steps=False, now=slurm.now, sleep=slurm.sleep)
+    assert (answer.jobs["1"]["steps"], answer.accounting, slurm.count("sacct")) == (None, "not_asked", 0)
+    answer = ask(slurm, wanted, "admin", now=slurm.now, sleep=slurm.sleep)
+    assert ([step["id"] for step in answer.jobs["1"]["steps"]], answer.jobs["1"]["source"]) == (["0"], "squeue")
+
+
+@pytest.mark.parametrize("first", ["", sacct_row("1", "RUNNING"), sacct_row("1", "COMPLETED") + "cut"])
+def test_accounting_that_lags_is_asked_until_it_has_caught_up(slurm: FakeSlurm, first: str) -> None:
+    slurm.jobs = {"1": {"Comment": OURS, "State": "COMPLETED"}}
+    slurm.accounting = {"1": first}
+    whole = sacct_row("1", "COMPLETED") + sacct_row("1.batch", "COMPLETED")
+
+    def later(seconds: float) -> None:
+        slurm.sleep(seconds)
+        slurm.accounting = {"1": whole}
+
+    answer = ask(slurm, [Identity("1", OURS)], "admin", now=slurm.now, sleep=later)
+    assert [step["id"] for step in answer.jobs["1"]["steps"]] == ["batch"]
+    assert slurm.count("sacct") == 2
+
+
+@pytest.mark.parametrize("first", ["", sacct_row("2", "RUNNING"), sacct_row("2", "COMPLETED") + "2.0|x\n"])
+def test_one_job_for_which_accounting_lags_is_waited_for_among_others(slurm: FakeSlurm, first: str) -> None:
+    slurm.jobs = {job_id: {"Comment": OURS, "State": "COMPLETED"} for job_id in "12"}
+    whole = {job_id: sacct_row(job_id, "COMPLETED") + sacct_row(f"{job_id}.batch", "COMPLETED") for job_id in "12"}
+    slurm.accounting = {**whole, "2": first}
+
+    def later(seconds: float) -> None:
+        slurm.sleep(seconds)
+        slurm.accounting = whole
+
+    answer = ask(slurm, [Identity(job_id, OURS) for job_id in "12"], "admin", now=slurm.now, sleep=later)
+    assert [[step["id"] for step in answer.jobs[job_id]["steps"]] for job_id in "12"] == [["batch"], ["batch"]]
+
+
+@pytest.mark.parametrize(
+    ("told", "state", "words"),
+    [
+        ("1|x\n", "UNKNOWN", "what accounting says of it cannot be read"),
+        ("", "UNKNOWN", "neither slurmctld nor accounting knows this job"),
+        (sacct_row("1", "COMPLETED") + "1.0|x\n", "COMPLETED", ""),
+    ],
+)
+def test_a_forgotten_job_of_which_accounting_cannot_be_read(
+    slurm: FakeSlurm, told: str, state: str, words: str
+) -> None:
+    slurm.accounting = {"1": told}
+    job = look(slurm, Identity("1", OURS)).jobs["1"]
+    assert job["state"] == state
+    assert words in job["reason_text"]
+    assert bool(job["reason_text"]) is bool(words)
+
+
+class OfOthers:
+    """Slurm with one job of this user, 1, and whatever it says of jobs that are asked for by their ids."""
+
+    def __init__(self, of_ids: Result) -> None:
+        self.of_ids, self.asked = of_ids, []
+
+    def __call__(self, argv: list[str], **_options: object) -> Result:
+        self.asked.append(argv)
+        if argv[0] == "squeue":
+            return self.of_ids if any(word.startswith("--jobs=") for word in argv) else Result(0, record("1"))
+        return Result(1, b"", "no accounting")
+
+
+def test_a_job_given_by_its_id_alone_may_be_another_users() -> None:
+    slurm = OfOthers(Result(0, record("5", State="RUNNING", UserName="eve") + record("6", UserName="eve")))
+    answer = ask(slurm, [Identity("5"), Identity("1")], "admin")
+    assert {key: job["state"] for key, job in answer.jobs.items()} == {"5": "RUNNING", "1": "PENDING"}
+    assert [word for argv in slurm.asked for word in argv if word.startswith("--jobs=")] == ["--jobs=5"]
+    assert answer.others == {}
+
+
+def test_a_job_with_a_mark_of_ours_is_this_users_own() -> None:
+    slurm = OfOthers(Result(0, record("5", State="RUNNING")))
+    assert ask(slurm, [Identity("5", OURS)], "admin").jobs["5"]["state"] == "UNKNOWN"
+    assert [argv[0] for argv in slurm.asked] == ["squeue", "sacct"]
+
+
+def test_an_id_that_nobody_has_is_no_failure_and_silence_is() -> None:
+    slurm = OfOthers(Result(1, b"", "slurm_load_jobs error: Invalid job id specified"))
+    answer = ask(slurm, [Identity("5")], "admin")
+    assert (answer.controller, answer.jobs["5"]["state"]) == ("up", "UNKNOWN")
+    for silent in (Result(1, b"", "Unable to contact slurm controller"), Result(0, b"garbage")):
+        answer = ask(OfOthers(silent), [Identity("5")], "admin")
+        assert (answer.controller, answer.jobs) == ("unreachable", {})
+
+
+def test_the_users_other_jobs_are_told_apart() -> None:
+    slurm = FakeSlurm(jobs={"1": {"Comment": OURS}, "2": {"Comment": "theirs", "State": "RUNNING"}})
+    answer = look(slurm, Identity("1", OURS))
+    assert {key: job["state"] for key, job in answer.others.items()} == {"2": "RUNNING"}
+
+
+def test_an_id_that_another_job_has_now_is_asked_of_accounting_only_with_its_time() -> None:
+    slurm = FakeSlurm(jobs={"1": {"Comment": "theirs"}}, accounting={"1": sacct_row("1", "COMPLETED")})
+    assert look(slurm, Identity("1", OURS)).jobs["1"]["state"] == "UNKNOWN"
+    assert slurm.count("sacct") == 0
+    assert look(slurm, Identity("1", OURS, 1000.0)).jobs["1"]["state"] == "COMPLETED"
 
 
 @pytest.mark.parametrize("out", [b"garbage\n", b"x" * 100, b"\xff\xfe"])
 def test_unreadable_output_is_no_answer(out: bytes) -> None:
-    answer = ask(lambda _argv, **_options: Result(0, out), [Wanted("1", OURS)], "admin")
+    answer = ask(lambda _argv, **_options: Result(0, out), [Identity("1", OURS)], "admin")
     assert (answer.controller, answer.jobs) == ("unreachable", {})
 
 
 def test_gpus_are_counted_where_no_tres_counts_them(slurm: FakeSlurm) -> None:
     slurm.texts = {"job": "JobId=1 JobName=JOB_GRES=gpu:9 UserId=admin(1) JobState=COMPLETED JOB_GRES=gpu:h200:2 GRES="}
     slurm.jobs = {"1": {"Comment": OURS, "State": "COMPLETED", "NodeList": "n1", "tres_per_node": "gres:gpu:2"}}
-    assert look(slurm, Wanted("1", OURS)).jobs["1"]["gpus"] == 2
+    assert look(slurm, Identity("1", OURS)).jobs["1"]["gpus"] == 2
     slurm.jobs["1"]["tres_per_node"] = "N/A"
-    assert look(slurm, Wanted("1", OURS)).jobs["1"]["gpus"] is None
+    assert look(slurm, Identity("1", OURS)).jobs["1"]["gpus"] is None
     assert slurm.count("scontrol") == 1
 
 
 def test_completing_is_not_the_end(slurm: FakeSlurm) -> None:
     slurm.jobs = {"1": {"Comment": OURS, "State": "COMPLETING", "exit_code": "5:0"}}
-    job = look(slurm, Wanted("1", OURS)).jobs["1"]
+    job = look(slurm, Identity("1", OURS)).jobs["1"]
     assert (job["state"], job["flags"], job["exit_code"]) == ("RUNNING", ["COMPLETING"], None)
 
 
@@ -242,7 +395,7 @@ def test_damaged_markers_do_not_raise(slurm: FakeSlurm, tmp_path: Path, content:
 
 def test_progress_is_cleaned(tmp_path: Path) -> None:
     mark(tmp_path, "progress", epoch=2, epochs=5, loss=float("nan"), step="x", host="a\x1b[31mb")
-    marker = markers.read(str(tmp_path / "1.progress.json"), "1", None)
+    marker = markers.read(str(tmp_path / "1.progress.json"), Identity("1"))
     assert marker == {"attempt": 0, "time": 1005.0, "epoch": 2, "epochs": 5, "host": "ab"}
 
 

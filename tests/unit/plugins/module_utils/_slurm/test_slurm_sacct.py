@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_sacct
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_job import judge_job
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_query import Wanted, ask
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_state import STATES
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm import sacct
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.identity import Identity
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.query import ask
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import STATES
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.job import judge_job
 
-from tests.unit.plugins.module_utils.slurm_fake import FakeSlurm, sacct_row
+from tests.unit.plugins.module_utils._slurm.slurm_fake import FakeSlurm, sacct_row
 
 OURS = "hpc_validation:0123456789abcdef"
 JOB = sacct_row("1", "COMPLETED")
@@ -26,7 +27,7 @@ def judged(accounting: str | None, *, forgotten: bool = False, ids: tuple[str, .
     jobs: dict[str, dict[str, object]] = {each: {"Comment": OURS, "State": "COMPLETED"} for each in ids}
     slurm = FakeSlurm(jobs={} if forgotten else jobs)
     slurm.accounting = None if accounting is None else {"1": accounting}
-    answer = ask(slurm, [Wanted(each, OURS) for each in ids], "admin", now=slurm.now, sleep=slurm.sleep)
+    answer = ask(slurm, [Identity(each, OURS) for each in ids], "admin", now=slurm.now, sleep=slurm.sleep)
     return judge_job(answer.jobs["1"])
 
 
@@ -105,15 +106,24 @@ def test_a_line_that_was_cut_is_asked_for_again() -> None:
         slurm.sleep(seconds)
         slurm.accounting = {"1": JOB + BATCH}
 
-    job = ask(slurm, [Wanted("1", OURS)], "admin", now=slurm.now, sleep=sleep).jobs["1"]
+    job = ask(slurm, [Identity("1", OURS)], "admin", now=slurm.now, sleep=sleep).jobs["1"]
     assert (judge_job(job)["verdict"], slurm.count("sacct")) == ("pass", 2)
 
 
 @pytest.mark.parametrize("state", sorted(STATES - {"COMPLETED"}))
 def test_no_step_of_any_state_is_left_out(state: str) -> None:
-    told = _slurm_sacct.parse(JOB + sacct_row("1.0", state), ["1"])
+    told = sacct.parse(JOB + sacct_row("1.0", state), ["1"])
     assert told.rows["1"]["steps"] == [{"id": "0", "state": state, "exit_code": 0, "signal": 0}]
     assert judged(JOB + sacct_row("1.0", state))["verdict"] in ("fail", "undetermined")
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [("1.7|FAILED\n", "7"), ("1.batch|\n", "batch"), ("1|\n", "?"), ("words\n", "?"), ("1.x", "x")],
+)
+def test_what_cannot_be_read_is_a_step_of_its_own_in_no_known_state(line: str, step: str) -> None:
+    told = sacct.parse(JOB + line, ["1"])
+    assert told.rows["1"]["steps"] == [{"id": step, "state": "UNKNOWN", "exit_code": None, "signal": None}]
 
 
 def test_every_field_of_a_record_is_read() -> None:
@@ -127,7 +137,7 @@ def test_every_field_of_a_record_is_read() -> None:
         "TimelimitRaw": "5",
         "Reason": "None",
     }
-    told = _slurm_sacct.parse(sacct_row("1", "FAILED", **values), ["1"])
+    told = sacct.parse(sacct_row("1", "FAILED", **values), ["1"])
     assert told.rows == {
         "1": {
             "job_id": "1",
@@ -149,6 +159,5 @@ def test_every_field_of_a_record_is_read() -> None:
         }
     }
     assert (
-        _slurm_sacct.parse(sacct_row("1", "FAILED", TimelimitRaw="UNLIMITED"), ["1"]).rows["1"]["time_limit_seconds"]
-        is None
+        sacct.parse(sacct_row("1", "FAILED", TimelimitRaw="UNLIMITED"), ["1"]).rows["1"]["time_limit_seconds"] is None
     )

@@ -11,8 +11,8 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import SlurmError, environment
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_script import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import SlurmError, environment
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.script import (
     SCRIPT_BYTES,
     option_argv,
     prepare,
@@ -40,6 +40,15 @@ def test_bad_scripts_are_refused(script: str, words: str) -> None:
     with pytest.raises(SlurmError, match=r"submitted") as error:
         prepare({"script": script}, "admin")
     assert words in str(error.value)
+
+
+def test_a_refusal_says_which_script_is_meant(tmp_path: Path) -> None:
+    path = tmp_path / "job.sbatch"
+    path.write_text(" ")
+    for spec, where in (({"script": " "}, "the script given inline"), ({"path": str(path)}, f"the script {path}")):
+        with pytest.raises(SlurmError) as error:
+            prepare(spec, "admin")
+        assert str(error.value) == f"Nothing was submitted: {where} is empty."
 
 
 def test_directives_end_at_the_first_command() -> None:

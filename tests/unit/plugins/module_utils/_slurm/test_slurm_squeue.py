@@ -8,20 +8,22 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_sacct, _slurm_squeue
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import from_row, has_ended
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_state import TERMINAL, split_state
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm import sacct, squeue
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import from_row, has_ended
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import TERMINAL, split_state
 from hypothesis import given
 from hypothesis import strategies as st
 
-FIXTURES = Path(__file__).resolve().parents[3] / "fixtures"
+from tests.unit.plugins.module_utils._slurm.slurm_fake import record
+
+FIXTURES = Path(__file__).resolve().parents[4] / "fixtures"
 RELEASES = sorted(path.name for path in FIXTURES.glob("slurm-*") if (path / "squeue.bin").exists())
 NOW = 1795233030.0
 
 
 def jobs(release: str) -> dict[str, dict]:
     """Jobs by name."""
-    rows = _slurm_squeue.parse((FIXTURES / release / "squeue.bin").read_bytes())
+    rows = squeue.parse((FIXTURES / release / "squeue.bin").read_bytes())
     return {str(row["name"]): from_row(row, "squeue", NOW) for row in rows.values()}
 
 
@@ -93,7 +95,7 @@ def test_reasons_are_in_words(release: str) -> None:
 def test_accounting(release: str) -> None:
     known = jobs(release)
     asked = [job["job_id"] for job in known.values()]
-    told = _slurm_sacct.parse((FIXTURES / release / "sacct.txt").read_text(), asked)
+    told = sacct.parse((FIXTURES / release / "sacct.txt").read_text(), asked)
     assert not any(told.unread_of(job_id) for job_id in asked)
     rows = told.rows
     step7 = rows[known["step7"]["job_id"]]
@@ -106,16 +108,135 @@ def test_accounting(release: str) -> None:
 
 
 def test_empty_answers_are_no_jobs() -> None:
-    assert _slurm_squeue.parse(b"") == {}
-    assert _slurm_sacct.parse("", ["1"]).rows == {}
+    assert squeue.parse(b"") == {}
+    assert sacct.parse("", ["1"]).rows == {}
 
 
 def test_truncated_output_is_refused() -> None:
     whole = (FIXTURES / "slurm-24.11.5" / "squeue.bin").read_bytes()
-    with pytest.raises(_slurm_squeue.UnreadableError):
-        _slurm_squeue.parse(whole[:-1])
-    with pytest.raises(_slurm_squeue.UnreadableError):
-        _slurm_squeue.parse(whole[7:] + whole[:7])
+    with pytest.raises(squeue.UnreadableError, match="not a multiple of"):
+        squeue.parse(whole[:-1])
+    with pytest.raises(squeue.UnreadableError, match="another length"):
+        squeue.parse(whole[7:] + whole[:7])
+
+
+def test_the_command_asks_for_a_users_jobs_or_for_those_named() -> None:
+    first = ["squeue", "--local", "--states=all", "--noheader"]
+    fields = "--Format=" + ",".join(f"{field}:{width}" for field, width in squeue.FIELDS)
+    assert squeue.argv(user="admin") == [*first, fields, "--user=admin"]
+    assert squeue.argv(job_ids=["1", "2"]) == [*first, fields, "--jobs=1,2"]
+
+
+WIDTH = dict(squeue.FIELDS)
+
+
+def row(**values: object) -> dict[str, object]:
+    """The one row of a record with these fields."""
+    (found,) = squeue.parse(record("7", **values)).values()
+    return found
+
+
+def test_every_field_is_read() -> None:
+    assert row(
+        State="CANCELLED by 0",
+        Reason="NonZeroExitCode",
+        exit_code="3:9",
+        DerivedEC="4:0",
+        RestartCnt=2,
+        StartTime=1010,
+        EndTime=1030,
+        tres_alloc="cpu=4,gres/gpu=2",
+        tres_per_node="gres:gpu:2",
+        NodeList="n[1-2]",
+        Comment="ours",
+        STDERR="/tmp/%x-%j.err",
+        Name="canary",
+    ) == {
+        "job_id": "7",
+        "attempt": 2,
+        "name": "canary",
+        "user": "admin",
+        "state": "CANCELLED",
+        "flags": [],
+        "exit_code": 3,
+        "signal": 9,
+        "derived_exit_code": 4,
+        "reason": "NonZeroExitCode",
+        "nodes": ["n1", "n2"],
+        "gpus": 2,
+        "asks_gpus": True,
+        "partition": "gpu",
+        "submitted": 1000.0,
+        "started": 1010.0,
+        "ended": 1030.0,
+        "time_limit_seconds": 1800,
+        "stdout": "/tmp/slurm-7.out",
+        "stderr": "/tmp/canary-7.err",
+        "comment": "ours",
+    }
+
+
+@pytest.mark.parametrize("number", ["x", "", "1" * 24])
+def test_a_job_id_that_is_none_is_refused(number: str) -> None:
+    with pytest.raises(squeue.UnreadableError, match="a job id"):
+        squeue.parse(record(number))
+
+
+@pytest.mark.parametrize("change", [{"exit_code": "x"}, {"RestartCnt": "x"}, {"RestartCnt": ""}])
+def test_an_exit_code_or_a_count_that_is_none_is_refused(change: dict[str, str]) -> None:
+    with pytest.raises(squeue.UnreadableError, match="for job 7"):
+        row(**change)
+
+
+@pytest.mark.parametrize(("told", "code"), [("0:9", 137), ("7:0", 7), ("0:0", 0), ("x", None)])
+def test_the_derived_exit_code_of_a_signal_is_that_of_a_shell(told: str, code: int | None) -> None:
+    assert row(DerivedEC=told)["derived_exit_code"] == code
+
+
+def test_what_was_cut_is_not_known() -> None:
+    long = "/" + "x" * (WIDTH["STDOUT"] - 1)
+    assert (row(STDOUT=long)["stdout"], row(STDOUT=long, STDERR="/e")["stderr"]) == ("", "/e")
+    assert row(STDERR=long)["stderr"] == "/tmp/slurm-7.out"
+    assert row(NodeList="n" * WIDTH["NodeList"])["nodes"] == []
+    assert row(NodeList="n" * (WIDTH["NodeList"] - 1))["nodes"] != []
+    assert row(STDOUT="a.out", WorkDir="/w")["stdout"] == "/w/a.out"
+    assert row(STDOUT="a.out", WorkDir=long)["stdout"] == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "gpus", "asks"),
+    [
+        ({"State": "PENDING", "tres_alloc": "gres/gpu=2"}, None, False),
+        ({"State": "RUNNING", "tres_alloc": "gres/gpu=2"}, 2, False),
+        ({"State": "RUNNING", "tres_alloc": "cpu=1"}, None, False),
+        *(({f"tres_per_{what}": "gres:gpu:1"}, None, True) for what in ("job", "node", "socket", "task")),
+        ({"Name": "gpu", "Partition": "gpu"}, None, False),
+    ],
+)
+def test_gpus_that_a_job_has_and_asks_for(change: dict[str, str], gpus: int | None, asks: bool) -> None:
+    found = row(**change)
+    assert (found["gpus"], found["asks_gpus"]) == (gpus, asks)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "directory", "path"),
+    [
+        ("", "/w", ""),
+        ("(null)", "/w", ""),
+        ("a.out", "/w", "/w/a.out"),
+        ("../a.out", "/w/x", "/w/a.out"),
+        ("/l/a.out", "", "/l/a.out"),
+        ("/l/a.out", "/w", "/l/a.out"),
+        ("a.out", "", ""),
+        ("a.out", "w", ""),
+        ("%j-%A-%x-%u", "/w", "/w/7-7-canary-admin"),
+        ("%4j-%12A", "/w", "/w/0007-000000000007"),
+        ("%%j-%y", "/w", "/w/%j-%y"),
+    ],
+)
+def test_paths_of_logs(pattern: str, directory: str, path: str) -> None:
+    names = {"job_id": "7", "name": "canary", "user": "admin"}
+    assert squeue.output_path(pattern, directory, names) == path
 
 
 @pytest.mark.parametrize(
@@ -137,25 +258,25 @@ def test_states(word: str, expected: tuple[str, list[str]]) -> None:
     assert split_state(word) == expected
 
 
-@given(st.binary(max_size=3 * (_slurm_squeue.RECORD + 1)))
+@given(st.binary(max_size=3 * (squeue.RECORD + 1)))
 def test_squeue_garbage_is_refused_or_empty(out: bytes) -> None:
     try:
-        rows = _slurm_squeue.parse(out)
-    except _slurm_squeue.UnreadableError:
+        rows = squeue.parse(out)
+    except squeue.UnreadableError:
         return
     assert not any(row["state"] == "COMPLETED" for row in rows.values())
 
 
-WHOLE = (FIXTURES / "slurm-24.11.5" / "squeue.bin").read_bytes()[: _slurm_squeue.RECORD + 1]
+WHOLE = (FIXTURES / "slurm-24.11.5" / "squeue.bin").read_bytes()[: squeue.RECORD + 1]
 
 
-@given(st.integers(0, _slurm_squeue.RECORD), st.binary(min_size=1, max_size=400))
+@given(st.integers(0, squeue.RECORD), st.binary(min_size=1, max_size=400))
 def test_no_damaged_record_becomes_completed(at: int, noise: bytes) -> None:
     """WHOLE is a job that was cancelled: no damage may turn it into a success."""
     damaged = (WHOLE[:at] + noise + WHOLE[at + len(noise) :])[: len(WHOLE)]
     try:
-        rows = _slurm_squeue.parse(damaged)
-    except _slurm_squeue.UnreadableError:
+        rows = squeue.parse(damaged)
+    except squeue.UnreadableError:
         return
     for row in rows.values():
         assert row["state"] != "COMPLETED" or b"COMPLETED" in noise
@@ -163,5 +284,5 @@ def test_no_damaged_record_becomes_completed(at: int, noise: bytes) -> None:
 
 @given(st.text(alphabet="0123456789|.:COMPLETED\n ,=/", max_size=300))
 def test_accounting_garbage_never_raises(out: str) -> None:
-    for row in _slurm_sacct.parse(out, ["1"]).rows.values():
+    for row in sacct.parse(out, ["1"]).rows.values():
         assert row["state"] != "COMPLETED" or "COMPLETED" in out

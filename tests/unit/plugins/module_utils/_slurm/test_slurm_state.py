@@ -5,20 +5,26 @@
 
 from __future__ import annotations
 
+import json
+import string
+
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_state
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_job import judge_job
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import from_row, has_ended
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_state import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm import states
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import from_row, has_ended
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import (
     describe_reason,
+    describe_state,
     is_terminal,
     nodes_may_be_gone,
     split_state,
 )
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.job import came_to_an_end, judge_job
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.messages import next_commands
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.plugins.module_utils.criteria_fake import is_whole
+from tests.unit.conftest import ROOT
+from tests.unit.plugins.plugin_utils._judge.criteria_fake import is_whole, whole
 
 # As Slurm's own documentation lists them (squeue, JOB STATE CODES); written out, so that none can get lost.
 ENDS = {
@@ -57,6 +63,7 @@ FLAGS_OVER = {
         "UPDATE_DB",
     },
 }
+FAILURES = {"BOOT_FAIL", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
 NEVER = {
     "AccountNotAllowed",
     "BadConstraints",
@@ -109,10 +116,54 @@ LIMIT = "a limit of its account or QOS is reached"
 
 
 def test_the_states_are_slurms():
-    assert ENDS == _slurm_state.TERMINAL
-    assert LIVES == _slurm_state.LIVE
-    assert ENDS | LIVES | {"UNKNOWN"} == _slurm_state.STATES
-    assert {flag: base for base, flags in FLAGS_OVER.items() for flag in flags} == _slurm_state.FLAGS
+    assert ENDS == states.TERMINAL
+    assert LIVES == states.LIVE
+    assert ENDS | LIVES | {"UNKNOWN"} == states.STATES
+    assert {flag: base for base, flags in FLAGS_OVER.items() for flag in flags} == states.FLAGS
+
+
+def test_the_schema_of_a_job_names_every_state():
+    schema = json.loads((ROOT / "files/schemas/job.json").read_text())["properties"]
+    assert set(schema["state"]["enum"]) == states.STATES
+    assert set(schema["steps"]["items"]["properties"]["state"]["enum"]) == states.STATES
+
+
+def test_no_state_stands_twice():
+    assert len({state.name for state in states.TABLE}) == len(states.TABLE)
+
+
+@pytest.mark.parametrize("state", states.TABLE, ids=lambda state: state.name)
+def test_every_state_has_its_verdict_and_says_what_to_do(state):
+    expected = "pass" if state.name == "COMPLETED" else "fail" if state.name in FAILURES else "undetermined"
+    assert state.verdict == expected
+    assert describe_state(state.name) == state
+    job = {**whole()["job"], "state": state.name, "stdout": "", "stderr": "", "nodes": ["n1"]}
+    judged = judge_job(job)
+    assert judged["verdict"] == expected
+    assert came_to_an_end(job) == (expected != "undetermined")
+    assert bool(state.advice) == (state.kind == "end" and expected != "pass")
+    assert {field for _text, field, _spec, _conversion in string.Formatter().parse(state.advice) if field} <= {
+        "job_id",
+        "node",
+    }
+    words = state.advice.format(job_id="12", node="n1")
+    commands = next_commands(job, "ended", "", cancelled=False)
+    assert commands == [*([words] if words else []), "scontrol show job 12 || sacct -j 12"]
+    if words:
+        # one wording: what is typed on the screen is what the report says
+        assert words[1:] in judged["remedy"]
+        assert judged["remedy"].startswith(f"{words[0].upper()}{words[1:]}.")
+        assert ";" not in words  # which stands between what to do next
+        assert not words.endswith(".")
+    if state.kind == "flag":
+        assert state.base in LIVES
+
+
+@pytest.mark.parametrize("word", ["", "COMPLETE", "completed", "COMPLETED ", "CANCELLED by 0", None, 0, ["COMPLETED"]])
+def test_a_word_that_is_not_slurms_is_never_a_pass(word):
+    assert describe_state(word) == describe_state("UNKNOWN")
+    assert describe_state(word).verdict == "undetermined"
+    assert judge_job({**whole()["job"], "state": word})["verdict"] == "undetermined"
 
 
 @pytest.mark.parametrize("state", sorted(ENDS))
@@ -160,7 +211,7 @@ def test_a_state_is_read_whole_or_not_at_all(word, state):
 
 
 words = st.lists(
-    st.sampled_from([*sorted(_slurm_state.STATES), *sorted(_slurm_state.FLAGS), "by", "0", "+", "*", "COMPLET"])
+    st.sampled_from([*sorted(states.STATES), *sorted(states.FLAGS), "by", "0", "+", "*", "COMPLET"])
     | st.text(max_size=12),
     max_size=4,
 ).flatmap(lambda parts: st.sampled_from([" ", "", "+", "|", "\t", ","]).map(lambda between: between.join(parts)))
@@ -192,7 +243,7 @@ def test_only_completed_with_every_code_zero_is_a_pass(text, code, signal, deriv
     assert not clean or has_ended(job)
 
 
-@given(st.sampled_from(sorted(_slurm_state.STATES)), st.lists(st.text(max_size=5), max_size=2))
+@given(st.sampled_from(sorted(states.STATES)), st.lists(st.text(max_size=5), max_size=2))
 def test_a_job_with_a_flag_has_not_ended_and_is_no_success(state, flags):
     job = {"job_id": "12", "attempt": 0, "state": state, "flags": flags, "exit_code": 0}
     assert has_ended(job) == (state in ENDS and not flags)
@@ -204,7 +255,7 @@ def test_a_job_with_a_flag_has_not_ended_and_is_no_success(state, flags):
 
 
 def test_all_reasons_are_sorted_into_never_and_later():
-    assert set(_slurm_state.REASONS) == NEVER | LATER
+    assert set(states.REASONS) == NEVER | LATER
 
 
 @pytest.mark.parametrize("reason", sorted(NEVER))
@@ -255,6 +306,11 @@ def test_reasons_of_a_family_and_of_no_family(reason, words, never):
     assert bool(described.remedy) is never
     if words == LIMIT or " or QOS allows" in words or "QOS requires" in words:
         assert described.words.endswith(f"({reason})")
+
+
+def test_nothing_is_added_to_a_reason_that_says_no_more():
+    for reason in ("ReqNodeNotAvail", "(ReqNodeNotAvail)", "ReqNodeNotAvail, "):
+        assert describe_reason(reason).words == "a node it needs is not available now"
 
 
 @pytest.mark.parametrize(

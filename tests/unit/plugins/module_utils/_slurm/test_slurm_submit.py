@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._journal import Journal
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cancel import cancel, journal_comments
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_cli import Result, SlurmError, run
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_script import prepare
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_submit import (
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cancel import cancel, journal_comments
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import Result, SlurmError, run
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.journal import Journal
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.script import prepare
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.submit import (
     Context,
     last_script,
     look,
@@ -26,7 +26,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_submit
     test_only,
 )
 
-from tests.unit.plugins.module_utils.slurm_fake import TIMED_OUT, FakeSlurm
+from tests.unit.plugins.module_utils._slurm.slurm_fake import TIMED_OUT, FakeSlurm
 
 SCRIPT = "#!/bin/bash\ntrue\n"
 test_only.__test__ = False

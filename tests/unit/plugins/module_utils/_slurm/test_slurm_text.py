@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _slurm_text as text
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm import text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -158,6 +158,13 @@ def test_a_line_is_cut_only_where_it_is_longer() -> None:
     assert text.clean("x" * 11, 10) == "x" * 9 + "…"
 
 
+def test_a_line_is_cut_at_400_characters_unless_told_otherwise() -> None:
+    for length in (400, 401):
+        line = "x" * 400 if length == 400 else "x" * 399 + "…"
+        assert text.clean("x" * length) == line
+        assert text.clean_lines("x" * length, 1) == [line]
+
+
 def test_the_last_lines_that_say_something() -> None:
     assert text.clean_lines("a\n\n \nb\rc\n", 2) == ["b", "c"]
     assert text.clean_lines("a\nb", 1) == ["b"]
@@ -177,7 +184,7 @@ def test_no_nodes_are_none(nothing: str) -> None:
     assert text.expand_nodes(nothing) == []
 
 
-@pytest.mark.parametrize("expression", ["n[1-x]", "n[-2]", "n[1-2]x[1", "n[3-1],a", "n[1,]", "a,n[2-1]"])
+@pytest.mark.parametrize("expression", ["n[1-x]", "n[-2]", "n[1-2]x[1", "n[3-1],a", "n[1,]", "a,n[2-1]", "n[1-2-3]"])
 def test_a_node_list_is_read_whole_or_not_at_all(expression: str) -> None:
     assert text.expand_nodes(expression) == []
 
@@ -186,5 +193,8 @@ def test_a_node_list_is_bounded() -> None:
     assert len(text.expand_nodes("n[1-65536]")) == 65536
     assert text.expand_nodes("n[1-65537]") == []
     assert text.expand_nodes("n[1-65536],m") == []
+    assert text.expand_nodes("n[1-65535],m")[-2:] == ["n65535", "m"]
+    assert text.expand_nodes("n[1-40000,1-40000]") == []
+    assert text.expand_nodes("r[1-300]n[1-300]") == []
     assert text.expand_nodes("n[1-40000],m[1-40000]") == []
     assert text.expand_nodes("a,,b") == ["a", "b"]

@@ -8,19 +8,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _files
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import json_files
 
 
 def test_what_can_be_printed_is_written_as_it_is_and_nothing_else(tmp_path: Path) -> None:
     document = {"a": ["é\x1b[31m\u2028\ud800\n~ "]}
-    _files.write_json(tmp_path / "x.json", document)
+    json_files.write_json(tmp_path / "x.json", document)
     escaped = '"é\\u001b[31m\\u2028\\ud800\\n~ "'
     assert (tmp_path / "x.json").read_text(encoding="utf-8") == f'{{\n  "a": [\n    {escaped}\n  ]\n}}\n'
-    assert _files.read_json(tmp_path / "x.json") == document
+    assert json_files.read_json(tmp_path / "x.json") == document
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_what_json_has_not_is_refused(tmp_path: Path, value: float) -> None:
     with pytest.raises(ValueError, match="JSON"):
-        _files.write_json(tmp_path / "x.json", [value])
+        json_files.write_json(tmp_path / "x.json", [value])
     assert list(tmp_path.iterdir()) == []

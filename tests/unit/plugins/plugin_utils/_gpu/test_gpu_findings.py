@@ -5,18 +5,25 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
-    _expect,
-    _gpu_findings,
-    _gpu_jetson,
-    _gpu_judge,
-    _gpu_memory,
-    _remedies,
-    _schema,
-)
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_expect import GPU
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import jetson as gpu_jetson
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import memory, node
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.expect import GPU
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.titles import TITLES
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import expect as judge_expect
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies
 
-from tests.unit.plugins.plugin_utils.gpu_node import NODE, NOW, broken, gpu, healthy, jetson, second, unsupported, xid
+from tests.unit.plugins.plugin_utils._gpu.gpu_node import (
+    NODE,
+    NOW,
+    broken,
+    gpu,
+    healthy,
+    jetson,
+    second,
+    unsupported,
+    xid,
+)
 
 SECOND = "GPU 1 (00000000:20:00.0, GPU-00000001-1111-2222-3333-444444444444)"
 EXPECT = {
@@ -37,9 +44,9 @@ EXPECT = {
 
 
 def judged(facts, expect=None, **more):
-    found = _gpu_findings.findings(facts, expect, node=NODE, **more)
+    found = node.findings(facts, expect, node=NODE, **more)
     for entry in found:
-        assert _schema.problems("finding", entry) == [], entry
+        assert schema.problems("finding", entry) == [], entry
         assert entry["where"].get("node") == NODE
         if entry["verdict"] in ("fail", "undetermined"):
             assert entry["remedy"], entry
@@ -55,7 +62,7 @@ def blamed(facts, expect=None, **more):
 def test_a_healthy_node_passes(expect):
     found = judged(healthy(), expect)
     assert {entry["verdict"] for entry in found} <= {"pass", "recorded"}, blamed(healthy(), expect)
-    assert {entry["id"] for entry in found} | {"gpu.xid_warnings"} == set(_gpu_judge.TITLES)
+    assert {entry["id"] for entry in found} | {"gpu.xid_warnings"} == set(TITLES)
 
 
 def test_with_everything_expected_only_what_an_idle_h200_does_not_tell_is_recorded():
@@ -71,7 +78,7 @@ def test_with_everything_expected_only_what_an_idle_h200_does_not_tell_is_record
 
 def test_the_example_of_the_schema_is_healthy(example):
     facts = example("gpus")
-    found = _gpu_findings.findings(facts, {"count": len(facts["gpus"])}, node=facts["node"])
+    found = node.findings(facts, {"count": len(facts["gpus"])}, node=facts["node"])
     assert [entry for entry in found if entry["verdict"] in ("fail", "undetermined")] == []
 
 
@@ -675,7 +682,7 @@ def test_one_statement_suffices_for_cards_without_ecc():
         "gpu.ecc_uncorrected_aggregate",
         "gpu.ecc_corrected",
         "gpu.sram_threshold",
-        *_gpu_memory.REPAIRS,
+        *memory.REPAIRS,
     }
 
 
@@ -762,7 +769,7 @@ def test_facts_that_are_none_of_this_node_are_undetermined(facts):
 
 
 def test_a_domain_does_not_make_another_node():
-    found = _gpu_findings.findings(broken(node="Compute02.example.org"), {}, node=NODE)
+    found = node.findings(broken(node="Compute02.example.org"), {}, node=NODE)
     assert not [e for e in found if e["verdict"] in ("fail", "undetermined")]
 
 
@@ -807,19 +814,19 @@ SCREEN = "0000:05:00.0"
 )
 def test_the_gpus_of_a_node_are_counted_without_its_screens(changes, count):
     facts = healthy() | changes
-    assert _gpu_findings.device_count(facts) == count
+    assert node.device_count(facts) == count
 
 
 @pytest.mark.parametrize("facts", [None, [], {}, "facts", {"device_files": []}])
 def test_what_is_no_facts_document_counts_nothing(facts):
-    assert _gpu_findings.device_count(facts) is None
-    assert _gpu_findings.mig_enabled(facts) is False
+    assert node.device_count(facts) is None
+    assert node.mig_enabled(facts) is False
 
 
 def test_a_document_from_before_displays_were_told_counts_every_controller():
     facts = healthy()
     del facts["pci_displays"]
-    assert _gpu_findings.device_count(facts) == 2
+    assert node.device_count(facts) == 2
 
 
 def test_a_screen_is_no_gpu_that_is_missing():
@@ -833,12 +840,12 @@ def test_a_screen_is_no_gpu_that_is_missing():
     [({"current": True, "pending": True}, True), ({"current": False, "pending": True}, False), (None, False)],
 )
 def test_mig_is_on_where_one_gpu_says_so(mig, enabled):
-    assert _gpu_findings.mig_enabled(second(mig=mig)) is enabled
+    assert node.mig_enabled(second(mig=mig)) is enabled
 
 
 @pytest.mark.parametrize("gpus", [None, [], [None], [{"mig": {"current": "yes"}}], [{"mig": {"current": 1}}]])
 def test_damaged_facts_tell_of_no_mig(gpus):
-    assert _gpu_findings.mig_enabled(broken(gpus=gpus)) is False
+    assert node.mig_enabled(broken(gpus=gpus)) is False
 
 
 def test_simulated_hardware_says_so():
@@ -872,7 +879,7 @@ def test_a_healthy_jetson_passes_what_a_preflight_expects(expect):
         facts = jetson() | changes
         facts["driver"] = {"version": None, "cuda": None, "nvml": None, "module": "540.3.0"}
         assert blamed(facts, expect) == []
-        assert _gpu_findings.device_count(facts) == 1
+        assert node.device_count(facts) == 1
 
 
 @pytest.mark.parametrize(
@@ -885,7 +892,7 @@ def test_a_jetson_of_which_no_gpu_is_told_is_not_healthy(gpus, verdict):
 @pytest.mark.parametrize("key", ["ecc", "persistence", "mig", "power_limit_w", "nvlinks", "pcie_width"])
 def test_what_is_expected_of_a_jetson_is_judged(key):
     found = blamed(jetson(), {key: EXPECT[key]})
-    assert [(e["id"], e["verdict"]) for e in found] == [(_gpu_jetson.STATED[key], "undetermined")]
+    assert [(e["id"], e["verdict"]) for e in found] == [(gpu_jetson.STATED[key], "undetermined")]
 
 
 def test_xids_of_a_jetson_are_judged():
@@ -1079,9 +1086,9 @@ def test_xids_are_judged_where_nvml_is_silent():
     ],
 )
 def test_malformed_expectations_are_refused_by_name(expect, told):
-    with pytest.raises(_expect.ExpectError, match=re.escape(told)):
+    with pytest.raises(judge_expect.ExpectError, match=re.escape(told)):
         judged(healthy(), expect)
-    assert GPU.problems(expect, _gpu_judge.TITLES)
+    assert GPU.problems(expect, TITLES)
 
 
 def test_null_is_nothing_expected():
@@ -1094,5 +1101,5 @@ def test_an_unknown_way_to_the_kernel_log_is_refused():
 
 
 def test_every_check_that_can_fail_has_a_remedy():
-    known = _remedies.load()
-    assert set(_gpu_judge.TITLES) - {"gpu.nvlink_retries", "gpu.xid_warnings"} <= set(known)
+    known = remedies.load()
+    assert set(TITLES) - {"gpu.nvlink_retries", "gpu.xid_warnings"} <= set(known)

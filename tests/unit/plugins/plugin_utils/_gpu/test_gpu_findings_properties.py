@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import json
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _gpu_findings, _gpu_judge
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu_expect import GPU
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import node
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.expect import GPU
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.titles import TITLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.plugins.plugin_utils.gpu_node import NODE, healthy, jetson, put
+from tests.unit.plugins.plugin_utils._gpu.gpu_node import NODE, healthy, jetson, put
 
 # What each check is judged on, of one GPU; the first entry is what the check reads, by dotted path.
 READ = {
@@ -76,7 +77,7 @@ def remove(document, path):
 
 
 def verdicts(document, check):
-    found = _gpu_findings.findings(document, EXPECT, node=NODE)
+    found = node.findings(document, EXPECT, node=NODE)
     json.dumps(found, allow_nan=False)
     return [entry["verdict"] for entry in found if entry["id"] == check and "GPU 0" not in str(entry["where"])]
 
@@ -118,7 +119,7 @@ def test_damaged_facts_never_raise(edits):
             remove(document, path) if value is GONE else put(document, path, copy.deepcopy(value))
         except (KeyError, IndexError, TypeError, ValueError):
             continue  # an edit before took the place away
-    json.dumps(_gpu_findings.findings(document, EXPECT, node=NODE), allow_nan=False)
+    json.dumps(node.findings(document, EXPECT, node=NODE), allow_nan=False)
 
 
 @given(path=st.sampled_from(ALL_JETSON), value=JSON)
@@ -126,18 +127,18 @@ def test_damaged_facts_never_raise(edits):
 def test_damaged_facts_of_a_jetson_never_raise(path, value):
     document = jetson()
     put(document, path, value)
-    json.dumps(_gpu_findings.findings(document, {}, node=NODE), allow_nan=False)
+    json.dumps(node.findings(document, {}, node=NODE), allow_nan=False)
 
 
 @given(facts=JSON)
 def test_what_is_no_facts_document_is_undetermined(facts):
-    found = _gpu_findings.findings(facts, {}, node=NODE)
+    found = node.findings(facts, {}, node=NODE)
     assert [entry["verdict"] for entry in found] == ["undetermined"]
 
 
 @given(expect=JSON | st.dictionaries(st.sampled_from([*sorted(EXPECT), "count", "not_applicable"]), JSON))
 def test_expectations_are_named_or_understood(expect):
-    told = GPU.problems(expect, _gpu_judge.TITLES)
+    told = GPU.problems(expect, TITLES)
     assert all(isinstance(line, str) and line for line in told)
     if not told:
-        _gpu_findings.findings(healthy(), expect, node=NODE)
+        node.findings(healthy(), expect, node=NODE)

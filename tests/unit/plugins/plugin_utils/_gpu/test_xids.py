@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _remedies, _xid_findings, _xids
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import xid_table, xids
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies
 
-XIDS = _xids.load()
+XIDS = xid_table.load()
 # The codes at which DCGM 4.6's health watches fail and warn.
 DCGM_FAIL = {48, 64, 74, 79, 95, 119, 120, 140}
 DCGM_WARN = {31, 32, 38, 39, 42, 43, 54, 56, 57, 58, 60, 61, 62, 63, 67, 73, 78, 94, 121, 137}
@@ -22,8 +23,8 @@ def test_what_others_hold_to_be_fatal_is_fatal_and_nothing_that_they_warn_of_is_
 
 
 def test_every_action_has_a_remedy():
-    for action in _xids.ACTIONS:
-        assert _remedies.remedy(f"gpu.xid.{action}")
+    for action in xid_table.ACTIONS:
+        assert remedies.remedy(f"gpu.xid.{action}")
 
 
 @pytest.mark.parametrize(
@@ -44,8 +45,8 @@ def test_every_action_has_a_remedy():
 def test_a_table_that_is_none_is_named(tmp_path, content):
     path = tmp_path / "xids.yml"
     path.write_text(content)
-    with pytest.raises(_xids.XidsError, match=r"xids\.yml"):
-        _xids.load(path)
+    with pytest.raises(xid_table.XidsError, match=r"xids\.yml"):
+        xid_table.load(path)
 
 
 @pytest.mark.parametrize(
@@ -63,4 +64,4 @@ def test_a_table_that_is_none_is_named(tmp_path, content):
     ],
 )
 def test_a_pci_address_is_known_in_all_its_spellings(pci, expected):
-    assert _xid_findings.address(pci) == expected
+    assert xids.address(pci) == expected

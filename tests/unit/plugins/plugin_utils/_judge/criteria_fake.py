@@ -8,7 +8,8 @@ from __future__ import annotations
 import copy
 import datetime
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import spec, verdicts
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.criterion import Artifact, Each, Log, Query
 
 TODAY = datetime.date(2026, 11, 21)
 END = {"job_id": "12", "attempt": 0, "exit_code": 0}
@@ -213,10 +214,26 @@ def whole():
 def one(evidence, references=None, override=None, **criterion):
     """Judge a single criterion; return it judged."""
     overrides = {"X": override} if override else None
-    read = _criteria_spec.read([{"id": "X", "title": "t", **criterion}], overrides, workload="W", references=references)
-    judged = _criteria.judge(evidence, read, references=references, today=TODAY)
+    read = spec.read([{"id": "X", "title": "t", **criterion}], overrides, workload="W", references=references)
+    judged = verdicts.judge(evidence, read, references=references, today=TODAY)
     assert [entry["id"] for entry in judged] == ["JOB", "X"]
     return judged[1]
+
+
+def as_written(criterion):
+    """Return what a manifest says of a source and its test, put together again from what was read of it."""
+    source = criterion.source
+    if isinstance(source, Artifact):
+        return {"artifact": source.name, "exists": {"min_bytes": source.least_bytes}}
+    if isinstance(source, Log):
+        return {"log": list(source.names), "present" if source.wanted else "absent": source.patterns}
+    assert isinstance(source, (Query, Each))
+    test = {source.test.name: source.test.bound}
+    if isinstance(source, Query):
+        return {"query": source.expression.text, **test}
+    number = source.number if isinstance(source.number, int) else source.number.text
+    how_many = "count" if source.exactly else "at_least"
+    return {"each": {"over": source.over.text, "query": source.query.text, how_many: number, **test}}
 
 
 EACH = {"over": "gpu.groups", "query": "fields.util.mean", "count": "job.gpus"}

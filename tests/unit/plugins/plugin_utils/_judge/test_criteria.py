@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import spec
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import verdicts as judge_verdicts
 
-from tests.unit.plugins.module_utils.criteria_fake import EACH, END, REFERENCES, TODAY, log, one, whole
+from tests.unit.plugins.plugin_utils._judge.criteria_fake import EACH, END, REFERENCES, TODAY, log, one, whole
 
 
 @pytest.fixture
@@ -272,11 +273,11 @@ def test_an_artifact_without_a_size_decides_nothing(evidence, broken):
 
 
 def test_a_reference_that_is_no_number_is_not_taken(evidence):
-    read = _criteria_spec.read(
+    read = spec.read(
         [{"id": "X", "title": "t", "query": "metrics.accuracy", "within": {"from": "r", "absolute": 9}}], workload="W"
     )
     for references in (*({"r": value} for value in (True, float("nan"), None, "1")), {}, None):
-        judged = _criteria.judge(evidence, read, references=references, today=TODAY)
+        judged = judge_verdicts.judge(evidence, read, references=references, today=TODAY)
         assert judged[1]["verdict"] == "undetermined"
         assert judged[1]["why"] == "the inventory has no reference 'r' for this hardware"
 
@@ -313,7 +314,7 @@ def test_a_reference_that_is_no_number_is_not_taken(evidence):
 )
 def test_the_job_is_judged_first(evidence, change, verdict):
     evidence["job"].update(change)
-    judged = _criteria.judge(evidence, [], today=TODAY)
+    judged = judge_verdicts.judge(evidence, [], today=TODAY)
     assert [entry["id"] for entry in judged] == ["JOB"]
     assert judged[0]["verdict"] == verdict, judged[0]["why"]
     if verdict == "fail":
@@ -323,7 +324,7 @@ def test_the_job_is_judged_first(evidence, change, verdict):
 
 @pytest.mark.parametrize("junk", [None, "", [], 1, {"job": None}, {"job": []}, {"job": {}}, {"problems": "none"}])
 def test_evidence_that_is_none_passes_nothing(junk):
-    criteria = _criteria_spec.read(
+    criteria = spec.read(
         [
             {"id": "Q", "title": "t", "query": "metrics.accuracy", "ge": 0},
             {"id": "L", "title": "t", "log": ["stdout"], "absent": "cuda_errors"},
@@ -332,10 +333,10 @@ def test_evidence_that_is_none_passes_nothing(junk):
         ],
         workload="W",
     )
-    judged = _criteria.judge(junk, criteria, today=TODAY)
+    judged = judge_verdicts.judge(junk, criteria, today=TODAY)
     assert {entry["verdict"] for entry in judged} == {"undetermined"}
     assert not [entry["why"] for entry in judged if "judging it failed" in entry["why"]]
-    assert _criteria.overall(judged) == "undetermined"
+    assert judge_verdicts.overall(judged) == "undetermined"
 
 
 # Overrides and waivers
@@ -400,7 +401,7 @@ def entries(*verdicts, job="pass"):
     ],
 )
 def test_the_verdict_over_all(judged, verdict):
-    assert _criteria.overall(judged) == verdict
+    assert judge_verdicts.overall(judged) == verdict
 
 
 def test_judging_leaves_the_evidence_alone_and_is_repeatable(evidence):
@@ -432,6 +433,9 @@ def test_judging_leaves_the_evidence_alone_and_is_repeatable(evidence):
         ({"artifact": "a", "exists": True}, "exists and is not empty"),
         ({"artifact": "a", "exists": {"min_bytes": 9}}, "exists, at least 9 bytes"),
         ({"each": {**EACH, "gt": 70}}, "each of job.gpus: > 70"),
+        ({"each": {"over": "m.v", "query": "@", "at_least": "job.gpus", "gt": 70}}, "each of at least job.gpus: > 70"),
+        ({"each": {"over": "m.v", "query": "@", "at_least": 2, "le": 1}}, "each of at least 2: <= 1"),
+        ({"each": {"over": "m.v", "query": "@", "count": 2, "le": 1}}, "each of 2: <= 1"),
     ],
 )
 def test_a_bound_reads_like_one(evidence, criterion, bound):

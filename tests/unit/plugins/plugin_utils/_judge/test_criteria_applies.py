@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import verdicts
 
-from tests.unit.plugins.module_utils.criteria_fake import one, whole
+from tests.unit.plugins.plugin_utils._judge.criteria_fake import one, whole
 
 
 def judged(allowed, said):
@@ -19,6 +19,8 @@ def judged(allowed, said):
     [
         ([True], "true"),
         ([True], 1),
+        ([True], ["x"]),
+        ([True], {"a": 1}),
         ([False], "false"),
         ([False], 0),
         ([8], "8"),
@@ -62,5 +64,5 @@ def test_a_value_of_the_same_kind_decides(allowed, said, verdict):
 
 def test_a_run_does_not_pass_by_a_gate_that_a_misspelt_setting_would_have_left_out():
     found = [judged([True], "true"), judged([True], True)]
-    assert _criteria.overall(found[:1]) == "undetermined"
-    assert _criteria.overall(found[1:]) == "fail"
+    assert verdicts.overall(found[:1]) == "undetermined"
+    assert verdicts.overall(found[1:]) == "fail"

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_baseline as baseline
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_rows import UndeterminedError
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import baseline
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows import UndeterminedError
 
-from tests.unit.plugins.module_utils.criteria_fake import DATA, provenance, whole, with_stored
+from tests.unit.plugins.plugin_utils._judge.criteria_fake import DATA, provenance, whole, with_stored
+from tests.unit.plugins.plugin_utils._judge.criteria_fake import one as judged_alone
 
 DAY = 86400
 
@@ -487,3 +488,17 @@ def test_a_stored_baseline_of_unknown_age_is_no_measure(evidence, started, ended
     evidence["job"]["started"] = started
     why = refused(baseline.age, evidence, baseline.runs(evidence))
     assert why.startswith("how old the stored baseline of job 11 is cannot be told: it ended at ")
+
+
+@pytest.mark.parametrize("document", ["metrics", "provenance"])
+def test_a_run_is_compared_by_documents_of_its_own_whatever_is_measured(document):
+    evidence = with_stored(whole())
+    (run,) = evidence["baseline"]["runs"]
+    for one_of, speed in ((evidence, 200.0), (run, 100.0)):
+        one_of["other"] = {"job_id": one_of["job"]["job_id"], "attempt": 0, "speed": speed}
+    criterion = {"query": "other.speed", "ratio_ge": {"bound": 1.8, "to": "other.speed"}}
+    assert judged_alone(evidence, **criterion)["verdict"] == "pass"
+    run[document]["job_id"] = "7"
+    judged = judged_alone(evidence, **criterion)
+    assert judged["verdict"] == "undetermined"
+    assert f"{document} is of another job" in judged["why"]

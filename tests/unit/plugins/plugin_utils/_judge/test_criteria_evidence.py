@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import collector
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import soundness, sources
 
-from tests.unit.plugins.module_utils.criteria_fake import EACH, field, one, whole
+from tests.unit.plugins.plugin_utils._judge.criteria_fake import EACH, field, one, whole
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def test_whatever_goes_wrong_in_judging_is_no_pass(evidence, monkeypatch):
     def broken(*_arguments):
         raise ZeroDivisionError("a\x1b[2Jb")
 
-    monkeypatch.setattr(_criteria, "judge_value", broken)
+    monkeypatch.setattr(sources, "judge_value", broken)
     judged = one(evidence, **ACCURATE, remedy="do")
     assert (judged["verdict"], judged["value"], judged["remedy"]) == ("undetermined", 0.97, "do")
     assert judged["why"] == "judging it failed: ZeroDivisionError: a\ufffd[2Jb"
@@ -97,7 +98,10 @@ def test_true_is_not_one_where_it_applies(evidence):
 
 @pytest.mark.parametrize(
     "kind",
-    ["missing", "foreign", "truncated", "not_json", "unreadable", "changed", "timeout", "not_collected"],
+    [
+        *("missing", "foreign", "truncated", "not_json", "unreadable", "changed", "not_searchable"),
+        *("timeout", "not_collected"),
+    ],
 )
 def test_a_problem_of_reading_has_a_remedy_of_its_own(evidence, kind):
     evidence["problems"].append({"source": "metrics", "path": "/m", "problem": kind, "detail": "d"})
@@ -291,3 +295,104 @@ def test_a_source_without_a_path_is_told_by_its_name(evidence, files):
     del evidence["logs"]["stdout"]["path"]
     assert one(evidence, **ACCURATE)["source"] == "metrics.accuracy"
     assert one(evidence, log=["stdout"], absent="cuda_errors")["source"] == "log stdout"
+
+
+# What is of another kind
+
+
+def test_what_is_reserved_for_the_evidence_itself_is_the_same_to_who_collects_it():
+    assert sorted(soundness.PARTS) == sorted(collector.RESERVED)
+
+
+@pytest.mark.parametrize("problems", [None, {}, "x", ["x"], [None], [{"source": "other"}, 7]])
+def test_problems_of_another_kind_leave_everything_undetermined(evidence, problems):
+    evidence["problems"] = problems
+    judged = one(evidence, **ACCURATE)
+    assert judged["verdict"] == "undetermined"
+    assert "which problems there were" in judged["why"]
+
+
+@pytest.mark.parametrize("hits", [None, {}, "x", ["x"], [None]])
+def test_hits_of_another_kind_are_no_search(evidence, hits):
+    evidence["logs"]["stdout"]["hits"]["cuda_errors"] = hits
+    for test in ("absent", "present"):
+        judged = one(evidence, log=["stdout"], **{test: "cuda_errors"})
+        assert (judged["verdict"], judged["why"]) == ("undetermined", "stdout was not searched for cuda_errors")
+
+
+@pytest.mark.parametrize("files", [None, [], "x", {"metrics": "x"}, {"metrics": None}])
+def test_files_of_another_kind_tell_no_time(evidence, files):
+    evidence["files"] = files
+    assert one(evidence, **ACCURATE)["verdict"] == "pass"
+
+
+@pytest.mark.parametrize("malformed", [1, None, False, 0.0, "0"])
+def test_rows_of_which_some_may_be_unread_are_undetermined(evidence, malformed):
+    evidence["gpu"]["malformed"] = malformed
+    judged = one(evidence, query="gpu.rows", ge=1)
+    assert judged["verdict"] == "undetermined"
+    assert judged["why"].startswith(f"gpu: {malformed} of its lines cannot be read")
+
+
+def test_a_document_that_does_not_name_its_job_and_one_that_names_another(evidence):
+    evidence["metrics"]["job_id"] = "11"
+    assert one(evidence, **ACCURATE)["why"] == "metrics is of another job or attempt"
+    del evidence["metrics"]["job_id"]
+    assert one(evidence, **ACCURATE)["why"] == "metrics does not say which job wrote it"
+    evidence["metrics"] = [1]
+    assert one(evidence, **ACCURATE)["why"] == "metrics does not say which job wrote it"
+
+
+def test_artifacts_are_the_jobs_own_and_versions_are_nobodys(evidence):
+    evidence["versions"] = {"end_line": 2}
+    query = {"query": 'artifacts."model.pt".bytes', "ge": 1}
+    assert one(evidence, query="versions.end_line", eq=2)["verdict"] == "pass"
+    evidence["job"]["job_id"] = ""
+    assert one(evidence, query="versions.end_line", eq=2)["verdict"] == "pass"
+    assert one(evidence, **query)["why"] == "the evidence does not say which job it is of"
+
+
+@pytest.mark.parametrize("artifacts", [["x"], "x", None, 7])
+def test_of_artifacts_of_another_kind_it_is_not_known_what_they_lack(evidence, artifacts):
+    evidence["artifacts"] = artifacts
+    assert one(evidence, query="artifacts.model", present=True)["verdict"] == "undetermined"
+    evidence["artifacts"] = {}
+    assert one(evidence, query="artifacts.model", present=True)["verdict"] == "fail"
+
+
+def test_a_reference_of_the_manifests_own_may_be_optional_too(evidence):
+    within = {"reference": 0.97, "absolute": 0.01, "optional": True}
+    assert one(evidence, query="metrics.accuracy", within=within)["verdict"] == "pass"
+
+
+def test_how_many_there_must_be_is_said_with_at_least(evidence):
+    each = {"over": "gpu.groups", "query": "fields.util.mean", "gt": 0}
+    assert one(evidence, each={**each, "at_least": 3})["why"] == "gpu.groups has 2 and there must be at least 3"
+    assert one(evidence, each={**each, "count": 3})["why"] == "gpu.groups has 2 and there must be 3"
+    assert one(evidence, each={**each, "at_least": 1})["verdict"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("versions", "end", "words"),
+    [
+        ("x", {"after": None}, "does not say what follows"),
+        ({"end_line": 1}, {"after": None}, "does not say what follows"),
+        ({"end_line": 2}, {}, "does not say what follows"),
+        ({"end_line": 2}, {"after": {"line": 7, "text": "more"}}, 'in line 7: "more"'),
+        ({"end_line": 2}, {"after": "more"}, 'in line null: "more"'),
+        ({"end_line": 2}, {"after": None}, None),
+        (None, {}, None),
+    ],
+)
+def test_what_follows_the_end_line(evidence, versions, end, words):
+    evidence["logs"]["stdout"]["end"] = {**evidence["logs"]["stdout"]["end"], **end}
+    if versions is not None:
+        evidence["versions"] = versions
+    judged = one(evidence, log=["stdout"], absent="cuda_errors")
+    assert judged["verdict"] == ("pass" if words is None else "undetermined")
+    assert (words or "none in stdout") in judged["why"]
+
+
+def test_that_one_of_two_documents_lacks_a_field_is_no_answer_where_the_other_is_none(evidence):
+    for query, verdict in (("[metrics.accuracy, metrics.x]", "fail"), ("[metrics.accuracy, schema.x]", "undetermined")):
+        assert one(evidence, query=query, present=True)["verdict"] == verdict

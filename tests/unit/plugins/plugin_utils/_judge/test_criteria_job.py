@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._criteria_job import judge_job
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.job import judge_job
 
-from tests.unit.plugins.module_utils.criteria_fake import whole
+from tests.unit.plugins.plugin_utils._judge.criteria_fake import whole
 
 
 @pytest.fixture
@@ -65,7 +65,10 @@ def test_without_a_job_nothing_is_told_of_one(job):
 def test_a_job_without_an_end_says_why_as_far_as_it_is_known(job, change, why):
     judged = judge_job({**job, "state": "CANCELLED", **change})
     assert (judged["verdict"], judged["why"]) == ("undetermined", why)
-    assert judged["remedy"] == "See what became of it with: scontrol show job 12; sacct -j 12"
+    assert judged["remedy"] == (
+        "See with sacct -j 12 --format=JobID,State%30 who cancelled it. "
+        "See what became of it with: scontrol show job 12; sacct -j 12"
+    )
 
 
 @pytest.mark.parametrize("change", [{}, {"reason": "None"}, {"reason": "BeginTime", "reason_text": "words"}])
@@ -196,6 +199,17 @@ def test_a_failure_has_a_remedy_of_its_own(job, state):
     assert judge_job({**job, "steps": steps})["remedy"] == remedy
 
 
+@pytest.mark.parametrize("nodes", [["n1"], ["n1", "n2"], [], None, "n1"])
+def test_a_node_that_failed_is_named_in_the_command_to_look_at_it(job, nodes):
+    remedy = judge_job({**job, "state": "NODE_FAIL", "nodes": nodes})["remedy"]
+    assert f"scontrol show node {'n1' if isinstance(nodes, list) and nodes else '<node>'} " in remedy
+
+
+def test_nothing_that_a_node_is_called_breaks_a_remedy(job):
+    remedy = judge_job({**job, "state": "NODE_FAIL", "nodes": ["\x1b[2J{job_id}"]})["remedy"]
+    assert "scontrol show node \ufffd[2J{job_id} and" in remedy
+
+
 def test_unknown_steps_are_told(job):
     assert "its steps are not known" in judge_job({**job, "steps": None})["why"]
 
@@ -212,5 +226,13 @@ def test_a_pass_after_a_requeue_says_so(job, attempt, told):
 
 def test_a_job_that_nobody_knows_may_still_run(job):
     look = "See what became of it with: scontrol show job 12; sacct -j 12"
-    assert judge_job({**job, "state": "CANCELLED"})["remedy"] == look
+    assert judge_job({**job, "state": "SUSPENDED"})["remedy"] == look
+    assert judge_job({**job, "state": "CANCELLED"})["remedy"].endswith(f" who cancelled it. {look}")
     assert judge_job({**job, "state": "UNKNOWN"})["remedy"] == f"{look}. If it still runs, cancel it: scancel 12"
+
+
+def test_a_step_that_cannot_be_read_is_said_to_be_that(job):
+    job = {**job, "steps": [{"id": "0", "state": "UNKNOWN", "exit_code": 0, "signal": 0}]}
+    judged = judge_job(job)
+    assert judged["verdict"] == "undetermined"
+    assert "what accounting says of step 0 cannot be read" in judged["why"]

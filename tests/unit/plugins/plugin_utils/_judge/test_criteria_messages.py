@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_spec
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import spec
+
+from tests.unit.plugins.plugin_utils._judge.criteria_fake import as_written
 
 GOOD = {"id": "S0-13", "title": "accuracy", "query": "metrics.accuracy", "gt": 0.95}
 EACH = {"over": "gpu.groups", "query": "fields.util.mean", "count": "job.gpus", "gt": 70}
@@ -14,8 +16,8 @@ VALUE_TESTS = "gt, ge, lt, le, between, within, eq, ratio_ge, ratio_le, decreasi
 
 
 def errors(*criteria, overrides=None, **options):
-    with pytest.raises(_criteria_spec.CriteriaError) as refused:
-        _criteria_spec.read(list(criteria), overrides, workload="W", **options)
+    with pytest.raises(spec.CriteriaError) as refused:
+        spec.read(list(criteria), overrides, workload="W", **options)
     assert str(refused.value) == "\n".join(refused.value.errors)
     return refused.value.errors
 
@@ -66,6 +68,20 @@ def criterion(**changes):
             criterion(query=None, gt=None, each={**EACH, "lt": 1}),
             f"key each: two tests, gt and lt; expected exactly one of {VALUE_TESTS}",
         ),
+        (
+            criterion(gt=None, query=None, each={**EACH}, lt=1),
+            "key test: two tests, lt and each; expected exactly one of each",
+        ),
+        (criterion(gt=None, query=None, each=5), "key each: expected over, query, count and one test, got 5"),
+        (
+            criterion(gt=None, query=None, log=5, absent="oom"),
+            "key log: expected a list of stdout and stderr, got 5",
+        ),
+        (
+            criterion(gt=None, query=None, log=["stdout", "x"], absent="oom"),
+            "key log: expected a list of stdout and stderr, got ['stdout', 'x']",
+        ),
+        (criterion(applies_when={"a": [1, [2]]}), "key applies_when.a: expected plain values, got [1, [2]]"),
         (criterion(applies_when={1: ["x"]}), "key applies_when.1: expected a list of values, got ['x']"),
         (criterion(title=None), "key title: expected text, got None"),
         (criterion(id="JOB"), None),
@@ -109,8 +125,8 @@ def test_a_pattern_set_is_named(name, test, sets):
 
 def test_any_pattern_set_goes_unless_there_is_a_list():
     entry = {"id": "S0-16", "title": "t", "log": ["stdout", "stderr"], "absent": "oom"}
-    assert _criteria_spec.read([entry], workload="W")
-    assert _criteria_spec.read([entry], workload="W", pattern_sets=iter(["cuda", "oom"]))
+    assert spec.read([entry], workload="W")
+    assert spec.read([entry], workload="W", pattern_sets=iter(["cuda", "oom"]))
     assert errors(entry, pattern_sets=["b", "a"]) == [
         "workload W: criterion S0-16: key absent: expected a pattern set, one of a, b, got 'oom'"
     ]
@@ -131,6 +147,7 @@ def test_any_pattern_set_goes_unless_there_is_a_list():
         criterion(gt=None, decreasing={}),
         criterion(gt=None, decreasing={"min_drop": 0}),
         criterion(gt=None, eq=""),
+        criterion(query=None, gt=None, artifact="a", exists=True),
         criterion(query=None, gt=None, artifact="a", exists={}),
         criterion(query=None, gt=None, artifact="a", exists={"min_bytes": 1}),
         criterion(query=None, gt=None, each={**EACH, "count": 1}),
@@ -142,6 +159,129 @@ def test_any_pattern_set_goes_unless_there_is_a_list():
     ids=str,
 )
 def test_what_is_well_formed_is_read(entry):
-    (read,) = _criteria_spec.read([entry], workload="W")
-    assert (read.id, read.title, read.data) == (entry["id"], entry["title"], entry)
-    assert (read.severity, read.unit) == (entry.get("severity", "gate"), entry.get("unit"))
+    (read,) = spec.read([entry], workload="W")
+    common = {key: getattr(read, key) for key in ("id", "title", "unit", "remedy", "severity", "applies_when")}
+    whole = {"unit": None, "remedy": None, "severity": "gate", "applies_when": {}, **entry}
+    if "exists" in entry:
+        whole["exists"] = {"min_bytes": 1, **({} if entry["exists"] is True else entry["exists"])}
+    assert {**common, **as_written(read)} == whole
+
+
+# Of another kind, at the ends of what is allowed, and several at once
+
+
+def test_criteria_without_an_id_are_not_one_used_twice():
+    found = errors(criterion(id=None), criterion(id=""), criterion(id=None))
+    assert len(found) == 3
+    assert all("key id: " in each and "used twice" not in each for each in found)
+
+
+def test_what_an_inventory_may_change_is_listed():
+    (found,) = errors(criterion(), overrides={"S0-13": {"query": "metrics.y"}})
+    assert found.partition("an inventory may change ")[2].partition(", got")[0].split(", ") == sorted(
+        [
+            *("unit", "remedy", "severity", "waive", "each", "within"),
+            *("gt", "ge", "lt", "le", "eq", "between", "decreasing", "exists", "ratio_ge", "ratio_le"),
+        ]
+    )
+
+
+@pytest.mark.parametrize("change", [{"gt": None}, {"unit": None}, {"lt": 5}, {"severity": "record"}])
+def test_an_override_that_is_refused_is_one_error(change):
+    assert len(errors(criterion(), overrides={"S0-13": change})) == 1
+
+
+@pytest.mark.parametrize("change", [5, None, {"gt": 1}, []])
+def test_an_override_gives_no_each_to_a_criterion_without_one(change):
+    (found,) = errors(criterion(), overrides={"S0-13": {"each": change}})
+    assert "an override keeps the kind of test, gt, and moves its bound" in found
+
+
+def test_an_override_of_each_is_a_mapping():
+    each = {"over": "metrics.list", "query": "@", "count": 1, "ge": 0}
+    (found,) = errors(criterion(query=None, gt=None, each=each), overrides={"S0-13": {"each": 5}})
+    assert "expected ge with another bound" in found
+
+
+def test_an_override_of_a_criterion_without_a_test():
+    bad = criterion(gt=None)
+    assert any("keeps the kind of test, none, and" in found for found in errors(bad, overrides={"S0-13": {"gt": 1}}))
+
+
+@pytest.mark.parametrize("each", [5, None, "x", [], {}])
+def test_an_each_of_another_kind_is_refused(each):
+    bad = {"id": "X", "title": "t", "each": each}
+    allowance = {"missing_at_most": {"rows": 1, "reason": "r"}}
+    assert any("each" in found for found in errors(bad))
+    assert any("each" in found for found in errors({**bad, **allowance}))
+
+
+@pytest.mark.parametrize(
+    ("within", "refused"),
+    [
+        ({"reference": 1, "tolerance": 0.5}, None),
+        ({"reference": 0.5, "tolerance": 0}, None),
+        ({"reference": 0, "tolerance": 0.5}, "must be above 0"),
+        ({"reference": 5, "tolerance": 1}, "below 1"),
+        ({"reference": 5, "tolerance": -0.1}, "at least 0"),
+        ({"reference": 5, "absolute": -1}, "at least 0"),
+        ({"reference": -5, "absolute": 0}, None),
+        ({"reference": 1e308, "absolute": 1e308}, "whose sum is finite"),
+        ({"reference": 0, "tolerance": "x"}, "a finite number"),
+        ({"reference": "x", "absolute": 1}, "a finite number"),
+    ],
+)
+def test_a_tolerance_is_a_fraction_of_what_is_above_zero(within, refused):
+    changed = criterion(gt=None, within=within)
+    if refused is None:
+        assert spec.read([changed], workload="W")
+    else:
+        (found,) = errors(changed)
+        assert refused in found
+
+
+@pytest.mark.parametrize(("drop", "refused"), [(0, False), (1, False), (1.5, True), (-0.1, True), ("x", True)])
+def test_a_drop_is_a_fraction(drop, refused):
+    changed = criterion(gt=None, decreasing={"min_drop": drop})
+    if refused:
+        assert len(errors(changed)) == 1
+    else:
+        assert spec.read([changed], workload="W")
+
+
+MAY_LACK = {"rows": 1, "reason": "the first step has none"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "allowed"),
+    [
+        ({"query": "rows.fields.v.min", "gt": 1}, True),
+        ({"query": "rows.fields.v", "gt": None, "decreasing": True}, True),
+        ({"query": "rows.fields.v", "gt": None, "finite": True}, False),
+        ({"query": "metrics.min", "gt": 1}, False),
+        ({"query": "metrics.loss", "gt": None, "decreasing": True}, False),
+        (
+            {"query": None, "gt": None, "each": {**EACH, "gt": 1}},
+            True,
+        ),
+        (
+            {
+                "query": None,
+                "gt": None,
+                "each": {"over": "rows.groups", "query": "fields.v", "count": 1, "decreasing": True},
+            },
+            True,
+        ),
+        (
+            {"query": None, "gt": None, "each": {"over": "metrics.list", "query": "min", "count": 1, "gt": 1}},
+            False,
+        ),
+    ],
+)
+def test_rows_may_lack_only_what_is_reduced(changes, allowed):
+    changed = criterion(**changes, missing_at_most=MAY_LACK)
+    if allowed:
+        assert spec.read([changed], workload="W")
+    else:
+        (found,) = errors(changed)
+        assert "missing_at_most: goes with a reduction of rows alone" in found

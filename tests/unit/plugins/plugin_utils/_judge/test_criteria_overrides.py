@@ -8,7 +8,11 @@ from __future__ import annotations
 import datetime
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_spec
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import spec
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.criterion import Waiver
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.overrides import merge
+
+from tests.unit.plugins.plugin_utils._judge.criteria_fake import as_written
 
 GOOD = {"id": "S0-13", "title": "accuracy", "query": "metrics.accuracy", "gt": 0.95}
 EACH = {"over": "gpu.groups", "query": "fields.util.mean", "count": "job.gpus"}
@@ -24,7 +28,7 @@ def criterion(**changes):
 
 def overridden(override, **body):
     """Return one criterion with its override."""
-    read = _criteria_spec.read([criterion(**body)], {"S0-13": override}, workload="W")
+    read = spec.read([criterion(**body)], {"S0-13": override}, workload="W")
     assert len(read) == 1
     return read[0]
 
@@ -107,8 +111,8 @@ def test_an_override_that_would_change_more_than_a_bound_is_refused(overrides, e
         criterion(id="WITHIN", gt=None, within={"from": "r", "tolerance": 0.1}),
         criterion(id="FALLS", gt=None, decreasing={"min_drop": 0.1}),
     ]
-    with pytest.raises(_criteria_spec.CriteriaError) as refused:
-        _criteria_spec.read(criteria, overrides, workload="W", pattern_sets=["cuda_errors", "oom"])
+    with pytest.raises(spec.CriteriaError) as refused:
+        spec.read(criteria, overrides, workload="W", pattern_sets=["cuda_errors", "oom"])
     assert expected in str(refused.value)
 
 
@@ -153,7 +157,8 @@ def test_an_override_that_would_change_more_than_a_bound_is_refused(overrides, e
 )
 def test_a_bound_may_be_moved(override, body, test, bound):
     read = overridden(override, **body)
-    assert (read.test, read.data[test], read.bound_from) == (test, bound, "override")
+    assert as_written(read)[test] == bound
+    assert read.bound_from == "override"
 
 
 @pytest.mark.parametrize(
@@ -162,17 +167,17 @@ def test_a_bound_may_be_moved(override, body, test, bound):
         ({"unit": "%"}, "unit", "%"),
         ({"remedy": "ask Ann"}, "remedy", "ask Ann"),
         ({"severity": "gate"}, "severity", "gate"),
-        ({"waive": LATER}, "waiver", _criteria_spec.Waiver("fan on order", datetime.date(2030, 1, 1))),
+        ({"waive": LATER}, "waiver", Waiver("fan on order", datetime.date(2030, 1, 1))),
     ],
 )
 def test_what_is_no_bound_leaves_the_bound_the_manifests(override, attribute, value):
     read = overridden(override, severity="record", unit="s", remedy="do")
     assert (getattr(read, attribute), read.bound_from) == (value, "manifest")
-    assert read.data["gt"] == 0.95
+    assert as_written(read)["gt"] == 0.95
 
 
 def test_an_override_that_is_no_bound_is_refused_once():
-    with pytest.raises(_criteria_spec.CriteriaError) as refused:
+    with pytest.raises(spec.CriteriaError) as refused:
         overridden({"gt": {"reference": 1}})
     assert refused.value.errors == [
         "workload W: criterion S0-13: key gt: expected a finite number, got {'reference': 1}"
@@ -196,10 +201,10 @@ def test_it_is_known_where_a_bound_comes_from(body, override, bound_from):
 def test_merging_is_deep_null_deletes_and_nothing_is_altered():
     base = {"a": {"b": 1, "c": [1]}, "d": 2}
     change = {"a": {"b": None, "e": {"f": 3}}, "g": 4}
-    assert _criteria_spec.merge(base, change) == {"a": {"c": [1], "e": {"f": 3}}, "d": 2, "g": 4}
+    assert merge(base, change) == {"a": {"c": [1], "e": {"f": 3}}, "d": 2, "g": 4}
     assert base == {"a": {"b": 1, "c": [1]}, "d": 2}
     assert change == {"a": {"b": None, "e": {"f": 3}}, "g": 4}
-    assert _criteria_spec.merge({"a": {"b": 1}}, {"a": 5}) == {"a": 5}
-    assert _criteria_spec.merge({"a": [1]}, {"a": {"b": 1}}) == {"a": {"b": 1}}
-    merged = _criteria_spec.merge(base, {"d": [1]})
+    assert merge({"a": {"b": 1}}, {"a": 5}) == {"a": 5}
+    assert merge({"a": [1]}, {"a": {"b": 1}}) == {"a": {"b": 1}}
+    merged = merge(base, {"d": [1]})
     assert merged["a"] is base["a"]

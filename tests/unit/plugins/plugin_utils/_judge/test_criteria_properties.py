@@ -7,11 +7,12 @@ import datetime
 import json
 import math
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria, _criteria_spec
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import spec
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import verdicts as judge_verdicts
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.unit.plugins.module_utils.criteria_fake import is_whole, whole, with_stored
+from tests.unit.plugins.plugin_utils._judge.criteria_fake import is_whole, whole, with_stored
 
 TODAY = datetime.date(2026, 11, 21)
 JOB = {
@@ -47,8 +48,8 @@ def stamped(name, part):
 
 
 def judged(evidence, criteria, overrides=None):
-    read = _criteria_spec.read(criteria, overrides, workload="W")
-    return {entry["id"]: entry for entry in _criteria.judge(evidence, read, today=TODAY)}
+    read = spec.read(criteria, overrides, workload="W")
+    return {entry["id"]: entry for entry in judge_verdicts.judge(evidence, read, today=TODAY)}
 
 
 OF_EVERY_KIND = [
@@ -98,12 +99,12 @@ def test_all_numbers_are_finite_only_if_all_are_numbers(value):
                 assert is_number(leaf)
 
 
-@given(st.lists(values, max_size=5), st.integers(1, 5), bounds)
-def test_each_passes_only_with_enough_numbers_that_all_meet_the_bound(elements, count, bound):
-    each = {"over": "m.list", "query": "@", "count": count, "ge": bound}
+@given(st.lists(values, max_size=5), st.integers(1, 5), bounds, st.booleans())
+def test_each_passes_only_with_enough_numbers_that_all_meet_the_bound(elements, count, bound, more):
+    each = {"over": "m.list", "query": "@", "at_least" if more else "count": count, "ge": bound}
     verdict = judged(document(m={"list": elements}), [{"id": "X", "title": "t", "each": each}])["X"]["verdict"]
-    good = len(elements) >= count and all(is_number(item) and item >= bound for item in elements)
-    assert (verdict == "pass") == good
+    enough = len(elements) >= count if more else len(elements) == count
+    assert (verdict == "pass") == (enough and all(is_number(item) and item >= bound for item in elements))
 
 
 @given(values, values, values)
@@ -162,8 +163,8 @@ def test_the_verdict_over_all_is_closed_and_orderless(verdicts, random):
         {"id": str(n), "verdict": verdict, "severity": "record" if verdict == "recorded" else "gate"}
         for n, verdict in enumerate(verdicts)
     ]
-    verdict = _criteria.overall(entries)
-    assert verdict == _criteria.overall(random.sample(entries, len(entries)))
+    verdict = judge_verdicts.overall(entries)
+    assert verdict == judge_verdicts.overall(random.sample(entries, len(entries)))
     assert (verdict == "fail") == ("fail" in verdicts)
     if verdict == "pass":
         assert "pass" in verdicts

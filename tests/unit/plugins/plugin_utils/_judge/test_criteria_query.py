@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_query as query
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import query
 
 EVIDENCE = {
     "m": {

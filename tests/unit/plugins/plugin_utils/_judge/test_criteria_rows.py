@@ -10,13 +10,12 @@ import io
 import json
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import (
-    _criteria_query,
-    _criteria_rows,
-    _evidence_rows,
-)
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import reduce
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import rows as evidence_rows
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import query as judge_query
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import rows as judge_rows
 
-from tests.unit.plugins.module_utils.criteria_fake import EACH, field, one, whole
+from tests.unit.plugins.plugin_utils._judge.criteria_fake import EACH, field, one, whole
 
 STAMP = {"job_id": "12", "attempt": 0}
 MAY_LACK = {"rows": 1, "reason": "the first step has no throughput"}
@@ -30,7 +29,7 @@ def evidence_of(rows, form="jsonl", **options):
     else:
         lines = [json.dumps({**STAMP, **row}) for row in rows]
     stream = io.BytesIO("".join(line + "\n" for line in lines).encode())
-    return {**whole(), "progress": _evidence_rows.reduce_rows(stream, form, "12", 0, **options)}
+    return {**whole(), "progress": reduce.reduce_rows(stream, form, "12", 0, **options)}
 
 
 def verdict(evidence, **criterion):
@@ -131,12 +130,12 @@ def test_none_may_lack_it_where_the_criterion_does_not_say():
     evidence["progress"]["fields"]["loss"] = field(nulls=1)
     why = one(evidence, query="progress.fields.loss.last", lt=9)["why"]
     assert "progress.fields.loss is missing in 1 of 6 rows, and none may lack it" in why
-    reduced = _criteria_rows.with_reduced_fields(evidence)["progress"]["fields"]["loss"]
-    with pytest.raises(_criteria_rows.UndeterminedError):
-        _criteria_rows.Missing().require_numbers(reduced)
-    for ask in (_criteria_query.evaluate_element, lambda tree, value: _criteria_query.evaluate(tree, value, set())):
-        with pytest.raises(_criteria_rows.UndeterminedError):
-            ask(_criteria_query.parse("loss.last"), {"loss": reduced})
+    reduced = judge_rows.with_reduced_fields(evidence)["progress"]["fields"]["loss"]
+    with pytest.raises(judge_rows.UndeterminedError):
+        judge_rows.Missing().require_numbers(reduced)
+    for ask in (judge_query.evaluate_element, lambda tree, value: judge_query.evaluate(tree, value, set())):
+        with pytest.raises(judge_rows.UndeterminedError):
+            ask(judge_query.parse("loss.last"), {"loss": reduced})
 
 
 @pytest.mark.parametrize("made_up", [None, 5, "text", [], [1]])
@@ -186,6 +185,7 @@ def test_what_rows_may_lack_is_counted_and_told():
     assert judged["why"].endswith("; missing in 1 of its rows, which may be so: the first step has no throughput")
     judged = one(evidence, query="progress.fields.loss.min", gt=1, missing_at_most=MAY_LACK)
     assert (judged["verdict"], judged["missing"]) == ("pass", 0)
+    assert "missing in" not in judged["why"]
     assert "missing" not in one(evidence, query="progress.fields.loss.min", gt=1)
     assert evidence["progress"]["fields"]["v"]["nulls"] == 1
 
@@ -268,7 +268,7 @@ def test_a_trend_over_an_x_that_goes_back_or_stands_is_none(rows):
 
 
 def test_an_x_that_goes_back_from_one_block_to_the_next_is_seen():
-    rows = [{"t": n, "v": 9.0 - n / 999} for n in range(_evidence_rows.MAX_ROWS_AT_ONCE)]
+    rows = [{"t": n, "v": 9.0 - n / 999} for n in range(evidence_rows.MAX_ROWS_AT_ONCE)]
     assert verdict(evidence_of(rows, x="t"), query="progress.fields.v", decreasing=True) == "pass"
     rows.append({"t": rows[-1]["t"] - 1, "v": 1.0})
     assert verdict(evidence_of(rows, x="t"), query="progress.fields.v", decreasing=True) == "undetermined"
@@ -303,3 +303,57 @@ def test_the_error_of_the_slope_is_that_of_the_whole_however_many_blocks_it_took
     sxx = sum((x - middle) ** 2 for x in range(len(values)))
     rest = sum((y - mean - reduced["slope"] * (x - middle)) ** 2 for x, y in enumerate(values))
     assert reduced["slope_error"] == pytest.approx((rest / (len(values) - 2) / sxx) ** 0.5)
+
+
+@pytest.mark.parametrize("name", ["first", "last", "min", "max", "mean", "slope"])
+def test_a_field_of_another_document_may_be_called_as_a_reduction_is(name):
+    evidence = whole()
+    evidence["metrics"][name] = 5
+    evidence["metrics"]["inner"] = {name: 5}
+    assert one(evidence, query=f"metrics.{name}", eq=5)["verdict"] == "pass"
+    assert one(evidence, query=f"metrics.inner.{name}", eq=5)["verdict"] == "pass"
+
+
+NEEDED = {"rows": 1, "malformed": 0, "fields": {}}
+
+
+@pytest.mark.parametrize(
+    ("document", "is_one"),
+    [
+        (NEEDED, True),
+        ({**NEEDED, "series": {}}, True),
+        ({**NEEDED, "series": {}, "groups": {}}, True),
+        ({**NEEDED, "series": {}, "groups": {}, "job_id": "12"}, False),
+        ({**NEEDED, "job_id": "12"}, False),
+        *(({other: NEEDED[other] for other in NEEDED if other != key}, False) for key in NEEDED),
+        ([*NEEDED], False),
+        (None, False),
+    ],
+)
+def test_a_file_of_rows_is_known_by_what_its_reduction_has(document, is_one):
+    assert judge_rows.is_rows(document) is is_one
+
+
+def test_columns_are_marked_and_series_left_out():
+    rows = {**NEEDED, "fields": {"v": field()}, "series": {"v": [[0, 1]]}, "groups": {"a": {"fields": {"v": field()}}}}
+    metrics = {"job_id": "12", "series": [1]}
+    evidence = judge_rows.with_reduced_fields({"progress": rows, "metrics": metrics})
+    assert evidence["metrics"] is metrics
+    marked = evidence["progress"]
+    assert set(marked) == {"rows", "malformed", "fields", "groups"}
+    assert marked["fields"]["v"].name == "progress.fields.v"
+    assert marked["groups"]["a"]["fields"]["v"].name == "progress.groups.a.fields.v"
+    assert marked["fields"]["v"] == field()
+
+
+def test_none_may_lack_a_number_unless_it_is_said():
+    reduced = judge_rows.ReducedField("progress.fields.v", field(nulls=1))
+    with pytest.raises(judge_rows.UndeterminedError, match="missing in 1 of 6 rows, and none may lack it"):
+        judge_rows.Missing().require_numbers(reduced)
+    missing = judge_rows.Missing(1)
+    missing.require_numbers(reduced)
+    missing.require_numbers(reduced)
+    assert (missing.found, missing.columns) == (1, {"progress.fields.v": 1})
+    more = judge_rows.ReducedField("progress.fields.v", field(nulls=2))
+    with pytest.raises(judge_rows.UndeterminedError, match="missing in 2 of 7 rows, and at most 1 may lack it"):
+        missing.require_numbers(more)

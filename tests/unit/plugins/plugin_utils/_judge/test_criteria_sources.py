@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.criterion import ValueTest
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.references import needs_of
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows import Missing, UndeterminedError
 
-from tests.unit.plugins.module_utils.criteria_fake import (
+from tests.unit.plugins.plugin_utils._judge.criteria_fake import (
     EACH,
     REFERENCES,
     alone,
@@ -258,6 +261,12 @@ def test_a_reference_for_other_hardware_leaves_it_open_though_there_need_be_none
     assert one(evidence, REFERENCES, query="metrics.accuracy", within=within)["verdict"] == "fail"
 
 
+@pytest.mark.parametrize("references", [None, {}, {"other": 1}])
+def test_a_reference_that_is_not_optional_is_needed(evidence, references):
+    within = {"from": "speed", "absolute": 9}
+    assert one(evidence, references, query="metrics.accuracy", within=within)["verdict"] == "undetermined"
+
+
 def test_an_inventory_that_has_the_reference_makes_the_criterion_apply(evidence):
     within = {"from": "speed", "absolute": 9, "optional": True}
     judged = one(evidence, {"speed": 100}, query="metrics.accuracy", within=within)
@@ -280,3 +289,66 @@ def test_two_references_that_fit_alike_decide_nothing_unless_they_agree(evidence
 def test_what_is_not_to_be_had_by_a_query_says_how_to_have_it(evidence):
     assert "use log with absent" in one(evidence, query="logs.stdout.counts.cuda_errors", eq=0)["why"]
     assert "use ratio_ge" in one(evidence, query="baseline.metrics.throughput", gt=0)["why"]
+
+
+@pytest.mark.parametrize(("exists", "least"), [(True, 1), ({}, 1), ({"min_bytes": 1}, 1), ({"min_bytes": 2}, 2)])
+def test_a_file_must_hold_something(evidence, exists, least):
+    for size, verdict in ((least - 1, "fail"), (least, "pass")):
+        evidence["artifacts"]["model.pt"]["size"] = size
+        judged = one(evidence, artifact="model.pt", exists=exists)
+        words = f"exists, at least {least} bytes" if least > 1 else "exists and is not empty"
+        assert (judged["verdict"], judged["bound"]) == (verdict, words)
+
+
+def test_a_ratio_that_is_to_nothing_decides_nothing(evidence):
+    needs = needs_of(ValueTest("ratio_ge", {"bound": 1, "to": "metrics.throughput"}), evidence, {}, Missing())
+    with pytest.raises(UndeterminedError, match="does not say what ratio_ge divides by"):
+        needs.denominator("metrics.throughput", "own")
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(2, "pass"), (8, "undetermined")])
+def test_a_reference_fits_where_all_its_conditions_hold(evidence, count, verdict):
+    references = {"pace": [{"when": {"gpu_model": "H200", "gpu_count": count}, "value": 180}]}
+    within = {"from": "pace", "absolute": 1}
+    assert one(evidence, references, query="metrics.throughput", within=within)["verdict"] == verdict
+
+
+SILENT = {"source": "logs.stdout", "path": "/12.out", "problem": "timeout", "detail": ""}
+FOREIGN = {"source": "logs.stderr", "path": "/12.err", "problem": "foreign", "detail": ""}
+ODD = {"source": "logs.stderr", "path": "/12.err", "problem": "odd", "detail": ""}
+
+
+@pytest.mark.parametrize(
+    ("problems", "remedy"),
+    [
+        ([ODD], "own"),
+        ([SILENT], "The share did not answer in time"),
+        ([SILENT, ODD], "The share did not answer in time"),
+        ([SILENT, FOREIGN], "The file was written by another job"),
+    ],
+)
+@pytest.mark.parametrize("test", ["absent", "present"])
+def test_what_makes_a_log_doubtful_says_what_to_do(evidence, test, problems, remedy):
+    evidence["problems"] += problems
+    judged = one(evidence, log=["stdout", "stderr"], remedy="own", **{test: "cuda_errors"})
+    assert judged["verdict"] == "undetermined"
+    assert judged["remedy"].startswith(remedy)
+
+
+def test_a_hit_without_a_remedy_in_half_a_log_has_that_of_the_doubt(evidence):
+    evidence["problems"].append(FOREIGN)
+    evidence["logs"]["stdout"] = log("/12.out", {"cuda_errors": 1})
+    for own, remedy in (("look", "look"), (None, "The file was written by another job")):
+        evidence["logs"]["stdout"]["hits"]["cuda_errors"][0]["remedy"] = own
+        judged = one(evidence, log=["stdout", "stderr"], absent="cuda_errors", remedy="own")
+        assert (judged["verdict"], judged["remedy"].startswith(remedy)) == ("fail", True)
+
+
+@pytest.mark.parametrize("utils", [[80.0, 90.0], [80.0, None], [None, 80.0]])
+def test_what_makes_an_element_doubtful_says_what_to_do(evidence, utils):
+    evidence["metrics"]["gpus"] = [{"util": util} for util in utils]
+    evidence["problems"].append({"source": "baseline", "path": "/b", "problem": "unreadable", "detail": ""})
+    each = {"over": "metrics.gpus", "query": "util", "count": 2, "ratio_ge": {"bound": 0.1, "to": "metrics.throughput"}}
+    judged = one(evidence, each=each, remedy="own")
+    assert judged["verdict"] == "undetermined"
+    assert judged["remedy"].startswith("Check that the user Ansible connects as")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria_spec
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import spec
 from jsonschema import Draft202012Validator
 
 GOOD = {"id": "S0-13", "title": "accuracy", "query": "metrics.accuracy", "gt": 0.95}
@@ -216,8 +216,8 @@ REFUSED = [*MALFORMED, *NOT_JSON]
 
 @pytest.mark.parametrize(("entry", "expected"), REFUSED, ids=[f"{case[0]}"[:90] for case in REFUSED])
 def test_a_malformed_criterion_is_refused_by_name(entry, expected):
-    with pytest.raises(_criteria_spec.CriteriaError) as refused:
-        _criteria_spec.read([entry], workload="MLOPS-1.1", pattern_sets=SETS)
+    with pytest.raises(spec.CriteriaError) as refused:
+        spec.read([entry], workload="MLOPS-1.1", pattern_sets=SETS)
     text = str(refused.value)
     assert expected in text
     assert "workload MLOPS-1.1" in text
@@ -240,20 +240,20 @@ def test_the_schema_refuses_what_it_can_see(entry, root):
 
 
 def test_all_that_is_wrong_is_told_at_once():
-    with pytest.raises(_criteria_spec.CriteriaError) as refused:
-        _criteria_spec.read([criterion(gt="x"), criterion(id="B", query="[")], workload="W")
+    with pytest.raises(spec.CriteriaError) as refused:
+        spec.read([criterion(gt="x"), criterion(id="B", query="[")], workload="W")
     assert len(refused.value.errors) == 2
 
 
 def test_an_id_used_twice_is_refused():
-    with pytest.raises(_criteria_spec.CriteriaError, match="used twice"):
-        _criteria_spec.read([GOOD, GOOD], workload="W")
+    with pytest.raises(spec.CriteriaError, match="used twice"):
+        spec.read([GOOD, GOOD], workload="W")
 
 
 @pytest.mark.parametrize("criteria", [None, {}, "x", 5])
 def test_criteria_that_are_no_list_are_refused(criteria):
-    with pytest.raises(_criteria_spec.CriteriaError, match="expected a list"):
-        _criteria_spec.read(criteria, workload="W")
+    with pytest.raises(spec.CriteriaError, match="expected a list"):
+        spec.read(criteria, workload="W")
 
 
 @pytest.mark.parametrize(
@@ -275,8 +275,8 @@ def test_criteria_that_are_no_list_are_refused(criteria):
     ],
 )
 def test_malformed_references_are_refused(references):
-    with pytest.raises(_criteria_spec.CriteriaError, match=r"^workload W: references: ") as refused:
-        _criteria_spec.read([GOOD], workload="W", references=references)
+    with pytest.raises(spec.CriteriaError, match=r"^workload W: references: ") as refused:
+        spec.read([GOOD], workload="W", references=references)
     assert len(refused.value.errors) == 1
 
 
@@ -285,7 +285,7 @@ def test_malformed_references_are_refused(references):
     [None, {}, {"a": 1, "b": 2.5}, {"a": []}, {"a": [{"when": {"gpu_model": "H200"}, "value": 1, "note": "n"}]}],
 )
 def test_references_are_numbers_or_lists_of_conditions(references):
-    assert _criteria_spec.read([GOOD], workload="W", references=references)
+    assert spec.read([GOOD], workload="W", references=references)
 
 
 def test_the_manifests_in_the_collection_are_well_formed(root):
@@ -294,6 +294,6 @@ def test_the_manifests_in_the_collection_are_well_formed(root):
     found = 0
     for path in (root / "files/workloads").glob("*/workload.yml"):
         manifest = yaml.safe_load(path.read_text())
-        read = _criteria_spec.read(manifest["criteria"], workload=manifest["id"])
+        read = spec.read(manifest["criteria"], workload=manifest["id"])
         found += len(read)
     assert found

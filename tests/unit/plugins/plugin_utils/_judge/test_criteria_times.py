@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.plugins.module_utils.criteria_fake import one, whole
+from tests.unit.plugins.plugin_utils._judge.criteria_fake import EACH, one, whole
 
 CRITERION = {"query": "metrics.accuracy", "gt": 0.95}
 
@@ -39,6 +39,51 @@ def test_where_no_times_are_known_the_file_is_judged_by_its_stamp_alone(times):
     evidence = whole()
     evidence["job"].update(times)
     assert one(evidence, **CRITERION)["verdict"] == "pass"
+
+
+EVERY_SOURCE = [
+    CRITERION,
+    {"query": "gpu.fields.util.mean", "gt": 0},
+    {"each": {**EACH, "gt": 0}},
+    {"log": ["stdout", "stderr"], "absent": "cuda_errors"},
+    {"artifact": "model.pt", "exists": True},
+]
+
+
+@pytest.mark.parametrize("criterion", EVERY_SOURCE, ids=str)
+@pytest.mark.parametrize(
+    ("state", "began"),
+    [
+        ("PENDING", False),
+        ("CANCELLED", False),
+        ("DEADLINE", False),
+        ("PREEMPTED", False),
+        ("COMPLETED", True),
+        ("FAILED", True),
+        ("UNKNOWN", True),  # as far as anybody knows
+        (None, True),
+        (["RUNNING"], False),
+    ],
+)
+def test_what_lies_in_the_place_of_a_job_that_never_began_is_an_older_ones(criterion, state, began):
+    evidence = whole()
+    evidence["job"].update(state=state, started=None)
+    judged = one(evidence, **criterion)
+    assert ("never began" in judged["why"]) is not began
+    if not began:
+        assert (judged["verdict"], judged["value"]) == ("undetermined", None)
+    evidence["job"]["started"] = 1000.0
+    assert "never began" not in one(evidence, **criterion)["why"]
+    del evidence["job"]["started"]
+    why = one(evidence, **criterion)["why"]
+    assert "never began" not in why
+    assert "judging it failed" not in why
+
+
+def test_how_many_gpus_a_job_asked_for_is_known_before_it_began():
+    evidence = whole()
+    evidence["job"].update(state="PENDING", started=None)
+    assert one(evidence, query="job.gpus", ge=1)["verdict"] == "pass"
 
 
 def test_a_job_that_has_not_ended_still_has_a_beginning():

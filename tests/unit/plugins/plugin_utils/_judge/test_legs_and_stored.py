@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _evidence_baseline as made
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import legs as made
 
 LEGS = {"before": "b/m.json", "after": "a/m.json"}
 STAMP = {"job_id": "12", "attempt": 0}
@@ -38,6 +38,10 @@ def leg(name):
         "files": {"metrics": {"path": f"/baseline.{name}"}, "provenance": {"path": "/provenance"}},
         "problems": [],
     }
+
+
+def test_a_baseline_has_two_legs():
+    assert made.NAMES == ("before", "after")
 
 
 def test_the_legs_are_read_as_json():

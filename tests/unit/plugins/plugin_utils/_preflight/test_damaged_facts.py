@@ -15,20 +15,17 @@ import zlib
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.filter import login_findings as login_filter
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
-    _controller_findings,
-    _gpu_findings,
-    _node_findings,
-    _preflight_plan,
-    _run,
-    _scheduler_findings,
-    _schema,
-)
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import node as gpu_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import controller, nodes
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import plan as preflight_plan
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import scheduler as preflight_scheduler
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.conftest import ROOT
-from tests.unit.plugins.plugin_utils import gpu_node
+from tests.unit.plugins.plugin_utils._gpu import gpu_node
 
 Json = dict[str, t.Any]
 GONE = object()
@@ -85,7 +82,7 @@ SETTINGS: Json = {
     "share_expect": {},
     "apptainer": {},
 }
-PLANNED = _preflight_plan.plan(INFO, SETTINGS)
+PLANNED = preflight_plan.plan(INFO, SETTINGS)
 PRESENT = ["/dev/nvidia0", "/dev/nvidia1"]
 
 
@@ -156,24 +153,24 @@ def damaged(document: t.Any, at: tuple[t.Any, ...], value: t.Any) -> t.Any:
 
 def scheduler(facts: t.Any) -> list[Json]:
     manifest = example("manifest")
-    found = _scheduler_findings.findings(facts, [manifest], {"partition": "gpu"}, "cuda", {manifest["id"]: None})
+    found = preflight_scheduler.findings(facts, [manifest], {"partition": "gpu"}, "cuda", {manifest["id"]: None})
     return [
         *found,
-        *_scheduler_findings.findings(facts, [], {}, "cpu"),
-        *_preflight_plan.plan(facts, SETTINGS)["findings"],
+        *preflight_scheduler.findings(facts, [], {}, "cpu"),
+        *preflight_plan.plan(facts, SETTINGS)["findings"],
     ]
 
 
 def node(facts: t.Any) -> list[Json]:
     facts = facts if isinstance(facts, dict) else {}
     waited, reports = facts.get("waited"), facts.get("reports")
-    _node_findings.probed(PLANNED, waited, reports)
-    return _node_findings.judge(PLANNED, waited, reports, SETTINGS)
+    nodes.probed(PLANNED, waited, reports)
+    return nodes.judge(PLANNED, waited, reports, SETTINGS)
 
 
 def gpus(facts: t.Any) -> list[Json]:
-    found = _gpu_findings.findings(facts, {"count": 2}, node=gpu_node.NODE, kernel_log="user", simulated=False)
-    return [*found, *_gpu_findings.findings(facts, None, node=gpu_node.NODE, kernel_log="none", simulated=True)]
+    found = gpu_findings.findings(facts, {"count": 2}, node=gpu_node.NODE, kernel_log="user", simulated=False)
+    return [*found, *gpu_findings.findings(facts, None, node=gpu_node.NODE, kernel_log="none", simulated=True)]
 
 
 def login(facts: t.Any) -> list[Json]:
@@ -198,7 +195,7 @@ BY_PLACE = [
 def require_words(found: list[Json]) -> None:
     """Findings that a report can hold."""
     for finding in found:
-        assert _schema.problems("finding", finding) == []
+        assert schema.problems("finding", finding) == []
     json.dumps(found, allow_nan=False)
 
 
@@ -249,10 +246,10 @@ READ = [
 @pytest.mark.parametrize("value", [None, {"a": 1.5}, [None], [[]], 1.5, float("nan")], ids=repr)
 def test_scheduler_facts_of_another_kind_are_undetermined_and_no_job_is_planned(at, value):
     facts = damaged(INFO, at, value)
-    (first, *_others) = _scheduler_findings.findings(facts, [example("manifest")], {}, "cuda")
+    (first, *_others) = preflight_scheduler.findings(facts, [example("manifest")], {}, "cuda")
     assert (first["id"], first["verdict"]) == ("scheduler.answers", "undetermined")
     assert str(at[0]) in first["why"]
-    planned = _preflight_plan.plan(facts, SETTINGS)
+    planned = preflight_plan.plan(facts, SETTINGS)
     assert (planned["nodes"], planned["jobs"]) == ([], [])
     assert {finding["verdict"] for finding in planned["findings"]} == {"undetermined"}
 
@@ -264,18 +261,18 @@ def test_a_run_with_damaged_facts_comes_to_its_end(tmp_path, kind, value):
     whole = cluster if kind == "cluster" else {"nodes": ["n"], "gpus": ["g"], "left_out": [{"name": "m", "why": "w"}]}
     documents = [damaged(whole, at, value) for at in places(whole)]
     plan = {"title": "t", "accelerator": "cuda", "workloads": [], "probes_only": True}
-    folder = _run.start(tmp_path, plan, {"collection": None, "ansible": "2", "python": "3"})
+    folder = runs.start(tmp_path, plan, {"collection": None, "ansible": "2", "python": "3"})
     for document in documents:
         (folder / f"{kind}.json").write_text(json.dumps(document))
-        verdict = _run.finish(folder)
-        assert _schema.problems("verdict", verdict) == []
+        verdict = runs.finish(folder)
+        assert schema.problems("verdict", verdict) == []
 
 
 @pytest.mark.parametrize("at", list(places(CONTROLLER)), ids=lambda at: ".".join(map(str, at)) or "whole")
 def test_a_damaged_list_of_files_ends_in_findings(tmp_path, at):
     for value in DAMAGES:
         (tmp_path / "FILES.json").write_text(json.dumps(damaged(CONTROLLER, at, value)))
-        found = _controller_findings.findings(tmp_path)
+        found = controller.findings(tmp_path)
         require_words(found)
         assert {finding["id"]: finding["verdict"] for finding in found}["controller.collection"] != "pass"
 
@@ -283,9 +280,9 @@ def test_a_damaged_list_of_files_ends_in_findings(tmp_path, at):
 @pytest.mark.parametrize("content", ["", "{", "[" * 100_000, "\0", '{"files": [' + "9" * 5000 + "]}"])
 def test_a_torn_list_of_files_ends_in_findings(tmp_path, content):
     (tmp_path / "FILES.json").write_text(content)
-    require_words(_controller_findings.findings(tmp_path))
+    require_words(controller.findings(tmp_path))
 
 
 @pytest.mark.parametrize("version", ["", "text", "99", "2.19", "\x1b[31m"])
 def test_a_version_of_no_known_form_ends_in_findings(version):
-    require_words(_controller_findings.findings(version=version))
+    require_words(controller.findings(version=version))

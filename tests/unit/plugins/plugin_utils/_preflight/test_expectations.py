@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._expect import ExpectError
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._expectations import check
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.expect import ExpectError
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.expectations import check
 
 
 def test_what_is_known_is_taken() -> None:

@@ -11,8 +11,9 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _controller_findings, _schema
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._host_findings import login_findings, node_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import controller
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.host import login_findings, node_findings
 
 Json = dict[str, t.Any]
 IMAGE = {"required": True, "image": "/mnt/beegfs/containers/oumi_latest.sif"}
@@ -20,7 +21,7 @@ IMAGE = {"required": True, "image": "/mnt/beegfs/containers/oumi_latest.sif"}
 
 def verdicts(found: list[Json]) -> dict[str, str]:
     for finding in found:
-        assert _schema.problems("finding", finding) == []
+        assert schema.problems("finding", finding) == []
         assert finding["remedy"] or finding["verdict"] not in ("fail", "undetermined")
     return {finding["id"]: finding["verdict"] for finding in found}
 
@@ -97,7 +98,7 @@ def test_a_container_that_did_not_start_is_undetermined(facts: Json, image: Json
 
 
 def test_this_controller_passes() -> None:
-    found = verdicts(_controller_findings.findings())
+    found = verdicts(controller.findings())
     assert found["controller.ansible"] == found["controller.packages"] == "pass"
 
 
@@ -105,12 +106,12 @@ def test_this_controller_passes() -> None:
     ("version", "verdict"), [("2.18.6", "fail"), ("2.19.3", "fail"), ("2.19.4", "pass"), ("x", "undetermined")]
 )
 def test_ansibles_version(version: str, verdict: str) -> None:
-    assert verdicts(_controller_findings.findings(version=version))["controller.ansible"] == verdict
+    assert verdicts(controller.findings(version=version))["controller.ansible"] == verdict
 
 
 def test_a_missing_package_fails_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_controller_findings, "PACKAGES", ("jmespath", "no-such-package"))
-    finding = _controller_findings.findings()[1]
+    monkeypatch.setattr(controller, "PACKAGES", ("jmespath", "no-such-package"))
+    finding = controller.findings()[1]
     assert (finding["verdict"], finding["value"]) == ("fail", 1)
     assert "no-such-package" in finding["why"]
 
@@ -128,9 +129,9 @@ def test_an_installed_collection_is_compared_with_its_list(tmp_path: Path, text:
     (tmp_path / "FILES.json").write_text("{" if text == "list" else json.dumps(listed))
     if text:
         (tmp_path / "a.py").write_text(text)
-    found = _controller_findings.findings(tmp_path)
+    found = controller.findings(tmp_path)
     assert verdicts(found)["controller.collection"] == verdict
 
 
 def test_a_checkout_has_no_list_and_says_so(tmp_path: Path) -> None:
-    assert verdicts(_controller_findings.findings(tmp_path))["controller.collection"] == "recorded"
+    assert verdicts(controller.findings(tmp_path))["controller.collection"] == "recorded"

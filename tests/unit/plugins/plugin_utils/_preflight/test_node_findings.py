@@ -9,11 +9,12 @@ import copy
 import typing as t
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _node_findings, _preflight_plan, _schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import nodes, plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.plugins.plugin_utils import gpu_node
+from tests.unit.plugins.plugin_utils._gpu import gpu_node
 
 Json = dict[str, t.Any]
 NODES = ("compute01", "compute02")
@@ -30,7 +31,7 @@ SETTINGS: Json = {
     "share_expect": {},
     "apptainer": {},
 }
-PLANNED = _preflight_plan.plan(
+PLANNED = plan.plan(
     {
         "partitions": [{"name": "gpu", "state": "up", "default": True}],
         "nodes": [
@@ -100,9 +101,9 @@ def world(example: t.Callable[[str], Json]) -> Json:
 
 
 def judged(world: Json, **changes: t.Any) -> list[Json]:
-    found = _node_findings.judge(PLANNED, world["waited"], world["reports"], {**SETTINGS, **changes})
+    found = nodes.judge(PLANNED, world["waited"], world["reports"], {**SETTINGS, **changes})
     for finding in found:
-        assert _schema.problems("finding", finding) == []
+        assert schema.problems("finding", finding) == []
         assert finding["remedy"] or finding["verdict"] not in ("fail", "undetermined")
     return found
 
@@ -117,7 +118,7 @@ def test_a_healthy_cluster_passes_and_says_what_was_looked_at(world: Json) -> No
     passed = {f["id"] for f in found if f["verdict"] == "pass"}
     assert {"node.job", "node.clock", "node.python", "scheduler.confinement", "scheduler.gres_equals_gpus"} <= passed
     assert {"gpu.count", "gpu.pcie_width", "share.mounted", "share.coherence", "share.same_on_every_node"} <= passed
-    probed = _node_findings.probed(PLANNED, world["waited"], world["reports"])
+    probed = nodes.probed(PLANNED, world["waited"], world["reports"])
     assert probed["nodes"] == list(NODES)
     assert len(probed["gpus"]) == 2  # the two nodes' facts are alike here
 
@@ -207,7 +208,7 @@ def test_a_device_that_is_not_there_proves_nothing(world: Json) -> None:
 def test_one_node_has_nobody_to_be_compared_with(world: Json) -> None:
     planned = {**PLANNED, "jobs": PLANNED["jobs"][:1]}
     waited = {"jobs": world["waited"]["jobs"][:1], "outcomes": {}}
-    found = _node_findings.judge(planned, waited, world["reports"], SETTINGS)
+    found = nodes.judge(planned, waited, world["reports"], SETTINGS)
     assert [f["verdict"] for f in found if f["id"] == "share.coherence"] == ["recorded"]
 
 
@@ -289,7 +290,7 @@ def test_whatever_a_node_wrote_never_raises_and_never_passes_for_what_it_broke(p
     base = {"state": "COMPLETED", "exit_code": 0, "started": START, "ended": START + 4, "reason_text": ""}
     jobs = [{**base, "job_id": number} for number in outcomes]
     reports: Json = {"12": parts}
-    found = _node_findings.judge(PLANNED, {"jobs": jobs, "outcomes": outcomes}, reports, SETTINGS)
+    found = nodes.judge(PLANNED, {"jobs": jobs, "outcomes": outcomes}, reports, SETTINGS)
     about = {f["id"]: f["verdict"] for f in found if f["where"].get("node") == "compute02"}
     for identity in ("gpu.pcie_width", "share.fsync_read_back", "node.python"):
         assert about.get(identity) != "pass"

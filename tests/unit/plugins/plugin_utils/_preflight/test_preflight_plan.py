@@ -9,8 +9,8 @@ import copy
 import typing as t
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight_plan import plan
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.plan import plan
 
 Json = dict[str, t.Any]
 INFO = {
@@ -34,7 +34,7 @@ def info() -> Json:
 def planned(info: Json, expected: t.Sequence[str] = (), **settings: t.Any) -> Json:
     found = plan(info, {**SETTINGS, **settings}, expected)
     for finding in found["findings"]:
-        assert _schema.problems("finding", finding) == []
+        assert schema.problems("finding", finding) == []
     return found
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _schema
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._scheduler_findings import findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.scheduler import findings
 
 INFO = {
     "version": "24.11.5",
@@ -26,7 +26,7 @@ def info():
 def judge(info, manifest, slurm=None, accelerator="cuda"):
     found = findings(info, [manifest], slurm or {}, accelerator)
     for finding in found:
-        assert _schema.problems("finding", finding) == []
+        assert schema.problems("finding", finding) == []
     return {finding["id"]: finding for finding in found}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _judge_table
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import criteria_table
 
 
 def entry(**changes):
@@ -24,12 +24,12 @@ def entry(**changes):
 
 
 def test_a_pass_is_one_line_with_value_bound_and_unit():
-    table = _judge_table.render("MLOPS-1.1", "pass", [entry(id="S0-12", value=52.4, bound="< 180", unit="s")])
+    table = criteria_table.render("MLOPS-1.1", "pass", [entry(id="S0-12", value=52.4, bound="< 180", unit="s")])
     assert table == "MLOPS-1.1: PASS\npass           S0-12  accuracy: 52.4 s  [< 180 s]"
 
 
 def test_what_is_no_pass_says_why_and_what_to_do():
-    table = _judge_table.render(
+    table = criteria_table.render(
         "W", "fail", [entry(verdict="fail", why="word " * 40, remedy="do it", bound_from="override")]
     )
     lines = table.split("\n")
@@ -41,18 +41,18 @@ def test_what_is_no_pass_says_why_and_what_to_do():
 
 def test_a_speed_up_says_how_it_came_out_though_it_passes():
     ratio = entry(value=1.93, against_baseline=True, why="19300 / 10000 = 1.93 (1.9 to 1.96)")
-    table = _judge_table.render("W", "pass", [ratio])
+    table = criteria_table.render("W", "pass", [ratio])
     assert table.split("\n")[2].strip() == "why: 19300 / 10000 = 1.93 (1.9 to 1.96)"
 
 
 def test_the_summary_names_failures_first_and_bounds_their_number():
     judged = [entry(id=f"U{n}", verdict="undetermined", value=None) for n in range(9)] + [entry(id="F", verdict="fail")]
-    line = _judge_table.summary("W", "fail", judged)
+    line = criteria_table.summary("W", "fail", judged)
     assert line.startswith("W: fail. F fail (accuracy: 0.97 against > 0.95")
     assert line.endswith("and 5 more")
     assert "\n" not in line
 
 
 def test_no_criteria_at_all_is_said():
-    assert "no criterion" in _judge_table.summary("W", "undetermined", [entry(verdict="not_applicable")])
-    assert _judge_table.render("W", "undetermined", []) == "W: UNDETERMINED"
+    assert "no criterion" in criteria_table.summary("W", "undetermined", [entry(verdict="not_applicable")])
+    assert criteria_table.render("W", "undetermined", []) == "W: UNDETERMINED"

@@ -10,7 +10,9 @@ import re
 
 import pytest
 import yaml
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _record, _run, _workloads
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import record
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import manifests
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,13 +84,13 @@ def headings(text):
 
 
 def test_it_has_the_documents_sections_in_their_order(verdict, workload, evidence):
-    assert headings(_record.markdown(verdict, workload, evidence)) == HEADINGS
-    assert headings(_record.markdown(verdict, workload, None)) == HEADINGS
+    assert headings(record.markdown(verdict, workload, evidence)) == HEADINGS
+    assert headings(record.markdown(verdict, workload, None)) == HEADINGS
 
 
 def test_it_is_filled_from_evidence(verdict, workload, evidence):
-    text = _record.markdown(verdict, workload, evidence)
-    assert _record.NOT_MEASURED not in text.partition("## Training Execution")[0]
+    text = record.markdown(verdict, workload, evidence)
+    assert record.NOT_MEASURED not in text.partition("## Training Execution")[0]
     for expected in (
         "- **Root, the share**: `/mnt/beegfs`",
         "- **Slurm submission script**: `/mnt/beegfs/scripts/sft_single_gpu/sft_single_gpu.sbatch`",
@@ -116,8 +118,8 @@ def test_it_is_filled_from_evidence(verdict, workload, evidence):
 
 def test_without_evidence_it_says_so_everywhere(verdict, workload):
     workload.update(job=None, criteria=[], verdict="undetermined", why="not_run: the run ended before it was judged")
-    text = _record.markdown(verdict, workload, None)
-    assert text.count(_record.NOT_MEASURED) > 40
+    text = record.markdown(verdict, workload, None)
+    assert text.count(record.NOT_MEASURED) > 40
     assert re.findall(r"\w*[0-9]+", text.partition("## Repository Context")[2]) == ["256", "step_seconds_p95"]
     assert "**not** been validated: not\\_run" in text
 
@@ -125,21 +127,21 @@ def test_without_evidence_it_says_so_everywhere(verdict, workload):
 def test_steps_that_were_not_finite_are_not_left_out(verdict, workload, evidence):
     evidence["metrics"].update(loss=[1.2753, "NaN"], grad_norm=[50.5, {"non_finite": "Infinity"}])
     evidence["metrics"].update(learning_rate=[2e-5], epoch=None, train_loss="NaN")
-    text = _record.markdown(verdict, workload, evidence)
+    text = record.markdown(verdict, workload, evidence)
     assert "| 2 | NaN | Infinity | not measured | not measured |" in text
     assert '"train_loss": "not finite"' in text
 
 
 def test_a_long_run_is_told_in_part(verdict, workload, evidence):
     evidence["metrics"]["loss"] = [1.0] * 1000
-    text = _record.markdown(verdict, workload, evidence)
+    text = record.markdown(verdict, workload, evidence)
     assert text.count("\n| ") == 200 + 2
     assert "800 more steps" in text
 
 
 @pytest.mark.parametrize(("accelerator", "said"), [("cuda", "validated**"), ("simulated", "without a real GPU")])
 def test_a_pass_on_simulated_hardware_validates_no_gpu(verdict, workload, evidence, accelerator, said):
-    conclusion = _record.markdown({**verdict, "accelerator": accelerator}, workload, evidence).split("## Conclusion")[1]
+    conclusion = record.markdown({**verdict, "accelerator": accelerator}, workload, evidence).split("## Conclusion")[1]
     assert said in conclusion
     assert ("been **validated**" in conclusion) is (accelerator == "cuda")
 
@@ -148,7 +150,7 @@ def test_a_pass_on_simulated_hardware_validates_no_gpu(verdict, workload, eviden
 def test_what_did_not_pass_is_no_validation_and_says_why(verdict, workload, evidence, word):
     workload.update(verdict=word, why="S1-3: cpu is not cuda")
     workload["criteria"][3].update(verdict=word, why="cpu is not cuda")
-    text = _record.markdown(verdict, workload, evidence)
+    text = record.markdown(verdict, workload, evidence)
     assert "**not** been validated: S1-3: cpu is not cuda" in text
     assert f"- PyTorch detects and uses CUDA: **{word}**" in text
     assert f"- **{word}** `S1-3` title of S1-3" in text
@@ -157,19 +159,19 @@ def test_what_did_not_pass_is_no_validation_and_says_why(verdict, workload, evid
 
 
 def test_a_goal_is_its_worst_gate_and_nothing_without_one(workload):
-    assert _record._decided(workload, ("S1-1",)) == "pass"
-    assert _record._decided(workload, ("S1-27",)) == "not measured"
+    assert record._decided(workload, ("S1-1",)) == "pass"
+    assert record._decided(workload, ("S1-27",)) == "not measured"
     workload["criteria"][0].update(verdict="not_applicable")
-    assert _record._decided(workload, ("S1-1",)) == "pass"
+    assert record._decided(workload, ("S1-1",)) == "pass"
     workload["criteria"][1].update(verdict="undetermined")
     workload["criteria"].append({**workload["criteria"][0], "id": "S1-1.x", "verdict": "fail", "severity": "record"})
-    assert _record._decided(workload, ("S1-1",)) == "undetermined"
+    assert record._decided(workload, ("S1-1",)) == "undetermined"
 
 
 def test_each_goal_is_decided_by_criteria_that_there_are():
-    manifest = _workloads.load_manifest(ROOT / "files/workloads/sft_single_gpu/workload.yml")
+    manifest = manifests.load_manifest(ROOT / "files/workloads/sft_single_gpu/workload.yml")
     there = {criterion["id"].partition(".")[0] for criterion in manifest["criteria"]}
-    assert {name for _goal, ids in _record.GOALS for name in ids} <= there
+    assert {name for _goal, ids in record.GOALS for name in ids} <= there
 
 
 HOSTILE = [
@@ -194,7 +196,7 @@ def test_text_of_a_job_is_no_markup(verdict, workload, evidence, hostile):
     metrics["paths"] = dict.fromkeys(metrics["paths"], hostile)
     workload["job"].update(name=hostile, nodes=[hostile], state=hostile)
     workload["criteria"][0].update(verdict="fail", why=hostile, title=hostile, value={hostile: [hostile]})
-    text = _record.markdown(verdict, workload, evidence)
+    text = record.markdown(verdict, workload, evidence)
     assert headings(text) == HEADINGS
     assert text.count("```") == 2
     prose = re.sub(r"(?<!\\)`[^`\n]+(?<!\\)`", "", text.partition("```json")[0] + text.rpartition("```")[2])
@@ -214,7 +216,7 @@ ANY = st.recursive(
     max_leaves=6,
 )
 KEYS = (
-    *_record.FIGURES,
+    *record.FIGURES,
     "loss",
     "paths",
     "arguments",
@@ -236,7 +238,7 @@ def test_no_evidence_keeps_the_record_from_being_written(metrics, other, place):
     document = {"everything": other, "metrics": {"metrics": metrics, "provenance": other}}
     evidence = document.get(place, {"metrics": other, "provenance": metrics})
     workload = {"id": "BASELINE-1", "title": "t", "verdict": "fail", "why": "w", "job": None, "criteria": []}
-    text = _record.markdown({"run": "r", "accelerator": "cuda"}, workload, evidence)
+    text = record.markdown({"run": "r", "accelerator": "cuda"}, workload, evidence)
     assert headings(text) == HEADINGS
     text.encode("utf-8")
 
@@ -246,16 +248,16 @@ def test_no_evidence_keeps_the_record_from_being_written(metrics, other, place):
 
 @pytest.fixture
 def folder(tmp_path):
-    manifest = _workloads.load_manifest(ROOT / "files/workloads/sft_single_gpu/workload.yml")
+    manifest = manifests.load_manifest(ROOT / "files/workloads/sft_single_gpu/workload.yml")
     plan = {"title": "Baseline", "accelerator": "cuda", "workloads": [manifest]}
-    return _run.start(tmp_path / "results", plan, {"collection": "0.1.0", "ansible": "2.19.14", "python": "3.11.7"})
+    return runs.start(tmp_path / "results", plan, {"collection": "0.1.0", "ansible": "2.19.14", "python": "3.11.7"})
 
 
 def test_a_run_with_the_baseline_leaves_a_record(folder, workload, evidence):
-    _run.record(folder, "workload", {key: workload[key] for key in ("id", "job", "data", "criteria")})
+    runs.record(folder, "workload", {key: workload[key] for key in ("id", "job", "data", "criteria")})
     (folder / "evidence").mkdir()
     (folder / "evidence" / "BASELINE-1.json").write_text(json.dumps(evidence))
-    first, second = _run.finish(folder), _run.finish(folder)
+    first, second = runs.finish(folder), runs.finish(folder)
     text = (folder / "record.md").read_text(encoding="utf-8")
     assert "| 1 | 1.2753 |" in text
     assert first["evidence"] == second["evidence"]
@@ -267,12 +269,12 @@ def test_a_run_that_died_or_left_damaged_evidence_leaves_a_record_too(folder, co
     if content is not None:
         (folder / "evidence").mkdir()
         (folder / "evidence" / "BASELINE-1.json").write_text(content)
-    assert _run.finish(folder)["verdict"] == "undetermined"
+    assert runs.finish(folder)["verdict"] == "undetermined"
     assert "**not** been validated" in (folder / "record.md").read_text(encoding="utf-8")
 
 
 def test_other_runs_leave_none(tmp_path, example):
     plan = {"title": "Category 1", "accelerator": "cuda", "workloads": [example("manifest")]}
-    folder = _run.start(tmp_path / "results", plan, {"collection": "0.1.0", "ansible": "2.19.14", "python": "3.11.7"})
-    _run.finish(folder)
+    folder = runs.start(tmp_path / "results", plan, {"collection": "0.1.0", "ansible": "2.19.14", "python": "3.11.7"})
+    runs.finish(folder)
     assert not (folder / "record.md").exists()

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _evidence_store as store
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import plain as plain_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import evidence as store
 
 
 @pytest.fixture
@@ -126,7 +127,7 @@ def test_only_json_of_its_own_types_is_left() -> None:
         1: {"day": datetime.date(2026, 11, 24), "time": datetime.datetime(2026, 11, 24, 1, 2, 3)},
         "other": {1j},
     }
-    plain = store.plain(given)
+    plain = plain_json.plain(given)
     assert plain == {
         "a": ["x", -3, 0.5, True, None, [1, 2]],
         "1": {"day": "2026-11-24", "time": "2026-11-24T01:02:03"},

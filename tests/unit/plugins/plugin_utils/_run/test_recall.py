@@ -11,16 +11,12 @@ import shutil
 from xml.etree import ElementTree
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
-    _evidence_store,
-    _recall,
-    _run,
-    _schema,
-    _summary,
-)
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import RunError
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import summary
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import evidence, recall, runs
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run.runs import RunError
 
-from tests.unit.plugins.module_utils.criteria_fake import provenance, whole
+from tests.unit.plugins.plugin_utils._judge.criteria_fake import provenance, whole
 
 DAY = 86400
 NOW = 1795500000.0
@@ -78,14 +74,14 @@ class Scene:
 
     def ran(self, began=THEN, finished=THEN, judged="pass"):
         """The folder of a run that had the workload to run."""
-        folder = _run.start(self.results, self.then, self.versions_then, now=began)
-        _run.record(folder, "cluster", self.cluster_then)
-        _run.record(folder, "probed", self.probed_then)
-        _evidence_store.save(self.evidence, str(folder / f"evidence/{NEEDED}.json"))
+        folder = runs.start(self.results, self.then, self.versions_then, now=began)
+        runs.record(folder, "cluster", self.cluster_then)
+        runs.record(folder, "probed", self.probed_then)
+        evidence.save(self.evidence, str(folder / f"evidence/{NEEDED}.json"))
         document = {"id": NEEDED, "job": self.job, "data": {}, "criteria": self.all_judged(judged)}
-        _run.record(folder, "workload", document)
+        runs.record(folder, "workload", document)
         if finished is not None:
-            _run.finish(folder, now=finished)
+            runs.finish(folder, now=finished)
         return folder
 
     def all_judged(self, verdict):
@@ -94,15 +90,15 @@ class Scene:
 
     def asks(self):
         """The folder of the run that asks, which has been through its preflight."""
-        folder = _run.start(self.results, self.plan, self.versions, now=NOW - 60)
-        _run.record(folder, "cluster", self.cluster)
-        _run.record(folder, "probed", self.probed)
+        folder = runs.start(self.results, self.plan, self.versions, now=NOW - 60)
+        runs.record(folder, "cluster", self.cluster)
+        runs.record(folder, "probed", self.probed)
         return folder
 
     def recalled(self):
         """What it is told; it leaves no folder, which would be the newest run of the workload."""
         folder = self.asks()
-        told = _recall.recall(folder, NEEDED, self.script, self.judging, now=NOW)
+        told = recall.recall(folder, NEEDED, self.script, self.judging, now=NOW)
         shutil.rmtree(folder)
         return told
 
@@ -118,7 +114,7 @@ def test_a_pass_of_the_same_on_the_same_stands(scene):
     assert line == f"MLOPS-1.1: passed 2 days ago in run {ran.name}, not run again"
     sha256 = hashlib.sha256((ran / "verdict.json").read_bytes()).hexdigest()
     assert earlier == {"run": ran.name, "finished": THEN, "sha256": sha256}
-    assert _schema.problems("earlier", earlier) == []
+    assert schema.problems("earlier", earlier) == []
 
 
 @pytest.mark.parametrize(
@@ -320,8 +316,8 @@ def test_a_verdict_that_cannot_be_read_matters_as_long_as_it_may_be_the_newest(s
 
 def test_a_run_in_which_it_was_recalled_itself_is_none_of_it(scene):
     ran = scene.ran()
-    between = _run.start(scene.results, scene.plan, scene.versions, now=THEN + 60)  # and is killed
-    _run.record(between, "workload", {"id": NEEDED, "earlier": {"run": ran.name, "finished": THEN, "sha256": "0" * 64}})
+    between = runs.start(scene.results, scene.plan, scene.versions, now=THEN + 60)  # and is killed
+    runs.record(between, "workload", {"id": NEEDED, "earlier": {"run": ran.name, "finished": THEN, "sha256": "0" * 64}})
     assert scene.recalled()[0]["run"] == ran.name
 
 
@@ -329,7 +325,7 @@ def test_a_run_that_did_not_get_to_it_is_its_newest_all_the_same(scene):
     scene.ran()
     between = scene.asks()
     assert_runs_first(scene, f"run {between.name} did not finish")
-    _run.finish(between, now=NOW - 30)
+    runs.finish(between, now=NOW - 30)
     assert_runs_first(scene, "it did not pass in run .*: not_run: the run ended before it was judged")
 
 
@@ -337,7 +333,7 @@ def test_other_folders_and_runs_of_other_workloads_are_passed_over(scene):
     scene.ran()
     (scene.results / "notes").mkdir()
     scene.then["workloads"] = [{**scene.then["workloads"][0], "id": ASKED}]
-    _run.start(scene.results, scene.then, scene.versions, now=THEN + 60)
+    runs.start(scene.results, scene.then, scene.versions, now=THEN + 60)
     assert scene.recalled()[0]
 
 
@@ -398,7 +394,7 @@ def test_a_run_that_does_not_know_itself_recalls_nothing(scene, name):
     scene.ran()
     asking = scene.asks()
     (asking / name).unlink()
-    earlier, line = _recall.recall(asking, NEEDED, scene.script, scene.judging, now=NOW)
+    earlier, line = recall.recall(asking, NEEDED, scene.script, scene.judging, now=NOW)
     assert earlier is None
     assert "looking for an earlier run failed: " in line
     assert name in line
@@ -412,21 +408,21 @@ def asking(scene):
     """A run in which the earlier pass was recorded."""
     scene.ran()
     folder = scene.asks()
-    earlier, _line = _recall.recall(folder, NEEDED, scene.script, scene.judging, now=NOW)
-    _run.record(folder, "workload", {"id": NEEDED, "earlier": earlier})
+    earlier, _line = recall.recall(folder, NEEDED, scene.script, scene.judging, now=NOW)
+    runs.record(folder, "workload", {"id": NEEDED, "earlier": earlier})
     return folder
 
 
 def test_it_lets_others_run_and_is_told_at_once(asking):
-    assert _run.passed(asking) == [NEEDED]
+    assert runs.passed(asking) == [NEEDED]
     verdict = json.loads((asking / "verdict.json").read_text())
-    assert _schema.problems("verdict", verdict) == []
+    assert schema.problems("verdict", verdict) == []
     assert [each["verdict"] for each in verdict["workloads"]] == ["recorded", "undetermined"]
     assert verdict["finished"] is None
 
 
 def test_it_is_no_pass_of_the_run(asking):
-    verdict = _run.finish(asking)
+    verdict = runs.finish(asking)
     assert verdict["verdict"] == "undetermined"
     needed, asked = verdict["workloads"]
     assert (needed["verdict"], needed["job"], needed["criteria"]) == ("recorded", None, [])
@@ -435,8 +431,8 @@ def test_it_is_no_pass_of_the_run(asking):
 
 def test_beside_a_pass_it_adds_nothing(scene, asking):
     own = {"id": ASKED, "job": scene.job, "data": {}, "criteria": scene.all_judged("pass")}
-    _run.record(asking, "workload", own)
-    verdict = _run.finish(asking, now=NOW)
+    runs.record(asking, "workload", own)
+    verdict = runs.finish(asking, now=NOW)
     assert (verdict["verdict"], verdict["why"]) == ("pass", "1 of 1 workloads passed")
     assert verdict["gpu_hours"] == pytest.approx(scene.job["gpus"] * scene.job["run_seconds"] / 3600)
     assert verdict["coverage"]["nodes"]["exercised"] == scene.job["nodes"]
@@ -444,18 +440,18 @@ def test_beside_a_pass_it_adds_nothing(scene, asking):
     first = ElementTree.parse(asking / "junit.xml").getroot().find("testsuite")
     assert [first.get(key) for key in ("tests", "skipped", "failures", "errors")] == ["1", "1", "0", "0"]
     run = verdict["workloads"][0]["earlier"]["run"]
-    assert f"  passed in run {run}, not run again" in _summary.summary(verdict, asking)
+    assert f"  passed in run {run}, not run again" in summary.summary(verdict, asking)
 
 
 def test_a_recalled_pass_has_no_record_for_people(scene):
     scene.plan["workloads"] = [{**scene.plan["workloads"][0], "name": "sft_single_gpu"}]
     folder = scene.asks()
-    _run.finish(folder)
+    runs.finish(folder)
     assert (folder / "record.md").exists()
     (folder / "record.md").unlink()
     earlier = {"run": folder.name, "finished": THEN, "sha256": "0" * 64}
-    _run.record(folder, "workload", {"id": NEEDED, "earlier": earlier})
-    _run.finish(folder)
+    runs.record(folder, "workload", {"id": NEEDED, "earlier": earlier})
+    runs.finish(folder)
     assert not (folder / "record.md").exists()
 
 
@@ -471,14 +467,14 @@ def test_a_recalled_pass_has_no_record_for_people(scene):
 def test_what_is_no_earlier_pass_is_refused(scene, identity, earlier, why):
     folder = scene.asks()
     with pytest.raises(RunError, match=why):
-        _run.record(folder, "workload", {"id": identity, "earlier": earlier})
-    assert _run.passed(folder) == []
+        runs.record(folder, "workload", {"id": identity, "earlier": earlier})
+    assert runs.passed(folder) == []
 
 
 def test_a_damaged_record_of_it_lets_nobody_run(asking):
     (asking / f"workloads/{NEEDED}.json").write_text('{"earlier": {"run": "any"}}')
-    assert _run.passed(asking) == []
-    assert _run.finish(asking)["workloads"][0]["verdict"] == "undetermined"
+    assert runs.passed(asking) == []
+    assert runs.finish(asking)["workloads"][0]["verdict"] == "undetermined"
 
 
 @pytest.mark.parametrize(
@@ -486,14 +482,78 @@ def test_a_damaged_record_of_it_lets_nobody_run(asking):
     [{"verdict": "pass"}, {"verdict": "fail"}, {"criteria": ["judged"]}, {"job": "job"}],
 )
 def test_a_verdict_in_which_it_claims_more_is_refused(asking, example, changes):
-    verdict = _run.finish(asking)
+    verdict = runs.finish(asking)
     for key, value in changes.items():
         changes[key] = [example("judged")] if key == "criteria" else example("job") if key == "job" else value
     verdict["workloads"][0].update(changes)
-    assert _schema.problems("verdict", verdict)
+    assert schema.problems("verdict", verdict)
 
 
 def test_only_an_earlier_pass_is_recorded(example):
     verdict = example("verdict")
     verdict["workloads"][0]["verdict"] = "recorded"
-    assert _schema.problems("verdict", verdict)
+    assert schema.problems("verdict", verdict)
+
+
+# -- at the bounds of what stands
+
+
+def test_with_no_days_not_even_a_pass_of_this_moment_stands(scene):
+    scene.plan["needs_days"] = 0
+    scene.ran(finished=NOW)
+    assert_runs_first(scene, "runs first: hpc_validation_needs_days is 0$")
+
+
+def test_with_one_day_a_pass_of_today_stands(scene):
+    scene.plan["needs_days"] = 1
+    scene.ran(finished=NOW - DAY)
+    assert scene.recalled()[0]
+
+
+def test_without_a_time_it_is_the_present_that_counts(scene, monkeypatch):
+    scene.ran()
+    asking = scene.asks()
+    monkeypatch.setattr(recall.time, "time", lambda: NOW)
+    assert "passed 2 days ago" in recall.recall(asking, NEEDED, scene.script, scene.judging)[1]
+    monkeypatch.setattr(recall.time, "time", lambda: NOW + 30 * DAY)
+    assert "it passed 32 days ago" in recall.recall(asking, NEEDED, scene.script, scene.judging)[1]
+    assert "passed 2 days ago" in recall.recall(asking, NEEDED, scene.script, scene.judging, now=NOW)[1]
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_a_run_that_ended_nobody_knows_when_may_be_the_newest(scene, monkeypatch, newest_first):
+    damaged = scene.ran(began=THEN - DAY, finished=THEN - DAY)
+    old = (damaged / "verdict.json").read_text()
+    (damaged / "verdict.json").write_text(old.replace(f'"finished": {THEN - DAY}', '"finished": NaN'))
+    ran = scene.ran()
+    order = [ran, damaged] if newest_first else [damaged, ran]
+    monkeypatch.setattr(runs, "runs", lambda _results: order)
+    asking = scene.results / "20261124T050000Z-ffffff"
+    with pytest.raises(recall.StaleError, match=f"run {damaged.name} ended last"):
+        recall._newest(asking, NEEDED)
+
+
+def test_a_criterion_that_is_only_recorded_is_no_reason(scene):
+    noted = {**CRITERIA[0], "id": "S0-14", "severity": "record", "gt": 0.99}
+    for plan in (scene.then, scene.plan):
+        for each in plan["workloads"]:
+            each["criteria"] = [noted, *CRITERIA]
+    scene.judging["overrides"] = {NEEDED: {"S0-13": {"gt": 0.98}}}
+    scene.all_judged = lambda verdict: [
+        {**scene.judged, "id": each, "verdict": verdict} for each in ("JOB", "S0-13", "S0-13.cuda", "S0-14")
+    ]
+    scene.ran()
+    assert_runs_first(scene, r"it does not pass: S0-13: 0\.97 is not > 0\.98$")
+
+
+@pytest.mark.parametrize(
+    ("uuids", "told"),
+    [
+        (set(), "none"),
+        ({"b", "a"}, "a, b"),
+        ({"c", "b", "a"}, "a, b, c"),
+        ({"d", "c", "b", "a"}, "a, b, c and 1 more"),
+    ],
+)
+def test_a_few_gpus_are_named(uuids, told):
+    assert recall._some(uuids) == told

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import multiprocessing
 import os
@@ -12,8 +13,10 @@ import shutil
 import stat
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _findings, _records, _run
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import RunError
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import records, runs
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run.runs import RunError
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run.verdict import verdict_of
 
 VERSIONS = {"collection": "0.1.0", "ansible": "2.19.14", "python": "3.11.7"}
 PLANNED = ("JOB", "S0-12", "S0-13", "S0-16")
@@ -28,7 +31,7 @@ def manifest(example):
 @pytest.fixture
 def folder(tmp_path, manifest):
     plan = {"title": "t", "accelerator": "simulated", "workloads": [manifest]}
-    return _run.start(tmp_path / "results", plan, VERSIONS)
+    return runs.start(tmp_path / "results", plan, VERSIONS)
 
 
 @pytest.fixture
@@ -44,13 +47,13 @@ def workload(example):
 
 
 def finding(verdict="fail", step="stage"):
-    failed = _findings.step_failed(step, "Install the environment", "No space left on device", {"host": "login"})
+    failed = findings.step_failed(step, "Install the environment", "No space left on device", {"host": "login"})
     return {**failed, "verdict": verdict}
 
 
 def test_all_that_was_planned_and_once_is_a_pass(folder, workload):
-    _run.record(folder, "workload", workload())
-    assert (_run.passed(folder), _run.finish(folder)["verdict"]) == (["MLOPS-1.1"], "pass")
+    runs.record(folder, "workload", workload())
+    assert (runs.passed(folder), runs.finish(folder)["verdict"]) == (["MLOPS-1.1"], "pass")
 
 
 @pytest.mark.parametrize(
@@ -68,17 +71,17 @@ def test_all_that_was_planned_and_once_is_a_pass(folder, workload):
     ],
 )
 def test_other_criteria_than_were_planned_are_no_pass(folder, workload, ids, named):
-    _run.record(folder, "workload", workload(ids))
-    assert _run.passed(folder) == []
-    verdict = _run.finish(folder)
+    runs.record(folder, "workload", workload(ids))
+    assert runs.passed(folder) == []
+    verdict = runs.finish(folder)
     assert (verdict["verdict"], verdict["workloads"][0]["verdict"]) == ("undetermined", "undetermined")
     assert named in verdict["workloads"][0]["why"]
     assert [each["id"] for each in verdict["workloads"][0]["criteria"]] == list(ids)
 
 
 def test_what_failed_among_too_few_is_still_a_failure(folder, workload):
-    _run.record(folder, "workload", workload(("S0-12",), "fail"))
-    verdict = _run.finish(folder)
+    runs.record(folder, "workload", workload(("S0-12",), "fail"))
+    verdict = runs.finish(folder)
     assert verdict["verdict"] == "fail"
     assert "S0-12" in verdict["why"]
     assert "JOB" in verdict["why"]
@@ -88,8 +91,8 @@ def test_what_failed_among_too_few_is_still_a_failure(folder, workload):
 def test_a_record_that_lacks_a_part_is_refused(folder, workload, lacking):
     document = {key: value for key, value in workload().items() if key != lacking}
     with pytest.raises(RunError):
-        _run.record(folder, "workload", document)
-    assert _run.finish(folder)["verdict"] == "undetermined"
+        runs.record(folder, "workload", document)
+    assert runs.finish(folder)["verdict"] == "undetermined"
 
 
 @pytest.mark.parametrize(
@@ -98,17 +101,17 @@ def test_a_record_that_lacks_a_part_is_refused(folder, workload, lacking):
 )
 def test_what_is_no_record_is_refused(folder, kind, document):
     with pytest.raises(RunError):
-        _run.record(folder, kind, document)
+        runs.record(folder, kind, document)
 
 
 def test_a_job_that_is_none_is_refused(folder, workload):
     with pytest.raises(RunError, match="job"):
-        _run.record(folder, "workload", workload(job={}))
+        runs.record(folder, "workload", workload(job={}))
 
 
 def test_a_workload_that_is_planned_twice_is_refused(tmp_path, manifest):
     with pytest.raises(RunError, match=r"MLOPS-1\.1"):
-        _run.start(tmp_path, {"title": "t", "accelerator": "cpu", "workloads": [manifest, manifest]}, VERSIONS)
+        runs.start(tmp_path, {"title": "t", "accelerator": "cpu", "workloads": [manifest, manifest]}, VERSIONS)
 
 
 TORN = ["", "{}", "[]", "null", "[", '"x"', "[{}]", '[{"verdict": "pass"}]', "\x00"]
@@ -117,12 +120,12 @@ TORN = ["", "{}", "[]", "null", "[", '"x"', "[{}]", '[{"verdict": "pass"}]', "\x
 @pytest.mark.parametrize("content", TORN)
 @pytest.mark.parametrize("which", ["000", "001"])
 def test_findings_that_are_torn_or_exchanged_do_not_vanish(folder, workload, content, which):
-    _run.record(folder, "workload", workload())
+    runs.record(folder, "workload", workload())
     for verdict in ("fail", "pass"):
-        _run.record(folder, "findings", [finding(verdict)])
+        runs.record(folder, "findings", [finding(verdict)])
     (folder / f"findings/{which}.json").write_text(content)
-    assert _run.amiss(folder) >= 1
-    verdict = _run.finish(folder)
+    assert runs.amiss(folder) >= 1
+    verdict = runs.finish(folder)
     assert verdict["verdict"] == ("fail" if which == "001" else "undetermined")
     (told,) = [each for each in verdict["findings"] if each["id"] == "step.report"]
     assert (told["verdict"], told["where"]["path"]) == ("undetermined", str(folder / f"findings/{which}.json"))
@@ -130,45 +133,45 @@ def test_findings_that_are_torn_or_exchanged_do_not_vanish(folder, workload, con
 
 @pytest.mark.parametrize("gone", ["findings", "findings/000.json", "recorded.json"])
 def test_findings_that_have_gone_are_missed(folder, workload, gone):
-    _run.record(folder, "workload", workload())
-    _run.record(folder, "findings", [finding("fail")])
+    runs.record(folder, "workload", workload())
+    runs.record(folder, "findings", [finding("fail")])
     path = folder / gone
     shutil.rmtree(path) if path.is_dir() else path.unlink()
-    assert _run.amiss(folder) >= 1
-    assert _run.finish(folder)["verdict"] == "undetermined"
+    assert runs.amiss(folder) >= 1
+    assert runs.finish(folder)["verdict"] == "undetermined"
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", "null", '{"findings/000.json": 1}', '{"a": "b", "a": "c"}'])
 def test_a_list_of_records_that_is_torn_or_exchanged_is_no_pass(folder, workload, content):
-    _run.record(folder, "workload", workload())
-    _run.record(folder, "findings", [finding("pass")])
+    runs.record(folder, "workload", workload())
+    runs.record(folder, "findings", [finding("pass")])
     (folder / "recorded.json").write_text(content)
-    assert _run.passed(folder) == []
-    assert _run.finish(folder)["verdict"] == "undetermined"
+    assert runs.passed(folder) == []
+    assert runs.finish(folder)["verdict"] == "undetermined"
 
 
 def test_a_list_of_records_that_is_torn_lets_nothing_be_recorded(folder, workload):
     (folder / "recorded.json").write_text("{")
     with pytest.raises(RunError, match=r"recorded\.json"):
-        _run.record(folder, "workload", workload())
+        runs.record(folder, "workload", workload())
 
 
 def test_findings_that_nobody_recorded_are_no_pass(folder, workload):
-    _run.record(folder, "workload", workload())
-    _run.record(folder, "findings", [finding("pass")])
+    runs.record(folder, "workload", workload())
+    runs.record(folder, "findings", [finding("pass")])
     shutil.copy(folder / "findings/000.json", folder / "findings/001.json")
-    assert _run.finish(folder)["verdict"] == "undetermined"
+    assert runs.finish(folder)["verdict"] == "undetermined"
 
 
 @pytest.mark.parametrize("name", ["cluster", "probed"])
 @pytest.mark.parametrize("content", [None, "{}", '{"nodes": []}'])
 def test_facts_that_are_not_what_was_recorded_are_no_pass(folder, workload, name, content):
-    _run.record(folder, "workload", workload())
-    _run.record(folder, name, {"nodes": [], "version": "24.11.5"})
-    assert _run.finish(folder)["verdict"] == "pass"
+    runs.record(folder, "workload", workload())
+    runs.record(folder, name, {"nodes": [], "version": "24.11.5"})
+    assert runs.finish(folder)["verdict"] == "pass"
     path = folder / f"{name}.json"
     path.unlink() if content is None else path.write_text(content)
-    verdict = _run.finish(folder)
+    verdict = runs.finish(folder)
     assert (verdict["verdict"], [each["where"]["path"] for each in verdict["findings"]]) == (
         "undetermined",
         [str(path)],
@@ -177,11 +180,11 @@ def test_facts_that_are_not_what_was_recorded_are_no_pass(folder, workload, name
 
 @pytest.mark.parametrize("content", [None, "{}", "[]"])
 def test_a_workloads_record_that_has_gone_or_was_exchanged_is_no_pass(folder, workload, content):
-    _run.record(folder, "workload", workload())
+    runs.record(folder, "workload", workload())
     path = folder / "workloads/MLOPS-1.1.json"
     path.unlink() if content is None else path.write_text(content)
-    assert _run.passed(folder) == []
-    verdict = _run.finish(folder)
+    assert runs.passed(folder) == []
+    verdict = runs.finish(folder)
     assert verdict["workloads"][0]["verdict"] == "undetermined"
     assert str(path) in verdict["workloads"][0]["why"]
 
@@ -190,34 +193,34 @@ def test_a_record_that_nobody_recorded_is_no_pass(folder, workload):
     path = folder / "workloads/MLOPS-1.1.json"
     path.parent.mkdir()
     path.write_text(json.dumps(workload()))
-    (told,) = _run.finish(folder)["workloads"]
+    (told,) = runs.finish(folder)["workloads"]
     assert told["verdict"] == "undetermined"
     assert str(path) in told["why"]
 
 
 def test_facts_that_nobody_recorded_are_no_pass(folder, workload):
-    _run.record(folder, "workload", workload())
+    runs.record(folder, "workload", workload())
     (folder / "probed.json").write_text("{}")
-    assert _run.finish(folder)["verdict"] == "undetermined"
+    assert runs.finish(folder)["verdict"] == "undetermined"
 
 
 def test_the_last_record_of_a_workload_counts(folder, workload):
-    _run.record(folder, "workload", workload(verdict="fail"))
-    _run.record(folder, "workload", workload())
-    assert _run.finish(folder)["verdict"] == "pass"
+    runs.record(folder, "workload", workload(verdict="fail"))
+    runs.record(folder, "workload", workload())
+    assert runs.finish(folder)["verdict"] == "pass"
 
 
 def test_records_are_read_back_in_the_order_in_which_they_were_made(folder):
     for number in range(12):
-        _run.record(folder, "findings", [finding("pass", f"s{number}")])
-    assert [each["id"] for each in _run.finish(folder)["findings"]] == [f"step.s{number}" for number in range(12)]
-    assert _records.names_of_findings(folder)[-1] == "findings/011.json"
+        runs.record(folder, "findings", [finding("pass", f"s{number}")])
+    assert [each["id"] for each in runs.finish(folder)["findings"]] == [f"step.s{number}" for number in range(12)]
+    assert records.names_of_findings(folder)[-1] == "findings/011.json"
 
 
 def _many(folder, barrier, who):
     barrier.wait(30)
     for number in range(8):
-        _run.record(folder, "findings", [finding("pass", f"p{who}_{number}")])
+        runs.record(folder, "findings", [finding("pass", f"p{who}_{number}")])
 
 
 def test_processes_that_record_at_once_lose_nothing(folder):
@@ -229,7 +232,7 @@ def test_processes_that_record_at_once_lose_nothing(folder):
     for process in processes:
         process.join(120)
     assert [process.exitcode for process in processes] == [0] * 4
-    found = {each["id"] for each in _run.finish(folder)["findings"]}
+    found = {each["id"] for each in runs.finish(folder)["findings"]}
     assert found == {f"step.p{who}_{number}" for who in range(4) for number in range(8)}
 
 
@@ -241,8 +244,8 @@ def test_its_folders_are_made_for_everybody_to_read_and_nobody_else_to_write(tmp
     results = tmp_path / "a" / "results"
     before = os.umask(0)
     try:
-        first = _run.start(results, plan, VERSIONS)
-        second = _run.start(results, plan, VERSIONS)
+        first = runs.start(results, plan, VERSIONS)
+        second = runs.start(results, plan, VERSIONS)
     finally:
         os.umask(before)
     assert first != second
@@ -251,12 +254,12 @@ def test_its_folders_are_made_for_everybody_to_read_and_nobody_else_to_write(tmp
 
 def test_a_folder_that_is_there_is_never_another_runs(tmp_path, manifest, monkeypatch):
     plan = {"title": "t", "accelerator": "cpu", "workloads": [manifest]}
-    monkeypatch.setattr(_run.secrets, "token_hex", lambda count: "ab" * count)
-    first = _run.start(tmp_path, plan, VERSIONS, now=1795500000.0)
+    monkeypatch.setattr(runs.secrets, "token_hex", lambda count: "ab" * count)
+    first = runs.start(tmp_path, plan, VERSIONS, now=1795500000.0)
     assert first.name == "20261124T060000Z-ababab"
     content = (first / "plan.json").read_bytes()
     with pytest.raises(RunError, match="hpc_validation_results"):
-        _run.start(tmp_path, {**plan, "title": "other"}, VERSIONS, now=1795500000.0)
+        runs.start(tmp_path, {**plan, "title": "other"}, VERSIONS, now=1795500000.0)
     assert (first / "plan.json").read_bytes() == content
 
 
@@ -271,24 +274,31 @@ def test_a_folder_that_is_there_is_never_another_runs(tmp_path, manifest, monkey
     ],
 )
 def test_one_verdict_of_many(verdicts, verdict):
-    assert _run.verdict_of(verdicts) == verdict
-    assert _run.verdict_of(reversed(verdicts)) == verdict
+    assert verdict_of(verdicts) == verdict
+    assert verdict_of(reversed(verdicts)) == verdict
 
 
 def test_a_criterion_that_is_none_is_refused(folder, workload):
     document = workload()
     document["criteria"][0]["verdict"] = "perhaps"
     with pytest.raises(RunError, match="verdict"):
-        _run.record(folder, "workload", document)
+        runs.record(folder, "workload", document)
 
 
 @pytest.mark.parametrize(("verdict", "count"), [("pass", 0), ("recorded", 0), ("undetermined", 1), ("fail", 1)])
 def test_findings_that_are_amiss_are_counted(folder, verdict, count):
-    _run.record(folder, "findings", [finding(verdict)])
-    assert _run.amiss(folder) == count
+    runs.record(folder, "findings", [finding(verdict)])
+    assert runs.amiss(folder) == count
 
 
 def test_nothing_is_recorded_outside_of_a_run(tmp_path):
     with pytest.raises(RunError, match="is not the folder of a run"):
-        _run.record(tmp_path, "findings", [finding("pass")])
+        runs.record(tmp_path, "findings", [finding("pass")])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_while_one_records_no_other_does(folder):
+    with records._alone(folder), (folder / "plan.json").open("r+b") as plan, pytest.raises(BlockingIOError):
+        fcntl.flock(plan, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (folder / "plan.json").open("r+b") as plan:
+        fcntl.flock(plan, fcntl.LOCK_EX | fcntl.LOCK_NB)

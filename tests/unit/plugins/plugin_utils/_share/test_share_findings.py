@@ -4,14 +4,16 @@ import json
 import typing as t
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils import _criteria
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import (
-    _expect,
-    _remedies,
-    _schema,
-    _share_findings,
-    _share_use_findings,
-)
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import expect as judge_expect
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies as judge_remedies
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import verdicts as judge_verdicts
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import findings as share_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import use
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.coherence import coherence_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.guard import guard_finding
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.likeness import same_everywhere
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.titles import TITLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.share import use as share_use
@@ -26,36 +28,36 @@ def verdicts(findings):
 
 
 def judge(facts, expect=None, share_type="beegfs", **options):
-    findings = _share_findings.findings(facts, expect, node="compute01", share_type=share_type, **options)
+    findings = share_findings.findings(facts, expect, node="compute01", share_type=share_type, **options)
     for finding in findings:
-        assert _schema.problems("finding", finding) == []
+        assert schema.problems("finding", finding) == []
     return findings
 
 
 def test_the_example_passes_and_nothing_is_left_unjudged():
     findings = judge(EXAMPLE)
     assert {f["id"] for f in findings if f["verdict"] not in ("pass", "recorded")} == set()
-    assert _criteria.overall(findings) == "pass"
+    assert judge_verdicts.overall(findings) == "pass"
     assert verdicts(findings)["share.million_files"] == "recorded"
     (million,) = [f for f in findings if f["id"] == "share.million_files"]
     assert "extrapolated" in million["why"]
 
 
 def test_every_check_has_a_title_and_a_remedy():
-    remedies = _remedies.load()
-    assert set(_share_findings.TITLES) <= set(remedies)
+    remedies = judge_remedies.load()
+    assert set(TITLES) <= set(remedies)
     # A symptom of a check has the check's id before its own.
-    symptoms = {key for key in remedies if key.startswith("share.")} - set(_share_findings.TITLES)
-    assert {".".join(key.split(".")[:2]) for key in symptoms} <= set(_share_findings.TITLES)
+    symptoms = {key for key in remedies if key.startswith("share.")} - set(TITLES)
+    assert {".".join(key.split(".")[:2]) for key in symptoms} <= set(TITLES)
 
 
 def test_the_controller_expects_what_the_kit_checks():
-    assert set(_share_use_findings.EXPECTED) == set(share_use.CHECKS)
-    assert _share_use_findings.EXPECTED["many_files"]["listed"] == share_use.MANY
-    assert _share_use_findings.EXPECTED["sparse"]["size"] == share_use.SPARSE_BYTES + 3
-    assert _share_use_findings.EXPECTED["large_file"]["size"] == share_use.LARGE_OFFSET + 4096
+    assert set(use.EXPECTED) == set(share_use.CHECKS)
+    assert use.EXPECTED["many_files"]["listed"] == share_use.MANY
+    assert use.EXPECTED["sparse"]["size"] == share_use.SPARSE_BYTES + 3
+    assert use.EXPECTED["large_file"]["size"] == share_use.LARGE_OFFSET + 4096
     for name, seen in EXAMPLE["use"]["checks"].items():
-        assert set(_share_use_findings.EXPECTED[name]) <= set(seen["seen"])
+        assert set(use.EXPECTED[name]) <= set(seen["seen"])
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_the_controller_expects_what_the_kit_checks():
 def test_what_are_no_facts_of_this_share_is_undetermined(facts):
     (finding,) = judge(facts)
     assert (finding["id"], finding["verdict"]) == ("share.mounted", "undetermined")
-    assert _criteria.overall([finding]) == "undetermined"
+    assert judge_verdicts.overall([finding]) == "undetermined"
 
 
 def test_why_there_are_no_facts_is_told():
@@ -88,7 +90,7 @@ def test_of_a_share_that_is_none_of_beegfs_beegfs_own_checks_do_not_apply():
     }
     assert verdicts(judge(facts, {"fstype": ["nfs4"]}, "other"))["share.type"] == "pass"
     assert verdicts(judge(facts, {"fstype": ["lustre"]}, "other"))["share.type"] == "fail"
-    servers = _share_findings.servers_findings(None, {}, host="login", share_type="other")
+    servers = share_findings.servers_findings(None, {}, host="login", share_type="other")
     assert {f["verdict"] for f in servers} == {"not_applicable"}
 
 
@@ -102,8 +104,8 @@ def test_a_simulated_share_says_so():
 
 def test_only_what_was_asked_is_judged_and_what_was_asked_is():
     asked = {**EXAMPLE, "use": None, "speed": None, "striping": None}
-    assert _criteria.overall(judge(asked, checks=["mount"])) == "pass"
-    assert _criteria.overall(judge(asked)) == "undetermined"  # it was to be there
+    assert judge_verdicts.overall(judge(asked, checks=["mount"])) == "pass"
+    assert judge_verdicts.overall(judge(asked)) == "undetermined"  # it was to be there
     assert verdicts(judge(asked))["share.use"] == verdicts(judge(asked))["share.speed"] == "undetermined"
 
 
@@ -175,7 +177,7 @@ def test_without_the_management_server_nothing_is_idle():
 def test_by_what_an_idle_client_is_connected_is_asked_only_where_it_is_expected():
     facts = json.loads(json.dumps(EXAMPLE))
     unconnected("meta", "storage")(facts["mount"]["client"])
-    assert _criteria.overall(judge(facts, checks=["mount"])) == "pass"
+    assert judge_verdicts.overall(judge(facts, checks=["mount"])) == "pass"
     assert verdicts(judge(facts, {"rdma": True}, checks=["mount"]))["share.rdma"] == "undetermined"
 
 
@@ -200,7 +202,7 @@ def test_where_all_nodes_are_measured_at_once_rates_are_only_recorded():
     assert [gated[f"share.{rate}"] for rate in rates] == ["fail", "undetermined", "fail"]
     recorded_only = judge(slow(), gate_speed=False)
     assert {verdicts(recorded_only)[f"share.{rate}"] for rate in rates} == {"recorded"}
-    assert _criteria.overall(recorded_only) == "pass"
+    assert judge_verdicts.overall(recorded_only) == "pass"
     (rate,) = [f for f in recorded_only if f["id"] == "share.write_throughput"]
     assert (rate["value"], rate["severity"]) == (1.0, "record")
     assert verdicts(judge(slow(tool=None), gate_speed=False))["share.speed"] == "undetermined"
@@ -227,7 +229,7 @@ def test_striping_that_is_not_expected_need_not_be_told():
     facts = {**EXAMPLE, "striping": {**EXAMPLE["striping"], "datasets": gone}}
     (finding,) = [f for f in judge(facts) if f["where"].get("path") == "datasets"]
     assert finding["verdict"] == "recorded"
-    assert _criteria.overall(judge(facts)) == "pass"
+    assert judge_verdicts.overall(judge(facts)) == "pass"
     (finding,) = [f for f in judge(facts, {"chunk_kib": 512}) if f["where"].get("path") == "datasets"]
     assert (finding["verdict"], "No such file" in finding["why"]) == ("undetermined", True)
 
@@ -280,7 +282,7 @@ def test_the_inventory_excuses_a_check_with_its_reason():
     ],
 )
 def test_malformed_expectations_are_refused_by_name(expect, words):
-    with pytest.raises(_expect.ExpectError, match=words.replace(".", r"\.")):
+    with pytest.raises(judge_expect.ExpectError, match=words.replace(".", r"\.")):
         judge(EXAMPLE, expect)
 
 
@@ -330,7 +332,7 @@ JUDGED = [
 @pytest.mark.parametrize("path", JUDGED, ids=lambda path: ".".join(map(str, path)))
 @pytest.mark.parametrize("value", [None, "x", {}, []], ids=str)
 def test_facts_without_a_part_never_pass(path, value):
-    assert _criteria.overall(judge(changed_at(EXAMPLE, path, value))) != "pass"
+    assert judge_verdicts.overall(judge(changed_at(EXAMPLE, path, value))) != "pass"
 
 
 @pytest.mark.parametrize(
@@ -348,11 +350,11 @@ def test_facts_without_a_part_never_pass(path, value):
     ],
 )
 def test_the_guards_exit_code_becomes_a_finding(code, identity, verdict):
-    finding = _share_findings.guard_finding(code, "guard: /mnt/beegfs: why\n", {"node": "compute02"})
+    finding = guard_finding(code, "guard: /mnt/beegfs: why\n", {"node": "compute02"})
     assert (finding["id"], finding["verdict"], finding["where"]) == (identity, verdict, {"node": "compute02"})
     assert finding["why"].endswith("guard: /mnt/beegfs: why")
     assert finding["remedy"]
-    assert _schema.problems("finding", finding) == []
+    assert schema.problems("finding", finding) == []
 
 
 def direction(writer, reader):
@@ -371,9 +373,9 @@ def document():
 
 
 def coherence(document, expect=None, nodes=("a", "b")):
-    findings = _share_findings.coherence_findings(document, expect, nodes=list(nodes))
+    findings = coherence_findings(document, expect, nodes=list(nodes))
     for finding in findings:
-        assert _schema.problems("finding", finding) == []
+        assert schema.problems("finding", finding) == []
         assert finding["remedy"] or finding["verdict"] in ("pass", "recorded", "not_applicable")
     return findings
 
@@ -381,7 +383,7 @@ def coherence(document, expect=None, nodes=("a", "b")):
 def test_two_nodes_that_see_the_same_pass_in_both_directions(document):
     findings = coherence(document)
     assert len(findings) == 12
-    assert _criteria.overall(findings) == "pass"
+    assert judge_verdicts.overall(findings) == "pass"
 
 
 @pytest.mark.parametrize("step", ["create", "overwrite", "rename", "unlink"])
@@ -397,7 +399,7 @@ def test_what_is_seen_too_late_or_never_names_the_reader(document, step, seen, s
 def test_what_was_looked_for_too_briefly_is_undetermined(document):
     document["directions"][0]["steps"]["rename"] = {"seen": False, "seconds": None}
     document["wait"] = 5
-    assert _criteria.overall(coherence(document)) == "fail"
+    assert judge_verdicts.overall(coherence(document)) == "fail"
     findings = coherence(document, {"coherence_seconds": 30})
     (finding,) = [f for f in findings if f["verdict"] != "pass"]
     assert (finding["id"], finding["verdict"]) == ("share.coherence_rename", "undetermined")
@@ -409,7 +411,7 @@ def test_a_lock_that_only_its_own_node_knows_fails_unless_only_recorded(document
     (finding,) = [f for f in coherence(document) if f["verdict"] == "fail"]
     assert (finding["id"], finding["where"]) == ("share.locks_across_nodes", {"node": "b"})
     assert "tuneUseGlobalFileLocks" in finding["remedy"]
-    assert _criteria.overall(coherence(document, {"global_locks": False})) == "pass"
+    assert judge_verdicts.overall(coherence(document, {"global_locks": False})) == "pass"
 
 
 @pytest.mark.parametrize(
@@ -446,7 +448,7 @@ def other(**mount):
 
 
 def test_nodes_that_mount_alike_pass():
-    (finding,) = _share_findings.same_everywhere({"a": EXAMPLE, "b": EXAMPLE, "c": EXAMPLE})
+    (finding,) = same_everywhere({"a": EXAMPLE, "b": EXAMPLE, "c": EXAMPLE})
     assert (finding["verdict"], finding["value"]) == ("pass", 3)
 
 
@@ -462,11 +464,11 @@ def test_nodes_that_mount_alike_pass():
     ],
 )
 def test_the_node_that_mounts_otherwise_is_named(facts, words):
-    findings = _share_findings.same_everywhere({"a": EXAMPLE, "b": EXAMPLE, "compute02": facts})
+    findings = same_everywhere({"a": EXAMPLE, "b": EXAMPLE, "compute02": facts})
     assert {f["where"]["node"] for f in findings} == {"compute02"}
     assert {f["verdict"] for f in findings} == {"fail"}
     assert any(words in f["why"] for f in findings)
-    assert all(_schema.problems("finding", f) == [] and f["remedy"] for f in findings)
+    assert all(schema.problems("finding", f) == [] and f["remedy"] for f in findings)
 
 
 @pytest.mark.parametrize(
@@ -479,20 +481,20 @@ def test_the_node_that_mounts_otherwise_is_named(facts, words):
     ],
 )
 def test_options_that_are_each_clients_own_do_not_make_mounts_differ(one, another):
-    (finding,) = _share_findings.same_everywhere({"a": other(options=one), "b": other(options=another)})
+    (finding,) = same_everywhere({"a": other(options=one), "b": other(options=another)})
     assert finding["verdict"] == "pass"
 
 
 @pytest.mark.parametrize("option", ["ro", "noexec", "local_lock=all", "vers=3", "soft", "connPortShift=100"])
 def test_options_that_change_what_a_mount_does_make_it_differ(option):
     facts = {"a": other(options=["rw"]), "b": other(options=["rw"]), "c": other(options=["rw", option])}
-    (finding,) = _share_findings.same_everywhere(facts)
+    (finding,) = same_everywhere(facts)
     assert (finding["verdict"], finding["where"]) == ("fail", {"node": "c"})
 
 
 @pytest.mark.parametrize("facts", [{}, {"a": EXAMPLE}, {"a": EXAMPLE, "b": None}, {"a": None, "b": "x"}])
 def test_with_fewer_than_two_mounts_nothing_is_compared(facts):
-    (finding,) = _share_findings.same_everywhere(facts)
+    (finding,) = same_everywhere(facts)
     assert finding["verdict"] == "undetermined"
 
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._interrupt import Interrupted, InterruptGuard
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.interrupt import Interrupted, InterruptGuard
 
 from tests.unit.conftest import COLLECTIONS
 
@@ -42,7 +42,7 @@ def test_it_is_no_exception_that_a_handler_on_the_way_could_swallow() -> None:
 CHILD = """
 import os, sys, time
 sys.path.insert(0, sys.argv[2])
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._interrupt import Interrupted, InterruptGuard
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.interrupt import Interrupted, InterruptGuard
 os.setsid()
 with InterruptGuard() as guard:
     try:

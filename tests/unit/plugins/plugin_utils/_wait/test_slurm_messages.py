@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import empty
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._job_failure import message, submitted_line
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._progress import end_line, job_line, seconds
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import empty
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.messages import message, submitted_line
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.progress import end_line, job_line, seconds
 
 
 def job(**values: Any) -> dict[str, Any]:

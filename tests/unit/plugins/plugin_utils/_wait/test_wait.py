@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm_job import from_row
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait import Limits, Wait, Waiting
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import from_row
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.limits import Limits
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.wait import Wait
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting import Queued, Waiting
 
 MARKERS = {"begin": "/m/%j.begin.json", "end": "/m/%j.end.json"}
 
@@ -76,7 +78,7 @@ class Life:
             asked = bool(request["query"])
             while self.now < end:
                 self.now = min(end, self.now + 0.2)
-                new = self.at(self.now)[1] - set(self.one.markers)
+                new = self.at(self.now)[1] - set(self.one.script.markers)
                 if new:
                     asked = "end" in new
                     self.now += 0.6 if asked else 0
@@ -333,7 +335,7 @@ def test_markers_of_an_earlier_attempt_do_not_start_the_clock() -> None:
     wait = Wait([one], Limits(), 0.0)
     wait.observe(answer(told("PENDING", attempt=1)), wait.request(0.0), 0.5)
     wait.observe(answer(markers={"1": {"begin": {"attempt": 0}}}), wait.request(0.5), 1.0)
-    assert one.running_at is None
+    assert one.phase == Queued(0.0)
 
 
 def two_jobs(first: str, second: str, seconds: float) -> tuple[Wait, Waiting]:

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _image_plan, _stage_plan
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._stage_plan import StagePlanError
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import images as workloads_images
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import staging
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads.staging import StagePlanError
 
 SHARE = "/mnt/beegfs"
 MNIST = {"id": "MLOPS-1.1", "runtime": "pytorch", "data": ["mnist"], "models": []}
@@ -18,7 +19,7 @@ DIGEST = "ab" * 32
 
 def plan(images=None, *, runtime="apptainer", by_workload=None):
     settings = {"datasets": STAND_IN, "images": images, "runtime": runtime, "workload_runtime": by_workload}
-    return _stage_plan.plan([MNIST, SMOLLM], settings, SHARE)
+    return staging.plan([MNIST, SMOLLM], settings, SHARE)
 
 
 def image(images=None):
@@ -70,7 +71,7 @@ def test_a_file_of_the_controller_is_copied_and_one_on_the_share_is_not(tmp_path
 
 
 def test_an_image_is_built_on_a_base():
-    assert image({"oumi": {"source": "build"}})["base"] == _image_plan.BASE
+    assert image({"oumi": {"source": "build"}})["base"] == workloads_images.BASE
     assert image({"oumi": {"source": "build", "base": "localimage:/x.sif"}})["base"] == "localimage:/x.sif"
 
 
@@ -110,11 +111,11 @@ def test_a_file_that_is_not_there_or_not_named_by_its_hash_is_refused(images, ex
     ],
 )
 def test_settings_that_cannot_be_followed_are_refused(settings, expected):
-    with pytest.raises(_image_plan.ImagePlanError, match=expected):
-        _image_plan.check(settings, ["MLOPS-1.1", "MLOPS-1.2"])
+    with pytest.raises(workloads_images.ImagePlanError, match=expected):
+        workloads_images.check(settings, ["MLOPS-1.1", "MLOPS-1.2"])
 
 
 def test_settings_that_can_be_followed_are_not():
     images = {"oumi": {"source": "build"}, "pytorch": {"path": "/x.sif", "sha256": DIGEST, "python": "/usr/bin/python"}}
-    _image_plan.check({}, [])
-    _image_plan.check({"runtime": "apptainer", "images": images, "binds": ["/scratch"]}, [])
+    workloads_images.check({}, [])
+    workloads_images.check({"runtime": "apptainer", "images": images, "binds": ["/scratch"]}, [])

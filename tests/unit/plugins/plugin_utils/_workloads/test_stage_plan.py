@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.filter.stage_plan import stage_plan
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils import _stage_plan
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._stage_plan import StagePlanError
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import staging
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads.staging import StagePlanError
 
 SHARE = "/mnt/beegfs"
 MNIST = {"id": "MLOPS-1.1", "runtime": "pytorch", "data": ["mnist"], "models": []}
@@ -16,7 +16,7 @@ def venv(name):
 
 
 def test_what_is_staged_and_where():
-    planned = _stage_plan.plan([MNIST, SMOLLM], {"datasets": {"mnist": {"source": "stand-in"}}, "models": {}}, SHARE)
+    planned = staging.plan([MNIST, SMOLLM], {"datasets": {"mnist": {"source": "stand-in"}}, "models": {}}, SHARE)
     assert planned["runtimes"] == [venv("pytorch"), venv("oumi"), venv("standin")]
     assert planned["by_workload"] == {"MLOPS-1.1": "pytorch", "MLOPS-1.2": "oumi"}
     assert [(source["name"], source["source"], source["runtime"]) for source in planned["sources"]] == [
@@ -38,7 +38,7 @@ def test_what_is_staged_and_where():
 
 
 def test_what_two_workloads_read_is_staged_once():
-    planned = _stage_plan.plan([SMOLLM, OTHER], {"datasets": {}, "models": {}}, SHARE)
+    planned = staging.plan([SMOLLM, OTHER], {"datasets": {}, "models": {}}, SHARE)
     assert [source["name"] for source in planned["sources"]] == ["no_robots", "smollm_135m"]
     assert planned["runtimes"] == [venv("oumi"), venv("sft")]
 
@@ -46,14 +46,14 @@ def test_what_two_workloads_read_is_staged_once():
 def test_a_folder_and_a_revision_are_handed_on(tmp_path):
     settings = {"datasets": {"no_robots": {"source": "path", "path": str(tmp_path)}}}
     settings["models"] = {"smollm_135m": {"revision": "v1"}}
-    data, model = _stage_plan.plan([SMOLLM], settings, SHARE)["sources"]
+    data, model = staging.plan([SMOLLM], settings, SHARE)["sources"]
     assert (data["copied"], data["options"]) == (str(tmp_path), ["--from", f"{SHARE}/datasets/.incoming/no_robots"])
     assert (model["copied"], model["options"]) == (None, ["--revision", "v1"])
 
 
 def test_a_folder_that_lies_on_the_share_is_not_copied():
     given = {"models": {"smollm_135m": {"source": "path", "path": f"{SHARE}/mine/smollm"}}}
-    _data, model = _stage_plan.plan([SMOLLM], given, SHARE)["sources"]
+    _data, model = staging.plan([SMOLLM], given, SHARE)["sources"]
     assert (model["copied"], model["options"]) == (None, ["--from", f"{SHARE}/mine/smollm"])
 
 
@@ -61,11 +61,11 @@ def test_a_relative_folder_is_one_below_where_the_user_stands(tmp_path, monkeypa
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path)
     given = {"datasets": {"mnist": {"source": "path", "path": "mine"}}}
-    assert _stage_plan.plan([MNIST], given, SHARE)["sources"][0]["copied"] == str(tmp_path / "mine")
+    assert staging.plan([MNIST], given, SHARE)["sources"][0]["copied"] == str(tmp_path / "mine")
 
 
 def test_workloads_without_data_need_their_runtime_alone():
-    assert _stage_plan.plan([{"id": "A-1", "runtime": "pytorch"}], {}, SHARE) == {
+    assert staging.plan([{"id": "A-1", "runtime": "pytorch"}], {}, SHARE) == {
         "runtimes": [venv("pytorch")],
         "sources": [],
         "by_workload": {"A-1": "pytorch"},
@@ -92,7 +92,7 @@ def test_workloads_without_data_need_their_runtime_alone():
 )
 def test_settings_that_cannot_be_followed_are_refused(settings, expected):
     with pytest.raises(StagePlanError, match=expected):
-        _stage_plan.plan([MNIST], settings, SHARE)
+        staging.plan([MNIST], settings, SHARE)
 
 
 def test_a_manifest_that_names_no_dataset_of_the_collection_is_refused():
@@ -101,11 +101,11 @@ def test_a_manifest_that_names_no_dataset_of_the_collection_is_refused():
 
 
 def test_every_dataset_and_model_has_its_script_and_every_source_a_runtime(root):
-    for kind in _stage_plan.KINDS:
+    for kind in staging.KINDS:
         for path in (root / "files" / kind).glob("*/source.yml"):
-            offers = _stage_plan._offers(kind, path.parent.name, root / "files")
-            assert set(_stage_plan.SOURCES) <= set(offers)
-            for source in _stage_plan.SOURCES:
+            offers = staging._offers(kind, path.parent.name, root / "files")
+            assert set(staging.SOURCES) <= set(offers)
+            for source in staging.SOURCES:
                 runtime = offers[source]
                 assert runtime == "workload" or (root / "files/requirements" / f"{runtime}.txt").is_file()
             assert (path.parent / "stage.py").is_file()

@@ -1,0 +1,152 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one reader of YAML: what would be dropped, or stand for more than is written, is refused with its lines."""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+YAMLError = yaml.YAMLError
+Place = tuple[t.Any, ...]  # the keys and positions that lead to a value: ("criteria", 2, "gt")
+_MERGE = "tag:yaml.org,2002:merge"
+_NULL = "tag:yaml.org,2002:null"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a document is refused, and on which line."""
+
+    line: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """A document that was read for a person who writes it: its value, its lines, and everything that is refused."""
+
+    value: t.Any
+    lines: dict[Place, int]
+    refused: list[Refusal]
+
+    def line(self, place: Place) -> int:
+        """Return the line of the key or element at `place`, or of the nearest one around it."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place, 1)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without aliases and merge keys, and without keys that stand twice."""
+
+    def refuse(self, error: type[yaml.error.MarkedYAMLError], why: str, mark: yaml.Mark) -> None:
+        raise error(None, None, why, mark)
+
+    def compose_node(self, parent: t.Any, index: t.Any) -> t.Any:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            self.refuse(yaml.composer.ComposerError, "an alias is used; write the value out", event.start_mark)
+            self.get_event()
+            return yaml.ScalarNode(_NULL, "", event.start_mark, event.end_mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: t.Any, deep: bool = False) -> dict[t.Any, t.Any]:
+        if isinstance(node, yaml.MappingNode):
+            self._require_unique(node)
+        return super().construct_mapping(node, deep=deep)
+
+    def _require_unique(self, node: yaml.MappingNode) -> None:
+        refuse, error = self.refuse, yaml.constructor.ConstructorError
+        lines: dict[t.Any, int] = {}
+        kept = []
+        for key_node, value_node in node.value:
+            if key_node.tag == _MERGE:
+                refuse(error, "a merge key (<<) is used; write the values out", key_node.start_mark)
+                continue
+            key = self.construct_object(key_node)
+            line = key_node.start_mark.line + 1
+            if not isinstance(key, t.Hashable):
+                refuse(error, "a key is no scalar", key_node.start_mark)
+            elif key in lines:
+                why = f"the key {key!r} stands twice, on lines {lines[key]} and {line}; keep one of them"
+                refuse(error, why, key_node.start_mark)
+            else:
+                lines[key] = line
+                kept.append((key_node, value_node))
+        node.value = kept
+
+    def whole_number(self, node: yaml.ScalarNode) -> int | None:
+        value: int = self.construct_yaml_int(node)
+        if abs(value) >= 1 << 63:  # Python itself refuses to print one of thousands of digits
+            self.refuse(yaml.constructor.ConstructorError, "a number has more than 64 bits", node.start_mark)
+            return None
+        return value
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.whole_number)
+
+
+class _Reviewer(_Loader):
+    """Goes on where the other refuses, and keeps why: who writes a document wants to hear of everything at once."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.refused: list[Refusal] = []
+
+    def refuse(self, error: type[yaml.error.MarkedYAMLError], why: str, mark: yaml.Mark) -> None:
+        del error
+        refusal = Refusal(mark.line + 1, why)
+        if refusal not in self.refused:  # a node may be made twice
+            self.refused.append(refusal)
+
+    def review(self) -> Source:
+        root = self.get_single_node()
+        value = None if root is None else self.construct_document(root)
+        lines: dict[Place, int] = {}
+        if root is not None:
+            self._note(root, (), root.start_mark.line + 1, lines)
+        return Source(value, lines, self.refused)
+
+    def _note(self, node: yaml.Node, place: Place, line: int, lines: dict[Place, int]) -> None:
+        lines[place] = line
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                self._note(value, (*place, self.construct_object(key)), key.start_mark.line + 1, lines)
+        elif isinstance(node, yaml.SequenceNode):
+            for position, value in enumerate(node.value):
+                self._note(value, (*place, position), value.start_mark.line + 1, lines)
+
+
+def parse(text: str) -> t.Any:
+    """Return the one YAML document in `text`. Raise YAMLError."""
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - a safe loader
+    except (ValueError, RecursionError) as exc:  # no such date, thousands of digits, nested too deeply
+        raise YAMLError(str(exc)) from exc
+
+
+def review(text: str) -> Source:
+    """Return the one YAML document in `text` with its lines and with all that `parse` would refuse.
+
+    What is no YAML at all ends the reading where it stands; the value is null then.
+    """
+    try:
+        return _Reviewer(text).review()
+    except yaml.error.MarkedYAMLError as exc:
+        line = exc.problem_mark.line + 1 if exc.problem_mark else 1
+        why = ": ".join(part for part in (exc.context, exc.problem) if part)
+        return Source(None, {}, [Refusal(line, f"it is not YAML: {why}")])
+    except (YAMLError, ValueError, RecursionError) as exc:
+        return Source(None, {}, [Refusal(1, f"it is not YAML: {exc}")])
+
+
+def read(path: Path) -> t.Any:
+    """Return the one YAML document at `path`. Raise OSError or YAMLError."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as exc:
+        raise YAMLError(f"byte {exc.start} is not UTF-8") from exc

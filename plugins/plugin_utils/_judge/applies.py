@@ -1,0 +1,68 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a criterion applies, by what the inventory says of the hardware. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.criterion import Criterion, value_test
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows import UndeterminedError
+
+
+def not_applicable(criterion: Criterion, context: Any, references: dict[str, Any]) -> str | None:
+    """Return why the criterion does not apply; None where it does. Raise UndeterminedError if nobody knows."""
+    return _by_context(criterion.applies_when, context) or _without_reference(criterion, references)
+
+
+def is_same(value: Any, wanted: Any) -> bool:
+    """Say whether both are equal and of one kind."""
+    try:
+        return scalars.same(value, wanted)
+    except scalars.NotComparableError:
+        return False
+
+
+def _by_context(applies: dict[str, list[Any]], context: Any) -> str | None:
+    for key, allowed in applies.items():
+        if not isinstance(context, dict) or context.get(key) is None:
+            raise UndeterminedError(f"whether it applies depends on {key}, which the inventory does not say")
+        found = context[key]
+        wanted = " or ".join(scalars.show(value) for value in allowed)
+        if _kind(found) not in map(_kind, allowed):
+            raise UndeterminedError(
+                f"it applies where {key} is {wanted}; here it is {scalars.describe(found)}, which is of another kind",
+                f"Give {key} in the inventory as {wanted}, of that kind. INI inventories and -e name=value make "
+                "text of everything: use a YAML inventory, or -e with JSON.",
+            )
+        if not any(is_same(_spelt(found), _spelt(value)) for value in allowed):
+            return f"it applies where {key} is {wanted}; here it is {scalars.show(found)}"
+    return None
+
+
+def _without_reference(criterion: Criterion, references: dict[str, Any]) -> str | None:
+    """Say that the inventory does not have the reference, where a criterion leaves it to the inventory to have one.
+
+    One that it has, but for other hardware alone, is no such case: the criterion is then undetermined.
+    """
+    test = value_test(criterion.source)
+    name = test.optional_reference if test else None
+    if name is None or name in references:
+        return None
+    return f"the inventory has no reference {scalars.printable(name)}"
+
+
+def _kind(value: Any) -> str:
+    """Return of what kind a value is that a criterion may depend on."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "text"
+    return "number" if scalars.is_number(value) else "other"
+
+
+def _spelt(value: Any) -> Any:
+    """Return text as it is compared: people write it with capitals and blanks as they like."""
+    return value.strip().casefold() if isinstance(value, str) else value

@@ -1,0 +1,176 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run's folder, results/<run>/: what was planned, what was recorded on the way, and the verdict made of both.
+
+verdict.json         undetermined from the first moment, promoted at the end
+junit.xml            made from verdict.json
+record.md            the single-GPU baseline written down for people, where the run had it: from verdict and evidence
+plan.json            what was selected, on which accelerator, and the run's number
+cluster.json         what slurm_cluster_info returned
+probed.json          which nodes and GPUs preflight looked at, and what it found there
+workloads/<id>.json  one judged workload, or which earlier pass of it stands
+findings/<n>.json    lists of findings
+recorded.json        which of these were recorded, with their SHA-256
+evidence/<id>.json   what the criteria were judged on
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+import typing as t
+from pathlib import Path
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common.atomic import write_atomic
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import read_json, write_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import record as report_record
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.junit import junit_xml
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import readback, records
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import verdict as run_verdict
+
+Json = dict[str, t.Any]
+RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}")
+
+
+class RunError(Exception):
+    """The run's folder is missing or damaged, or what is to be recorded does not fit its schema."""
+
+
+def start(results: Path, plan: Json, versions: Json, now: float | None = None) -> Path:
+    """Makes results/<run>/ with an honest, undetermined verdict in it and returns the folder.
+
+    `plan`: {title, accelerator, workloads: [manifest, …]}. Raises RunError if nothing can be written there.
+    """
+    now = time.time() if now is None else now
+    ids = [workload["id"] for workload in plan["workloads"]]
+    if len(set(ids)) < len(ids):
+        raise RunError(f"a workload is planned twice: {', '.join(ids)}")
+    run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now)) + "-" + secrets.token_hex(3)
+    folder = results / run
+    try:
+        results.mkdir(mode=0o755, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o755)
+        count = 1 + max(map(number, runs(results)))
+        write_json(folder / "plan.json", {**plan, "run": run, "number": count, "started": now, "versions": versions})
+        _write(folder, run_verdict.of_run(folder, finished=None))
+    except OSError as exc:
+        raise RunError(
+            f"the results cannot be written to {folder}: {exc.strerror}; set hpc_validation_results"
+        ) from exc
+    return folder
+
+
+def number(folder: Path) -> int:
+    """Where in the order of runs this one began: more than those that were there then, whatever the clock said.
+
+    0 where it is not known, as of runs of versions that did not count.
+    """
+    try:
+        told = read_json(folder / "plan.json")["number"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return 0
+    return max(told, 0) if isinstance(told, int) and not isinstance(told, bool) else 0
+
+
+def runs(results: Path) -> list[Path]:
+    """The folders of all runs. Raises OSError."""
+    return [path for path in results.iterdir() if RUN_ID.fullmatch(path.name)]
+
+
+def record(folder: Path, kind: str, document: t.Any) -> None:
+    """Adds what one step found: `workload`, `findings` (a list), `cluster` and `probed` (facts).
+
+    A workload is {id, job, data, criteria}, or {id, earlier} where nobody asked for it and an earlier pass stands.
+
+    Raises RunError naming what does not fit.
+    """
+    _require_run(folder)
+    try:
+        if kind == "findings":
+            if not isinstance(document, list):
+                raise RunError(f"findings cannot be recorded: expected a list, got {document!r}")
+            for finding in document:
+                schema.require("finding", finding, "finding")
+            records.add_findings(folder, document)
+        elif kind == "workload":
+            _record_workload(folder, document)
+        elif kind in ("cluster", "probed"):
+            records.add(folder, f"{kind}.json", document)
+        else:
+            raise RunError(f"{kind!r} cannot be recorded; expected workload, findings, cluster or probed")
+    except schema.SchemaError as exc:
+        raise RunError(str(exc)) from exc
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        raise RunError(f"{kind} cannot be recorded in {folder}: {type(exc).__name__}: {exc}") from exc
+
+
+def _record_workload(folder: Path, document: Json) -> None:
+    asked = {each["id"]: each.get("asked", True) for each in read_json(folder / "plan.json")["workloads"]}
+    identity, is_earlier = document["id"], "earlier" in document
+    if identity not in asked:
+        raise RunError(f"{identity} is not in the plan of {folder}")
+    if is_earlier and asked[identity]:
+        raise RunError(f"{identity} was asked for: an earlier pass is no answer")
+    if is_earlier:
+        schema.require("earlier", document["earlier"], f"earlier pass of {identity}")
+    else:
+        job, criteria, _data = (document[key] for key in ("job", "criteria", "data"))
+        if job is not None:
+            schema.require("job", job, f"job of {identity}")
+        for criterion in criteria:
+            schema.require("judged", criterion, f"criterion of {identity}")
+    records.add(folder, f"workloads/{identity}.json", document)
+    if is_earlier:  # told at once: should this run be killed, it is not the newest run of the workload
+        _write(folder, run_verdict.of_run(folder, finished=None))
+
+
+def amiss(folder: Path) -> int:
+    """How many of the findings recorded so far are a failure or undetermined; one that cannot be read is."""
+    return sum(finding["verdict"] in ("fail", "undetermined") for finding in readback.findings(folder))
+
+
+def passed(folder: Path) -> list[str]:
+    """The ids of the workloads that have been recorded so far and passed, now or earlier."""
+    manifests = read_json(folder / "plan.json")["workloads"]
+    workloads = [run_verdict.of_workload(folder, manifest, run_verdict.NOT_FINISHED) for manifest in manifests]
+    return [workload["id"] for workload in workloads if run_verdict.has_passed(workload)]
+
+
+def finish(folder: Path, now: float | None = None) -> Json:
+    """Makes the verdict of what was recorded, writes verdict.json and junit.xml and returns the verdict.
+
+    What was planned and not recorded, or cannot be read back, is undetermined. Raises RunError if it cannot be written.
+    """
+    _require_run(folder)
+    try:
+        verdict = run_verdict.of_run(folder, finished=time.time() if now is None else now)
+        schema.require("verdict", verdict, str(folder / "verdict.json"))
+        _write(folder, verdict)
+        for workload in verdict["workloads"]:
+            if workload["name"] in report_record.WORKLOADS and "earlier" not in workload:
+                evidence = readback.evidence(folder, workload["id"])
+                write_atomic(
+                    str(folder / report_record.FILE), report_record.markdown(verdict, workload, evidence).encode()
+                )
+    except (OSError, ValueError, schema.SchemaError) as exc:
+        raise RunError(f"the verdict of {folder} cannot be written: {exc}") from exc
+    return verdict
+
+
+def _require_run(folder: Path) -> None:
+    if not RUN_ID.fullmatch(folder.name) or not (folder / "plan.json").is_file():
+        raise RunError(f"{folder} is not the folder of a run")
+
+
+def _write(folder: Path, verdict: Json) -> None:
+    write_json(folder / "verdict.json", verdict)
+    write_atomic(str(folder / "junit.xml"), junit_xml(verdict))
+
+
+def results_folder(value: str) -> Path:
+    """`value` as an absolute path, from the directory the user stands in."""
+    return Path(os.path.abspath(os.path.expanduser(value)))

@@ -1,0 +1,181 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The verdict of a run, as verdict.json says it, made of what was planned and what was recorded. PRIVATE."""
+
+from __future__ import annotations
+
+import hashlib
+import typing as t
+from collections import Counter
+from pathlib import Path
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import read_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.criterion import JOB_ID
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.verdicts import overall
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import record as report_record
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import coverage, readback, records
+
+Json = dict[str, t.Any]
+MADE_OF_IT = ("verdict.json", "junit.xml", report_record.FILE)
+NOT_FINISHED = "the run did not finish: it was interrupted or killed, or it still goes on"
+
+
+def of_run(folder: Path, finished: float | None) -> Json:
+    """The verdict of what has been recorded; `finished` is None for a run that has not come to its end."""
+    plan = read_json(folder / "plan.json")
+    workloads: list[Json] = []
+    for manifest in plan["workloads"]:  # those that a workload needs come before it
+        workloads.append(of_workload(folder, manifest, _not_run(finished, unmet(manifest, workloads))))
+    findings = readback.findings(folder)
+    cluster, unread = readback.cluster(folder)
+    findings += unread
+    probed, unread = readback.probed(folder)
+    findings += unread
+    if finished is None:
+        verdict, why = "undetermined", NOT_FINISHED
+    else:
+        # A probe that passed proves no training: where that was asked for, only workloads can carry a pass, and where
+        # the nodes were asked for, only nodes that were looked at.
+        proven = bool((probed or {}).get("nodes")) if plan.get("probes_only") else _any_passed(workloads)
+        parts = [each["verdict"] for each in [*workloads, *findings]]
+        verdict = verdict_of(parts if proven else [part for part in parts if part != "pass"])
+        why = _why(verdict, workloads, findings)
+    slurm = (cluster or {}).get("version")
+    document = {
+        "schema": 1,
+        "run": plan["run"],
+        "title": plan["title"],
+        "verdict": verdict,
+        "why": why,
+        "started": plan["started"],
+        "finished": finished,
+        "accelerator": plan["accelerator"],
+        "coverage": coverage.of_run(folder, workloads, cluster, probed, findings),
+        "gpu_hours": coverage.gpu_hours(workloads),
+        "versions": {**plan["versions"], "slurm": slurm if isinstance(slurm, str) else None},
+        "cluster": cluster,
+        "workloads": workloads,
+        "findings": findings,
+        "evidence": _inventory(folder),
+    }
+    return t.cast(Json, _printable(document))
+
+
+def of_workload(folder: Path, manifest: Json, not_run: str) -> Json:
+    """The verdict of one workload of the plan; `not_run` says why where nothing was recorded."""
+    blank = {
+        "id": manifest["id"],
+        "name": manifest["name"],
+        "title": manifest["title"],
+        "job": None,
+        "data": {},
+        "criteria": [],
+    }
+    name = f"workloads/{manifest['id']}.json"
+    try:
+        recorded = records.read(folder, name)
+        if "earlier" in recorded:
+            return {**blank, **_stands(recorded["earlier"], name)}
+        for criterion in recorded["criteria"]:
+            schema.require("judged", criterion, name)
+    except FileNotFoundError:
+        return {**blank, "verdict": "undetermined", "why": not_run}
+    except (OSError, ValueError, TypeError, KeyError, schema.SchemaError) as exc:
+        return {**blank, "verdict": "undetermined", "why": f"{folder / name} cannot be read back: {exc}"}
+    return {
+        **blank,
+        **_judged(manifest, recorded["criteria"]),
+        "job": recorded["job"],
+        "data": recorded["data"],
+        "criteria": recorded["criteria"],
+    }
+
+
+def verdict_of(verdicts: t.Iterable[str]) -> str:
+    """One verdict of many: fail before undetermined before pass; nothing that passed is undetermined."""
+    seen = set(verdicts)
+    for verdict in ("fail", "undetermined", "pass"):
+        if verdict in seen:
+            return verdict
+    return "undetermined"
+
+
+def has_passed(workload: Json) -> bool:
+    """Whether it passed in this run, or an earlier pass of it stands: those that need it may run."""
+    return workload["verdict"] == "pass" or "earlier" in workload
+
+
+def unmet(manifest: Json, workloads: list[Json]) -> str:
+    """Which of the workloads that this one needs did not pass, in words; one that is not in the run is not asked."""
+    needed = [each for each in workloads if each["id"] in manifest.get("needs", []) and not has_passed(each)]
+    return ", ".join(f"{each['id']} {'failed' if each['verdict'] == 'fail' else 'is undetermined'}" for each in needed)
+
+
+def _not_run(finished: float | None, lacking: str) -> str:
+    if finished is None:
+        return NOT_FINISHED
+    return f"not_run: {lacking or 'the run ended before it was judged, see the findings'}"
+
+
+def _stands(earlier: t.Any, name: str) -> Json:
+    """No pass of this run: it decides nothing here but whether the workloads that need it run."""
+    schema.require("earlier", earlier, name)
+    return {"verdict": "recorded", "why": f"passed in run {earlier['run']}, not run again", "earlier": earlier}
+
+
+def _judged(manifest: Json, criteria: list[Json]) -> Json:
+    amiss = _not_as_planned(manifest, criteria)
+    verdict = verdict_of([overall(criteria), *(["undetermined"] if amiss else [])])
+    if verdict == "pass":
+        return {"verdict": verdict, "why": "every applicable criterion passed"}
+    odd = [f"{c['id']}: {c['why']}" for c in criteria if c["verdict"] == verdict and c["severity"] == "gate"]
+    return {"verdict": verdict, "why": "; ".join([*odd, *amiss]) or "nothing was judged"}
+
+
+def _not_as_planned(manifest: Json, criteria: list[Json]) -> list[str]:
+    """In which ways the judged criteria are not those of the plan and the job's own, each once."""
+    planned = Counter([JOB_ID, *(criterion["id"] for criterion in manifest["criteria"])])
+    found = Counter(criterion["id"] for criterion in criteria)
+    ways = (("not judged", planned - found), ("judged and not planned, or twice", found - planned))
+    return [f"{how}: {', '.join(sorted(names))}" for how, names in ways if names]
+
+
+def _any_passed(workloads: list[Json]) -> bool:
+    return any(workload["verdict"] == "pass" for workload in workloads)
+
+
+def _why(verdict: str, workloads: list[Json], findings: list[Json]) -> str:
+    if verdict == "pass" and not workloads:
+        return f"nothing is amiss in {len(findings)} findings"
+    if verdict == "pass":
+        ran = len([each for each in workloads if "earlier" not in each])
+        return f"{ran} of {ran} workloads passed"
+    odd = [f"{each['id']}: {each['why']}" for each in [*findings, *workloads] if each["verdict"] == verdict]
+    return "; ".join(odd) or "nothing was judged"
+
+
+def _printable(value: t.Any) -> t.Any:
+    """A copy in which no text moves a terminal's cursor, and no number is one that JSON has not.
+
+    Much of it was said by nodes, jobs and other people.
+    """
+    if isinstance(value, str):
+        return scalars.printable(value)
+    if isinstance(value, dict):
+        return {_printable(key): _printable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_printable(item) for item in value]
+    return scalars.show(value) if scalars.is_non_finite(value) else value
+
+
+def _inventory(folder: Path) -> list[Json]:
+    files = []
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder).as_posix()
+        if path.is_file() and relative not in MADE_OF_IT and not path.name.startswith("."):
+            content = path.read_bytes()
+            files.append({"path": relative, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()})
+    return files

@@ -1,0 +1,104 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether all nodes mount the share alike. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+from collections import Counter
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.checker import Judge
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.facts import at, text
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.judging import judge
+
+Json = dict[str, t.Any]
+CHECK, SOURCE = "share.same_on_every_node", "/proc/mounts, /proc/fs, statfs"
+# Options of a mount that differ between nodes that mount alike: addresses and ports of the client, and those of the
+# server that it chose; sizes that both agreed on; logs; what the client's kernel adds. cfgFile is compared by itself.
+OWN_OPTIONS = (
+    "clientaddr",
+    "addr",
+    "mountaddr",
+    "mountport",
+    "port",
+    "rsize",
+    "wsize",
+    "seclabel",
+    "logLevel",
+    "logErrFile",
+    "logStdFile",
+    "logType",
+    "connInterfacesFile",
+    "connClientPort",
+    "connClientPortUDP",
+    "cfgFile",
+)
+# What makes two mounts alike. Paths and intervals of the client's own do not.
+CONFIG = (
+    "sysMgmtdHost",
+    "connMgmtdPort",
+    "connUseRDMA",
+    "tuneFileCacheType",
+    "tuneUseGlobalFileLocks",
+    "tuneUseGlobalAppendLocks",
+    "tuneRemoteFSync",
+    "sysXAttrsEnabled",
+    "sysACLsEnabled",
+    "quotaEnabled",
+)
+
+
+def same_everywhere(
+    facts_by_node: t.Mapping[str, t.Any], expect: t.Any = None, *, share_type: str = "beegfs"
+) -> list[Json]:
+    """Compare the mounts of all nodes that told of theirs; one that differs from most is named. Raise ExpectError."""
+    likenesses = {node: _likeness(at(facts, "mount")) for node, facts in facts_by_node.items()}
+    told = {node: likeness for node, likeness in likenesses.items() if likeness}
+    judging = judge(expect, share_type, {})
+    if len(told) < 2:
+        missing = f"{len(told)} of {len(facts_by_node)} nodes told of their mount"
+        return [judging.check(CHECK, "eq", len(facts_by_node), None, SOURCE, missing=missing)]
+    found = []
+    for facet in sorted({facet for likeness in told.values() for facet in likeness}):
+        found += _unlike(judging, facet, {node: likeness.get(facet, "nothing") for node, likeness in told.items()})
+    return found or [judging.check(CHECK, "eq", len(told), len(told), SOURCE, unit="nodes alike")]
+
+
+def _unlike(judging: Judge, facet: str, values: dict[str, str]) -> list[Json]:
+    """Name the nodes that have something else than most."""
+    most = Counter(values.values()).most_common()[0][0]
+    alike = ", ".join(node for node, value in values.items() if value == most)[:200]
+    return [
+        judging.check(CHECK, "eq", most, value, SOURCE, detail=f"{facet}; {alike} have {most}", node=node)
+        for node, value in values.items()
+        if value != most
+    ]
+
+
+def _likeness(mount: t.Any) -> dict[str, str] | None:
+    """What has to be the same everywhere, as text by its name; None where nothing is mounted or told of it."""
+    point, fstype, options = at(mount, "mount_point"), at(mount, "fstype"), at(mount, "options")
+    if at(mount, "mounted") is not True or not text(point) or not text(fstype) or not isinstance(options, list):
+        return None
+    facets = {
+        "mount point": point,
+        "file system type": fstype,
+        "mount options": sorted(name for name in map(str, options) if name.partition("=")[0] not in OWN_OPTIONS),
+        "client configuration": at(mount, "config_file"),
+        "file system UUID": at(mount, "client", "fs_uuid"),
+        "file system id": at(mount, "statfs", "id"),
+        "management servers": _names(at(mount, "client", "nodes", "management")),
+        **_settings(at(mount, "client", "config")),
+    }
+    return {name: value if isinstance(value, str) else json.dumps(value, default=str) for name, value in facets.items()}
+
+
+def _names(servers: t.Any) -> list[str] | None:
+    return sorted(str(at(server, "name")) for server in servers) if isinstance(servers, list) else None
+
+
+def _settings(config: t.Any) -> Json:
+    known = CONFIG if isinstance(config, dict) else ()
+    return {f"client setting {key}": config[key] for key in known if key in config}

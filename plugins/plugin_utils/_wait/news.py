@@ -1,0 +1,65 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What there is to say about jobs that are waited for: each change, and a line at every interval. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import UNKNOWN
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.progress import end_line, job_line
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting import Over, Queued, Waiting
+
+# With more jobs than these, a line for every change of a pending reason would bury the others.
+_FEW = 8
+
+
+@dataclass
+class _Shown:
+    """What was said of a job last, and when."""
+
+    key: tuple[object, ...]
+    at: float
+
+
+class News:
+    """Remembers what was said of each job."""
+
+    def __init__(self, jobs: list[Waiting], interval: float, now: float) -> None:
+        self._shown = [(one, _Shown((), now)) for one in jobs]
+        self._interval = interval
+
+    def lines(self, now: float) -> list[str]:
+        """Return a line on each job that has changed or has not been mentioned for an interval."""
+        return [_line(one, now) for one, shown in self._shown if self._is_news(one, shown, now)]
+
+    def _is_news(self, one: Waiting, shown: _Shown, now: float) -> bool:
+        """True where there is something to say, which is then taken as said."""
+        state = _state(one)
+        if state == UNKNOWN and not one.outcome:
+            return False
+        reason = one.job["reason"] if state == "PENDING" and len(self._shown) <= _FEW else None
+        flags, attempt = tuple(one.job["flags"]), one.job["attempt"]
+        key = (state, flags, attempt, one.outcome, one.script.has_ended, reason)
+        is_quiet = bool(one.outcome) or now - shown.at < self._interval
+        if key == shown.key and is_quiet:
+            return False
+        shown.key, shown.at = key, now
+        return True
+
+
+def _state(one: Waiting) -> str:
+    """Slurm's word, but for a job whose begin marker came before Slurm's."""
+    return "RUNNING" if one.has_run and one.state in ("PENDING", UNKNOWN) else one.state
+
+
+def _line(one: Waiting, now: float) -> str:
+    phase, state = one.phase, _state(one)
+    if isinstance(phase, Over):
+        if phase.outcome == "ended":
+            return end_line(one.job)
+        return f"job {one.job_id} {one.name}: given up as {state}: {phase.why}".replace(" :", ":")
+    limit = one.queue_timeout if isinstance(phase, Queued) else one.run_timeout or one.job["time_limit_seconds"]
+    elapsed = now - phase.since
+    return job_line({**one.job, "state": state}, one.script.markers, elapsed, limit)

@@ -1,0 +1,81 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From a submission to a job that is waited for, and from there to what slurm_job returns. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.arguments import DEFAULT_QUEUE_TIMEOUT
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.markers import KINDS
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.messages import message
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting import Waiting
+
+Json = dict[str, Any]
+
+
+def waiting_for(spec: Mapping[str, Any], entry: Mapping[str, Any] | None) -> Waiting:
+    """Return the job to wait for: one of the task's, with what became of its submission where it was submitted."""
+    if entry and entry.get("refused"):
+        refused = Waiting("0", name=str(entry["name"]), key=spec.get("key"))
+        refused.refuse(str(entry["refused"]))
+        return refused
+    return Waiting(
+        job_id=str(entry["job_id"] if entry else spec["job_id"]),
+        name=str(entry["name"]) if entry else "",
+        comment=str(entry["comment"]) if entry else "",
+        script_sha256=str(entry["script_sha256"]) if entry else None,
+        ours=entry is not None and not entry["attached"],
+        submitted_by=entry["submitted_by"] if entry else None,
+        queue_timeout=spec.get("queue_timeout") or DEFAULT_QUEUE_TIMEOUT,
+        run_timeout=spec.get("run_timeout"),
+        patterns={kind: spec[f"{kind}_marker"] for kind in KINDS if spec.get(f"{kind}_marker")},
+        key=spec.get("key"),
+    )
+
+
+def looked_at(jobs: Sequence[Waiting], fail_on_state: bool) -> Json:
+    """Return the jobs as they are, without having waited for them. Only a refusal is a failure then."""
+    return {**_jobs(jobs), "cancelled": [], **_failure(_refusals(jobs), fail_on_state)}
+
+
+def waited_for(jobs: Sequence[Waiting], cancelled: Collection[str], fail_on_state: bool) -> Json:
+    """Return what became of the jobs once the wait for each is over."""
+    waited = [one for one in jobs if one.outcome != "refused"]
+    outcomes = {
+        one.job_id: {
+            "outcome": one.outcome,
+            "why": one.why,
+            "remedy": one.remedy,
+            "cancelled": one.job_id in cancelled,
+        }
+        for one in waited
+    }
+    told = _refusals(jobs)
+    if any(one.state != "COMPLETED" for one in waited):
+        told.append(message([one.job for one in waited], outcomes))
+    return {
+        **_jobs(jobs),
+        "outcomes": outcomes,
+        "cancelled": sorted(cancelled, key=int),
+        **_failure(told, fail_on_state),
+    }
+
+
+def _jobs(jobs: Sequence[Waiting]) -> Json:
+    told = [one.job if one.key is None else {**one.job, "key": one.key} for one in jobs]
+    return {
+        "job": told[0] if told else None,
+        "jobs": told,
+        "jobs_by_key": {job["key"]: job for job in told if "key" in job},
+    }
+
+
+def _refusals(jobs: Sequence[Waiting]) -> list[str]:
+    return [one.why for one in jobs if one.outcome == "refused"]
+
+
+def _failure(texts: list[str], fail_on_state: bool) -> Json:
+    return {"msg": "\n".join(texts), "failed": fail_on_state} if texts else {}

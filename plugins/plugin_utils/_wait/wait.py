@@ -1,0 +1,149 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waiting for any number of jobs: what to ask slurm_job_info next, and what to make of its answer. Pure.
+
+All times are seconds of the controller's monotonic clock, handed in. What becomes of one job stands in waiting.py and
+transitions.py, how soon it is asked about in pace.py, how long anything may take in limits.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait import pace, transitions
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.limits import (
+    CONFIRM_SPACING,
+    GATHER,
+    HOLD,
+    SETTLE,
+    Limits,
+)
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.news import News
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.progress import seconds
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting import Queued, Waiting
+
+
+class Wait:
+    """Waits for any number of jobs: request() says what to ask next, observe() takes the answer."""
+
+    def __init__(self, jobs: list[Waiting], limits: Limits, now: float) -> None:
+        self.jobs = jobs
+        self.limits = limits
+        self.accounting = True
+        self._news = News(self.open, limits.progress_interval, now)
+        self._lines: list[str] = []
+        self._start = self._looked = now
+        self._asked: float | None = None
+        self._silence: pace.Silence | None = None
+        for one in self.open:
+            one.phase = Queued(now)
+
+    @property
+    def open(self) -> list[Waiting]:
+        """Jobs whose wait is not over."""
+        return [one for one in self.jobs if not one.outcome]
+
+    def request(self, now: float) -> dict[str, object]:
+        """Return the arguments of the next slurm_job_info; its hold is how long to let it watch markers."""
+        waiting = self.open
+        others = pace.Others.of(waiting)
+        several = len(waiting) > 1 and others.one_goes_on
+        deadline = min((one.deadline for one in waiting), default=now + HOLD)
+        most = min(HOLD, max(1.0, self.limits.progress_interval))
+        wanted = max(0.0, min(self._due(waiting, others), max(deadline, now)) - now)
+        hold = min(wanted, most)
+        spaced = self._asked + CONFIRM_SPACING - now if several and self._asked is not None else 0.0
+        return {
+            "jobs": [_spec(one) for one in waiting],
+            "hold": round(hold, 2),
+            "query": wanted <= most,
+            "confirm_after": round(max(0.0, spaced), 2),
+            "settle": GATHER if several else SETTLE,
+            "steps": self.accounting,
+            "tail": self.limits.tail,
+            "nodes": [one.job_id for one in waiting if pace.wants_nodes(one, now + hold, others)],
+        }
+
+    def _due(self, waiting: list[Waiting], others: pace.Others) -> float:
+        if self._silence is not None:
+            return self._silence.due
+        return min(pace.due(one, self._start, self._asked, others) for one in waiting)
+
+    def observe(self, answer: Mapping[str, Any], request: Mapping[str, Any], now: float) -> None:
+        """Take one answer of slurm_job_info to that request."""
+        self._count_behind(now)
+        for one in self.open:
+            transitions.take_markers(one, answer.get("markers", {}).get(one.job_id) or {}, now)
+        if answer.get("asked"):
+            self._take_answer(answer, request, now)
+        self._lines += self._news.lines(now)
+
+    def unreachable(self, why: str, now: float) -> None:
+        """Take it that there was no answer at all: login node or controller."""
+        self._bear_silence(why, now)
+        self._lines += self._news.lines(now)
+
+    def take_lines(self) -> list[str]:
+        """Return what is to be printed, and forget it."""
+        lines, self._lines = self._lines, []
+        return lines
+
+    def _count_behind(self, now: float) -> None:
+        """Add what the last look is ago to the jobs that queue while another of the same task runs."""
+        if pace.Others.of(self.open).one_runs:
+            for one in self.open:
+                if isinstance(one.phase, Queued):
+                    one.phase = replace(one.phase, behind=one.phase.behind + now - self._looked)
+        self._looked = now
+
+    def _take_answer(self, answer: Mapping[str, Any], request: Mapping[str, Any], now: float) -> None:
+        self._asked = now
+        if answer["controller"] == "missing":
+            for one in self.open:
+                one.give_up("undetermined", str(answer["error"]))
+            return
+        if answer["controller"] != "up":
+            self._bear_silence(str(answer["error"]), now)
+            return
+        if self._silence is not None:
+            self._lines.append("slurmctld answers again")
+            self._silence = None
+        if answer.get("accounting") == "down":
+            self.accounting = False
+        jobs = {str(job["job_id"]): job for job in answer["jobs"]}
+        for one in self.open:
+            if one.job_id in request["nodes"]:
+                one.nodes_asked = now
+            if one.job_id in jobs:
+                transitions.take_job(one, jobs[one.job_id], str(answer["blocked"].get(one.job_id, "")), now)
+        for one in self.open:
+            transitions.check_clocks(one, now)
+
+    def _bear_silence(self, why: str, now: float) -> None:
+        """Go on asking for as long as the user lets it; then nobody knows what became of the jobs."""
+        earlier = self._silence or pace.Silence(now, now, 0)
+        self._silence = pace.Silence(earlier.since, now, earlier.failures + 1)
+        left = self.limits.controller_timeout - (now - earlier.since)
+        if left > 0:
+            self._lines.append(f"Slurm does not answer: {why}. Trying for {seconds(left)} more")
+            return
+        text = f"Slurm did not answer for {seconds(now - earlier.since)}: {why}"
+        for one in self.open:
+            one.forget(text)
+            one.give_up("undetermined", text)
+
+
+def _spec(one: Waiting) -> dict[str, object]:
+    """Return the job's entry among the jobs of slurm_job_info."""
+    return {
+        "job_id": one.job_id,
+        "comment": one.comment or None,
+        "submitted": one.submitted,
+        "submitted_by": one.submitted_by,
+        "attempt": one.job["attempt"],
+        "seen": [kind for kind in ("begin", "end") if kind in one.script.markers],
+        **{f"{kind}_marker": pattern for kind, pattern in one.patterns.items()},
+    }

@@ -1,0 +1,180 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One job that is waited for: the phases it can be in, and what is known of it beside. Pure.
+
+    Queued <──> Doomed           Slurm gives a reason for which it never starts: asked once more
+      │
+      v
+    Running <──> Completing      it runs; then its nodes clean up
+      │
+      └──> Queued                requeued: clocks and markers begin anew
+
+    any of them ──> Over         ended, never_starts, queue_timeout, run_timeout, lost, undetermined, refused; final
+
+In whichever phase the job is, two more things are known: what its script has said of itself in markers (Script), and
+since when no part of Slurm has known it (Missing). transitions.py goes from phase to phase; docs/waiting.md draws it.
+
+All times are seconds of the controller's monotonic clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import Job, empty
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import UNKNOWN
+
+Marker = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Queued:
+    """It has not begun. The queue clock runs, but not while another job of the task does (behind)."""
+
+    since: float
+    behind: float = 0.0
+
+
+@dataclass(frozen=True)
+class Doomed(Queued):
+    """It queues for a reason for which it never starts, as Slurm has said once."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """It has begun, as Slurm or its begin marker says. The run clock runs."""
+
+    since: float
+
+
+@dataclass(frozen=True)
+class Completing(Running):
+    """It has stopped running and its nodes clean up. The run clock has stopped; another one runs."""
+
+    cleaning_since: float
+
+
+@dataclass(frozen=True)
+class Over:
+    """The wait is over, though the job may live on. last is the phase before."""
+
+    outcome: str
+    why: str
+    remedy: str
+    last: Queued | Running
+
+
+@dataclass(frozen=True)
+class Missing:
+    """No part of Slurm knows the job, since when and for how many looks."""
+
+    since: float
+    looks: int
+
+
+@dataclass
+class Script:
+    """What the job has said of itself, and how often Slurm was asked after its last act without confirming its end."""
+
+    markers: dict[str, Marker] = field(default_factory=dict)
+    unconfirmed: int = 0
+
+    @property
+    def has_begun(self) -> bool:
+        return "begin" in self.markers
+
+    @property
+    def has_ended(self) -> bool:
+        return "end" in self.markers
+
+
+@dataclass
+class Waiting:
+    """One job that is waited for: what the caller said of it, what Slurm said last, and its phase."""
+
+    job_id: str
+    name: str = ""
+    comment: str = ""
+    script_sha256: str | None = None
+    ours: bool = False
+    queue_timeout: float | None = None
+    run_timeout: float | None = None
+    patterns: dict[str, str] = field(default_factory=dict)
+    submitted_by: float | None = None
+    key: str | None = None
+
+    job: Job = field(init=False)
+    submitted: float | None = field(init=False, default=None)
+    phase: Queued | Running | Over = field(init=False, default=Queued(0.0))
+    script: Script = field(init=False, default_factory=Script)
+    missing: Missing | None = field(init=False, default=None)
+    nodes_asked: float | None = field(init=False, default=None)
+    cancel_asked: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self.job = empty(self.job_id)
+        self.job.update(name=self.name, comment=self.comment, script_sha256=self.script_sha256)
+
+    @property
+    def state(self) -> str:
+        """Slurm's word for its state, as last told."""
+        return str(self.job["state"])
+
+    @property
+    def outcome(self) -> str:
+        """How the wait ended; empty while it goes on."""
+        return self.phase.outcome if isinstance(self.phase, Over) else ""
+
+    @property
+    def why(self) -> str:
+        """Why the wait ended so."""
+        return self.phase.why if isinstance(self.phase, Over) else ""
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return self.phase.remedy if isinstance(self.phase, Over) else ""
+
+    @property
+    def has_run(self) -> bool:
+        """True where it was running when last seen, by Slurm's word or its own."""
+        last = self.phase.last if isinstance(self.phase, Over) else self.phase
+        return isinstance(last, Running)
+
+    @property
+    def deadline(self) -> float:
+        """When the clock of its phase runs out."""
+        if isinstance(self.phase, Queued) and self.queue_timeout:
+            return self.phase.since + self.phase.behind + self.queue_timeout
+        if isinstance(self.phase, Running) and self.run_timeout:
+            return self.phase.since + self.run_timeout
+        return float("inf")
+
+    def refuse(self, why: str) -> None:
+        """Take it that sbatch refused the job: there is nothing to wait for."""
+        self.job.update(reason="refused", reason_text=why)
+        self.give_up("refused", why)
+
+    def give_up(self, outcome: str, why: str = "", remedy: str = "") -> None:
+        """End the wait."""
+        if not isinstance(self.phase, Over):
+            self.phase = Over(outcome, why, remedy, self.phase)
+
+    def take_cancelled(self, job: Job) -> None:
+        """Take the job as it is after it was cancelled; it says why that was done."""
+        kept = {key: self.job[key] for key in ("reason", "reason_text", "name", "comment", "script_sha256", "attempt")}
+        if self.why not in kept["reason_text"]:
+            kept["reason_text"] = self.why
+        self.job = {**job, **kept}
+
+    def forget(self, why: str) -> None:
+        """Take back what Slurm said of its state: nobody knows it any more."""
+        unknown = dict.fromkeys(("exit_code", "signal", "derived_exit_code"))
+        self.job = {**self.job, **unknown, "state": UNKNOWN, "flags": [], "source": "none", "reason_text": why}
+
+    def add_reason(self, text: str) -> None:
+        """Add to why the wait ended."""
+        if isinstance(self.phase, Over):
+            self.phase = replace(self.phase, why=self.phase.why + text)

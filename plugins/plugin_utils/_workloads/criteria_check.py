@@ -1,0 +1,96 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is wrong with the criteria of a manifest, and what they ask for that its job does not leave.
+
+PRIVATE to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import criterion as kinds
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import log_patterns, query, soundness, spec
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.notes import Wrong
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows import UndeterminedError
+
+Manifest = dict[str, t.Any]
+Faults = t.Iterator[tuple[tuple[t.Any, ...], str]]
+
+# What every job leaves, and what one leaves whose manifest has a key. roles/workload collects them by these names.
+DOCUMENTS = ("metrics", "provenance", "gpu")
+PARTS = tuple(sorted(set(soundness.PARTS) - {"logs", "baseline"}))  # of the evidence itself; those two are not queried
+
+
+def documents(manifest: Manifest) -> list[str]:
+    """What a query may begin with: the documents that the job leaves, then the evidence's own parts."""
+    output = manifest.get("output")
+    progress = ["progress"] if isinstance(output, dict) and "progress" in output else []
+    return [*DOCUMENTS, *progress, *(["legs"] if "launcher" in manifest else []), *PARTS]
+
+
+def faults(manifest: Manifest) -> Faults:
+    """The keys of criteria that are wrong, each with the reason; their places begin with criteria and a position."""
+    criteria = manifest.get("criteria")
+    patterns = log_patterns.load()
+    seen: dict[str, int] = {}
+    for position, entry in enumerate(criteria if isinstance(criteria, list) else []):
+        place = ("criteria", position)
+        try:
+            (criterion,) = spec.read([entry], workload=str(manifest.get("id")), pattern_sets=patterns)
+        except spec.CriteriaError as exc:
+            for wrong in exc.wrong or [Wrong("-", str(exc))]:
+                key, why = _of_one_key(wrong)
+                yield (*place, *key), why
+            continue
+        if seen.setdefault(criterion.id, position) != position:
+            yield (*place, "id"), f"{criterion.id} stands twice; give each criterion an id of its own"
+        for key, why in _unanswerable(criterion, manifest):
+            yield (*place, *key), why
+
+
+def _of_one_key(wrong: Wrong) -> tuple[tuple[str, ...], str]:
+    """The key as a place. What is said of no single key, but of several or of the whole, is said of the criterion."""
+    if " " in wrong.key:
+        return (), f"{wrong.key}: {wrong.why}"
+    return (() if wrong.key in ("-", "test") else tuple(wrong.key.split("."))), wrong.why
+
+
+def _unanswerable(criterion: kinds.Criterion, manifest: Manifest) -> t.Iterator[tuple[tuple[str, ...], str]]:
+    """What the evidence of this workload cannot answer, whatever the job does."""
+    output = manifest.get("output")
+    kept = output.get("artifacts", []) if isinstance(output, dict) else []
+    source = criterion.source
+    if isinstance(source, kinds.Artifact) and source.name not in kept:
+        yield ("artifact",), f"{source.name!r} is not collected; add it to output.artifacts"
+    there = documents(manifest)
+    for key, expression in _asked(source):
+        root = _unknown_root(expression.tree, there)
+        if root is not None:
+            yield key, f"there is no document {root!r}; a query can begin with {', '.join(there)}"
+
+
+def _asked(source: kinds.Source) -> t.Iterator[tuple[tuple[str, ...], kinds.Expression]]:
+    """What is asked of the whole evidence, with the keys that lead to it; what is asked of an element is not."""
+    test = kinds.value_test(source)
+    inside: tuple[str, ...] = ("each",) if isinstance(source, kinds.Each) else ()
+    if isinstance(source, kinds.Query):
+        yield ("query",), source.expression
+    if isinstance(source, kinds.Each):
+        yield (*inside, "over"), source.over
+        if isinstance(source.number, kinds.Expression):
+            yield (*inside, "count" if source.exactly else "at_least"), source.number
+    if test and test.divisor:
+        yield (*inside, test.name, "to"), test.divisor
+
+
+def _unknown_root(tree: t.Any, there: list[str]) -> str | None:
+    """The document that a query reads and that no run of this workload can have; None where there is none."""
+    try:
+        query.evaluate(tree, {name: {} for name in there}, set())
+    except query.UnansweredError as exc:
+        return exc.root
+    except UndeterminedError:
+        return None
+    return None

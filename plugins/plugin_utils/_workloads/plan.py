@@ -1,0 +1,166 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the job of a workload asks of Slurm, what it runs, and where it writes. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import typing as t
+from pathlib import Path
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import tree
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
+
+Json = dict[str, t.Any]
+# Slurm drops a job that nobody waits for any more. Two hours are for the jobs of its wave, which may be before it.
+BACKSTOP_SECONDS = 7200
+OWN_KEYS = ("gres_type", "extra")  # of hpc_validation_slurm: what is no option of sbatch
+MARKERS = {"begin_marker": "%j.begin.json", "progress_marker": "%j.progress.json", "end_marker": "%j.end.json"}
+LEGS = {"before": "baseline-before/metrics.json", "after": "baseline-after/metrics.json"}
+
+
+class WorkloadPlanError(Exception):
+    """A setting cannot be followed, or what the workload runs in is not there."""
+
+
+def plan(workload: Json, settings: Json, before: Json, kit: Path = FILES / "kit") -> Json:
+    """Return the plan of a workload's job, or only {unmet: […]} where it lacks something that it needs.
+
+    `workload` is a manifest as `manifests.load_manifest` returns it, `settings` the public settings without their
+    prefix, `before` what the run did before: {check_mode, selected, passed, planned, runtimes, missing_runtimes,
+    digests, data}. In check mode nothing is judged, so that nothing is lacking. Raises WorkloadPlanError, and OSError
+    or ValueError where a folder cannot be deployed.
+    """
+    key = before["planned"]["by_workload"][workload["id"]]
+    unmet = [] if before["check_mode"] else _unmet(workload, key, before)
+    if unmet:
+        return {"unmet": unmet}
+    if key not in before["runtimes"]:
+        raise WorkloadPlanError(f"{workload['id']} runs in {key}, which the run has not made ready")
+    share, name, output = settings["share"], workload["name"], workload["output"]
+    runtime = before["runtimes"][key]
+    staged = [*workload["data"], *workload["models"]]
+    label = name.replace("_", "-")
+    queue = _seconds(settings, "queue_timeout") or workload["limits"]["queue"]
+    run = _seconds(settings, "run_timeout") or workload["limits"]["run"]
+    baseline = settings["baselines"].get(workload["id"]) or None
+    return {
+        "unmet": [],
+        "label": label,
+        "home": f"{share}/scripts/{name}",
+        "script": f"{share}/scripts/{name}/{name}.sbatch",
+        "configs": f"{share}/configs/{name}",
+        "output": f"{share}/{output['directory']}",
+        "logs": f"{share}/{output['logs']}/{label}-%j",
+        "runtime": runtime,
+        "directives": directives(workload, settings, queue + run + BACKSTOP_SECONDS),
+        # Each of several nodes runs its own sampler, and what they left is put together (files/kit/ranks/nodes.py).
+        "several_nodes": "launcher" in workload and workload["resources"]["nodes"] > 1,
+        # The workload on fewer ranks runs before and after (files/kit/ranks/legs.py), unless an earlier run's is given.
+        "legs": LEGS if "baseline" in workload and not baseline else None,
+        "baseline": baseline,
+        "files": files(workload),
+        "context": _context(workload, settings, runtime),
+        "payload": _payload(workload, [*staged, key], before["digests"], kit),
+        "data": {name: before["data"][name] for name in staged if name in before["data"]},
+        "submit": {
+            **{marker: f"{share}/jobs/.markers/{file}" for marker, file in MARKERS.items()},
+            "queue_timeout": queue,
+            "run_timeout": run,
+        },
+    }
+
+
+def _unmet(workload: Json, key: str, before: Json) -> list[str]:
+    """Workloads of the run that have not passed, and what could not be staged. The report says so."""
+    needs = [need for need in workload["needs"] if need in before["selected"] and need not in before["passed"]]
+    missing = [name for name in (*workload["data"], *workload["models"]) if name not in before["digests"]]
+    return needs + missing + ([key] if key in before["missing_runtimes"] else [])
+
+
+def _seconds(settings: Json, name: str) -> int:
+    """What the setting says, which `-e` on the command line makes a text."""
+    try:
+        return int(settings[name] or 0)
+    except (TypeError, ValueError):
+        raise WorkloadPlanError(
+            f"hpc_validation_{name} must be a number of seconds; it is {settings[name]!r}"
+        ) from None
+
+
+def directives(workload: Json, settings: Json, deadline: int) -> Json:
+    """Return sbatch's long options: the manifest's, then the site's, then the site's for this workload.
+
+    What is null or false is not stated: it leaves an option out, of the site's and of ours.
+    """
+    resources = workload["resources"]
+    slurm = {**settings["slurm"], **(settings["workload_slurm"].get(workload["id"]) or {})}
+    found = {
+        "nodes": resources["nodes"],
+        "ntasks-per-node": resources["ntasks_per_node"],
+        "cpus-per-task": resources["cpus_per_task"],
+        "mem": resources["mem"],
+        "time": resources["time"],
+        "deadline": f"now+{deadline}seconds",
+    }
+    if resources.get("gres") and settings["accelerator"] != "cpu":
+        kind = slurm.get("gres_type")
+        found["gres"] = re.sub("^gpu:", lambda _match: f"gpu:{kind}:", resources["gres"]) if kind else resources["gres"]
+    found |= {key: value for key, value in slurm.items() if key not in OWN_KEYS}
+    found |= slurm.get("extra") or {}
+    return {key: value for key, value in found.items() if value is not None and value is not False}
+
+
+def files(workload: Json) -> Json:
+    """Return the files of a job's output that are judged."""
+    output = workload["output"]
+    found = {
+        "metrics": {"path": output["metrics"], "format": "json"},
+        "provenance": {"path": "provenance.json", "format": "json"},
+        "gpu": {"path": "gpu.jsonl", "format": "jsonl", "group_by": "uuid"},
+    }
+    if "launcher" in workload:
+        found["legs"] = {"path": "legs.json", "format": "json"}
+    if "progress" in output:
+        found["progress"] = {"path": output["progress"], "format": "jsonl"}
+    return found
+
+
+def _context(workload: Json, settings: Json, runtime: Json) -> Json:
+    """What criteria may depend on (applies_when)."""
+    return {
+        **settings["context"],
+        "accelerator": settings["accelerator"],
+        "ecc": settings["gpu"].get("ecc", True),
+        "runtime": runtime["kind"],
+        "locked": runtime["locked"],
+        "option": workload["option"],
+        "nccl_tests": bool(settings["nccl_tests"]),
+    }
+
+
+def _payload(workload: Json, staged: list[str], digests: Json, kit: Path) -> str:
+    """One SHA-256 of what the job runs and reads.
+
+    It stands in the script, so that a run attaches only to a job of the very same workload, kit and data.
+    """
+    parts = [tree.digest(Path(workload["folder"])), tree.digest(kit)]
+    parts += [str(digests[name]) for name in staged if name in digests]
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()
+
+
+def paths(planned: Json, job: Json) -> Json:
+    """Return where a job of this plan wrote: {output, logs: {stdout, stderr}, end_marker}.
+
+    As in the job script, its output is by job and attempt. Where slurmctld forgot the job before it named its logs,
+    they are where the script has them written.
+    """
+    identity, attempt = str(job["job_id"]), int(job["attempt"])
+    logs = planned["logs"].replace("%j", identity)
+    return {
+        "output": planned["output"].replace("%j", identity) + (f".{attempt}" if attempt > 0 else ""),
+        "logs": {"stdout": job["stdout"] or f"{logs}.out", "stderr": job["stderr"] or f"{logs}.err"},
+        "end_marker": planned["submit"]["end_marker"].replace("%j", identity),
+    }

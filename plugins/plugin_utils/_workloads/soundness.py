@@ -1,0 +1,75 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What can be wrong with a manifest that fits its schema. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import typing as t
+from pathlib import Path
+
+Manifest = dict[str, t.Any]
+Faults = t.Iterator[tuple[tuple[str, ...], str]]
+
+
+def unsound(manifest: Manifest, folder: Path, broken: t.Container[str] = ()) -> Faults:
+    """The keys of a manifest in `folder` that cannot be followed, each with the reason.
+
+    `broken` are top keys that are missing or do not fit the schema: nothing is said of them.
+    """
+    for needed, check in _CHECKS:
+        if not any(key in broken for key in needed):
+            yield from check(manifest, folder)
+    for key, value in manifest.items():
+        if (
+            key != "criteria"
+            and key not in broken
+            and any(ord(letter) < 32 for text in _texts(value) for letter in text)
+        ):
+            yield (key,), "holds a line break or another control character"
+
+
+def _name(manifest: Manifest, folder: Path) -> Faults:
+    if manifest["name"] != folder.name:
+        yield ("name",), f"{manifest['name']!r} must be the folder's name, {folder.name!r}"
+
+
+def _script(manifest: Manifest, folder: Path) -> Faults:
+    program, script = [*manifest["command"], ""][:2]
+    if program == "python" and not script.startswith("-") and not (folder / script).is_file():
+        yield ("command",), f"the script {script!r} is not in {folder}"
+
+
+def _baseline(manifest: Manifest, _folder: Path) -> Faults:
+    """A baseline is the same workload on fewer ranks, which a launcher starts."""
+    if "baseline" not in manifest:
+        return
+    if "launcher" not in manifest:
+        yield ("baseline",), "needs a launcher, which starts fewer ranks"
+    each = manifest["resources"]["ntasks_per_node"]
+    ranks, baseline = each * manifest["resources"]["nodes"], manifest["baseline"]["ranks"]
+    if baseline >= ranks:
+        yield ("baseline", "ranks"), f"expected fewer than the workload's {ranks}"
+    elif baseline > each and baseline % each:
+        yield ("baseline", "ranks"), f"{baseline} do not fill nodes of {each} each"
+
+
+def _config(manifest: Manifest, folder: Path) -> Faults:
+    if "config" in manifest and not (folder / manifest["config"]).is_file():
+        yield ("config",), f"{manifest['config']!r} is not in {folder}"
+
+
+_CHECKS: tuple[tuple[tuple[str, ...], t.Callable[[Manifest, Path], Faults]], ...] = (
+    (("name",), _name),
+    (("command",), _script),
+    (("baseline", "launcher", "resources"), _baseline),
+    (("config",), _config),
+)
+
+
+def _texts(value: t.Any) -> t.Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)

@@ -1,0 +1,36 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options of slurm_job: one job and its own script each, and a key by which it is known again."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.arguments import BadArgumentsError, job_specs
+
+
+def test_each_job_has_its_key_and_the_tasks_own_options():
+    specs = job_specs(
+        {"share": "/s", "jobs": [{"key": "b", "path": "/x"}, {"key": "a", "job_id": "7"}, {"path": "/y"}]}
+    )
+    assert [(spec["key"], spec["share"]) for spec in specs] == [("b", "/s"), ("a", "/s"), (None, "/s")]
+
+
+def test_a_single_job_may_have_a_key():
+    assert job_specs({"path": "/x", "key": "a"})[0]["key"] == "a"
+    assert job_specs({"path": "/x"})[0]["key"] is None
+    assert job_specs({"key": "a"}) == []
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"jobs": [{"key": key, "path": "/x"} for key in "abcbac"]}, "more than one has 'a', 'b', 'c'."),
+        ({"key": "a", "path": "/x", "jobs": [{}, {"path": "/y"}]}, "more than one has 'a'."),
+        ({"key": "", "path": "/x"}, "key is empty"),
+        ({"jobs": [{"key": "a", "path": "/x"}, {"key": "", "path": "/y"}]}, "key is empty"),
+    ],
+)
+def test_a_key_that_does_not_tell_its_job_is_refused(params, words):
+    with pytest.raises(BadArgumentsError, match=words.replace(".", r"\.")):
+        job_specs(params)
