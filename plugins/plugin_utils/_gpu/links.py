@@ -174,7 +174,7 @@ def processes(judge: Judge, gpu: Gpu) -> Json:
     listed = [{key: process.get(key) for key in ("pid", "kind", "memory")} for process in foreign]
     if judge.expect.get("foreign_processes") is True:
         return judge.record("gpu.foreign_processes", listed, "the inventory allows other processes", call)
-    # The list depends on compute processes only; the other kinds may be missing from it.
+    # Compute processes alone decide whether there is a list; the others may still not have been told.
     kinds = (absent(gpu.facts, f"processes.{kind}") for kind in ("graphics", "mps"))
     told = [*ours, *(kind for kind in kinds if kind and not kind.unsupported)]
     damaged = next((reading for reading in told if reading.missing), None)

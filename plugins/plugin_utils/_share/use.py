@@ -179,7 +179,7 @@ def striping_findings(judge: Judge, striping: t.Any) -> list[Json]:
     found = []
     for path, told in striping.items():
         source, missing = text(at(told, "source")) or "ioctl", text(at(told, "error"))
-        if judge.expect["share_type"] == "simulated" and source == "ioctl" and missing:  # its kernel has no BeeGFS
+        if judge.expect["share_type"] == "simulated" and source == "ioctl" and missing:  # its kernel knows no BeeGFS
             left_out = beegfs_only(judge, ["share.striping"], source)[0]
             found.append({**left_out, "where": {**left_out["where"], "path": path}})
             continue

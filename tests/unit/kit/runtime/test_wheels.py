@@ -126,7 +126,7 @@ def test_a_copy_of_another_user_is_written_anew(
 
 def test_another_file_under_that_name_is_refused_and_not_kept(site: Path, pins: Path, tmp_path: Path) -> None:
     (site / "files" / NAME).write_bytes(b"something else")
-    with pytest.raises(KitError, match="pinned is"):
+    with pytest.raises(KitError, match="expected the pinned"):
         wheels.fetch("tool", tmp_path / "out", None, indexes=page(site, HTML), pins=pins)
     assert not (tmp_path / "out").exists()
 

@@ -61,7 +61,7 @@ def changed(name: str = "model.norm.weight", **values: t.Any) -> dict[str, t.Any
         (struct.pack("<Q", 50) + b"[" + bytes(100), "not a safetensors file"),
         (encode(b"{not json", b""), "header of this safetensors file is damaged"),
         (encode(b'{"a": ' * 60000, b""), "header of this safetensors file is damaged"),
-        (encode(b'{"a": {}, "a": {}}', b""), "stands twice"),
+        (encode(b'{"a": {}, "a": {}}', b""), "appears twice"),
         (encode(b'{"a": 1}', b""), "damaged"),
         (encode(b'{"a": {"dtype": "F32", "shape": [1]}}', bytes(4)), "damaged.*data_offsets"),
         (encode(b'{"__metadata__": {}}', b""), "holds no tensors"),

@@ -36,14 +36,14 @@ def test_a_name_is_looked_for_on_the_path(tmp_path: Path, monkeypatch: pytest.Mo
 def test_wrong_elements_are_told_though_the_program_then_fails(tmp_path: Path, last: str) -> None:
     found = nccl_tests.measure(install(tmp_path / "p", last, wrong="7"), 2)
     assert (found["wrong"], found["bus_bandwidth"]) == (7, None)
-    assert found["problem"] == f"{tmp_path}/p answered 1: without a word"
+    assert found["problem"] == f"{tmp_path}/p answered 1: without a message"
 
 
 @pytest.mark.parametrize(
     ("behaviour", "problem"),
     [
         ("print('no GPU', file=sys.stderr); sys.exit(2)", "answered 2: no GPU"),
-        ("sys.stdout.flush(); os.kill(os.getpid(), 9)", "answered -9: without a word"),
+        ("sys.stdout.flush(); os.kill(os.getpid(), 9)", "answered -9: without a message"),
         ("print('4 too many')", "printed what cannot be read: a row that is none of its table: 4 too many"),
     ],
 )
