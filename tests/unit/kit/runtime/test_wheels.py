@@ -189,7 +189,7 @@ def test_the_index_comes_from_the_option_then_the_environment(monkeypatch: pytes
     assert index_urls(None, ["https://more.example"]) == ["https://pip.example/simple", "https://more.example"]
     assert index_urls("https://given.example") == ["https://given.example"]
     monkeypatch.delenv("PIP_INDEX_URL")
-    with pytest.raises(KitError, match="no package index is known"):
+    with pytest.raises(KitError, match="no package index is configured"):
         index_urls(None)
 
 

@@ -195,7 +195,7 @@ def test_a_mount_whose_client_cannot_be_told_is_not_touched(proc: t.Any) -> None
     ("line", "path", "words"),
     [
         ("", None, "nothing is mounted"),
-        ("server:/x {share} nfs4 rw 0 0\n", None, "of type nfs4, not beegfs"),
+        ("server:/x {share} nfs4 rw 0 0\n", None, "expected type beegfs, found nfs4"),
         (LINE, "relative/path", "not an absolute path"),
     ],
 )
