@@ -75,7 +75,7 @@ class Agreement(Case):
         answers = {"rank 0 (a)": {"PyTorch": "2.10"}, "rank 1 (b)": {"PyTorch": "2.9"}}
         self.assertEqual(
             self.refused(answers, "require_same", {"PyTorch": "2.10"}),
-            "PyTorch is 2.9 on rank 1 (b) and 2.10 on rank 0 (a)",
+            "PyTorch is 2.9 on rank 1 (b), but 2.10 on rank 0 (a)",
         )
 
     def test_two_ranks_on_one_gpu_are_refused(self) -> None:
@@ -257,7 +257,7 @@ class NcclTests(Case):
             answer = all_reduce.by_nccl_tests(dataclasses.replace(joined, device=torch.device("cuda")))
         self.assertEqual(
             answer,
-            {"wrong": None, "bus_bandwidth": None, "problem": "it runs on one node and the ranks are on 2"},
+            {"wrong": None, "bus_bandwidth": None, "problem": "it runs on one node, but the ranks are on 2"},
         )
 
     def test_rank_0_runs_them_and_the_others_wait_for_what_they_say(self) -> None:
