@@ -9,6 +9,7 @@ PRIVATE to the collection.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import hashlib
 import json
@@ -63,6 +64,11 @@ class Request:
     max_json: int = 1 << 20
     settle: float = 5.0
 
+    @functools.cached_property
+    def search(self) -> log.LogSearch:
+        """The patterns, compiled once for all logs. Raise PatternsError."""
+        return log.compile_sets(self.patterns)
+
     def sources(self) -> list[Source]:
         """Return (section, name) of everything asked for."""
         return [
@@ -109,7 +115,7 @@ def collect(request: Request, timeout: float) -> dict[str, Any]:
 
     The reading is done by a child process: a read from a dead file system cannot be interrupted, only left behind.
     """
-    log.compile_sets(request.patterns)
+    _ = request.search  # compiled before the fork: the child has it, and what cannot be compiled is the caller's error
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "versions": dict(VERSIONS),
@@ -241,7 +247,7 @@ def _read_once(request: Request, source: Source) -> dict[str, Any]:
     with open_regular(path, root) as opened:
         if section == "logs":
             nonce, doubt = _nonce(request)
-            found = log.compile_sets(request.patterns).scan(opened.stream, nonce)
+            found = request.search.scan(opened.stream, nonce)
             answer["entry"] = {"path": path, **found, **({"end_doubt": doubt} if doubt else {})}
         elif section == "artifacts":
             answer["entry"] = {"path": path, "size": opened.size, "sha256": _sha256(opened)}
