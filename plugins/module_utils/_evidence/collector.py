@@ -17,7 +17,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,7 +116,19 @@ def collect(request: Request, timeout: float) -> dict[str, Any]:
     The reading is done by a child process: a read from a dead file system cannot be interrupted, only left behind.
     """
     _ = request.search  # compiled before the fork: the child has it, and what cannot be compiled is the caller's error
-    document: dict[str, Any] = {
+    return document(request, _answers_of_child(request, time.monotonic() + timeout), f"within {timeout:g} s")
+
+
+def answers(request: Request) -> Iterator[dict[str, Any]]:
+    """Yield what each source holds, or why it is a problem, reading in this process."""
+    until = time.monotonic() + request.settle
+    for source in request.sources():
+        yield _read(request, source, until)
+
+
+def document(request: Request, answered: Iterable[dict[str, Any]], limit: str) -> dict[str, Any]:
+    """Return the evidence document of what was answered; a source that was not is a problem."""
+    evidence: dict[str, Any] = {
         "schema": SCHEMA,
         "versions": dict(VERSIONS),
         "logs": {},
@@ -124,15 +136,14 @@ def collect(request: Request, timeout: float) -> dict[str, Any]:
         "files": {},
         "problems": [],
     }
-    answered = set()
-    for answer in _answers_of_child(request, time.monotonic() + timeout):
-        answered.add((answer["section"], answer["name"]))
-        _enter(document, answer)
-    for source in request.sources():
-        if source not in answered:
-            detail = f"it could not be read within {timeout:g} s, or the reader died"
-            _enter(document, _problem(request, source, "timeout", detail))
-    return document
+    missing = request.sources()
+    for answer in answered:
+        missing.remove((answer["section"], answer["name"]))
+        _enter(evidence, answer)
+    for source in missing:
+        detail = f"it could not be read {limit}, or the reader died"
+        _enter(evidence, _problem(request, source, "timeout", detail))
+    return evidence
 
 
 def _lies_below(folder: str, path: str) -> bool:
@@ -142,16 +153,16 @@ def _lies_below(folder: str, path: str) -> bool:
     return os.path.normpath(os.path.join(folder, path)).startswith(os.path.normpath(folder).rstrip("/") + "/")
 
 
-def _enter(document: dict[str, Any], answer: dict[str, Any]) -> None:
+def _enter(evidence: dict[str, Any], answer: dict[str, Any]) -> None:
     section, name = answer["section"], answer["name"]
     if "problem" in answer:
         source = name if section == "files" else f"{section}.{name}"
         entry = {"source": source, "path": answer["path"], "problem": answer["problem"], "detail": answer["detail"]}
-        document["problems"].append(entry)
+        evidence["problems"].append(entry)
         return
-    document[section][name] = answer["entry"]
+    evidence[section][name] = answer["entry"]
     if section == "files":
-        document[name] = answer["document"]
+        evidence[name] = answer["document"]
 
 
 def _answers_of_child(request: Request, deadline: float) -> Iterator[dict[str, Any]]:
@@ -186,9 +197,8 @@ def _child(request: Request, reading: int, writing: int) -> None:
         for standard in (0, 1, 2):
             os.dup2(null, standard)
         with os.fdopen(writing, "wb") as stream:
-            until = time.monotonic() + request.settle
-            for source in request.sources():
-                stream.write(json.dumps(_read(request, source, until), allow_nan=False).encode() + b"\n")
+            for answer in answers(request):
+                stream.write(json.dumps(answer, allow_nan=False).encode() + b"\n")
                 stream.flush()
     except BaseException:  # a forked child has nobody to report to; what it did not say is a problem
         os._exit(1)
