@@ -80,7 +80,7 @@ def whereabouts(path: str, root: str) -> str:
     """
     folder, missing = os.path.dirname(os.path.normpath(path)), []
     top = os.path.normpath(root)
-    while not os.path.isdir(folder) and folder != top and _below(folder, top):
+    while not os.path.isdir(folder) and folder != top:
         missing.append(folder)
         folder = os.path.dirname(folder)
     said = [f"there is no folder {missing[-1]}"] if missing else []

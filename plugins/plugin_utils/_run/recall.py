@@ -160,8 +160,8 @@ def _require_pass(evidence: Json, manifest: Json, judging: Json, now: float) -> 
     )
     judged = judge_saved(evidence, rules, now=now, context=judging["context"])
     if judged.verdict != "pass":
-        gates = [each for each in judged.criteria if each["severity"] == "gate"]
-        odd = [f"{each['id']}: {each['why']}" for each in gates if each["verdict"] in ("fail", "undetermined")]
+        unmet = [each for each in judged.criteria if each["verdict"] in ("fail", "undetermined")]
+        odd = [f"{each['id']}: {each['why']}" for each in unmet]
         raise StaleError(f"by today's criteria it does not pass: {'; '.join(odd[:3]) or 'none applies'}")
 
 

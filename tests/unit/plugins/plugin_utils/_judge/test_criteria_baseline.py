@@ -106,6 +106,11 @@ def test_no_leg_is_there_twice_or_alone(source, found):
     assert "not before and after" in why or "not one" in why
 
 
+def test_runs_of_which_one_alone_is_a_leg_are_no_stored_run():
+    mixed = {"baseline": {"source": "stored", "runs": [*legs("before"), {"job": 1}]}}
+    assert "before and after" in refused(baseline.runs, mixed)
+
+
 def test_a_leg_is_called_by_its_name():
     assert baseline.title({"leg": {"name": "before"}}) == "the baseline's leg before"
     assert baseline.title({"leg": {"name": "a\x1bb"}}) == "the baseline's leg a\ufffdb"

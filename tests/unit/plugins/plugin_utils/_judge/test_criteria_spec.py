@@ -245,6 +245,14 @@ def test_all_that_is_wrong_is_told_at_once():
     assert len(refused.value.errors) == 2
 
 
+def test_a_fault_has_its_key_and_reason_apart():
+    with pytest.raises(spec.CriteriaError) as refused:
+        spec.read([GOOD, criterion(id="B", greater=1)], workload="W")
+    (wrong,) = refused.value.wrong
+    assert wrong.key == "greater"
+    assert refused.value.errors == [f"workload W: criterion B: key greater: {wrong.why}"]
+
+
 def test_an_id_used_twice_is_refused():
     with pytest.raises(spec.CriteriaError, match="used twice"):
         spec.read([GOOD, GOOD], workload="W")

@@ -294,6 +294,12 @@ def test_a_clock_that_was_ahead_when_a_run_began_does_not_make_it_the_newest(sce
     assert scene.recalled()[0]
 
 
+def test_of_two_runs_that_overlapped_a_failure_that_ended_last_is_the_reason(scene):
+    failed = scene.ran(began=THEN, finished=THEN + 500, judged="fail")
+    scene.ran(began=THEN + 60, finished=THEN + 120)
+    assert_runs_first(scene, f"it did not pass in run {failed.name}")
+
+
 def test_runs_of_versions_that_did_not_count_are_told_apart_by_name(scene):
     ran = [scene.ran(), scene.ran(began=THEN + 60, finished=THEN + 120)]
     for folder in ran:
