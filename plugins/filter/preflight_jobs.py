@@ -9,7 +9,7 @@ name: preflight_jobs
 version_added: 0.4.0
 short_description: The jobs of a preflight's plan, as they are submitted
 description:
-  - Each with the script that it runs and its options for C(sbatch).
+  - Each with its key, the script that it runs and its options for C(sbatch).
 options:
   _input:
     description: What P(mlops.hpc_validation.preflight_plan#filter) returned.
@@ -33,7 +33,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: C(path) and C(options) of each job, as M(mlops.hpc_validation.slurm_job) takes them.
+  description: C(key), C(path) and C(options) of each job, as M(mlops.hpc_validation.slurm_job) takes them.
   type: list
   elements: dict
 """

@@ -35,7 +35,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: C(nodes), C(jobs) (options of C(sbatch)), C(left_out) and C(findings) about nodes that take no job.
+  description:
+    - C(nodes), C(jobs) (each with a C(key) and options of C(sbatch)), C(left_out) and C(findings) about nodes that take
+      no job.
   type: dict
 """
 

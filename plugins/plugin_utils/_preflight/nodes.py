@@ -34,7 +34,7 @@ def judge(planned: Json, waited: Json, reports: Json, settings: Json) -> list[Js
             findings += _coherence(wanted["nodes"], job, outcome, found, settings)
             pairs += 1
             continue
-        node = wanted["nodes"][0]
+        node = wanted["key"]
         findings += _node(node, given[node], job, outcome, found, settings)
         shares[node] = found.get("share")
     if len(shares) > 1:
@@ -43,23 +43,24 @@ def judge(planned: Json, waited: Json, reports: Json, settings: Json) -> list[Js
 
 
 def _together(planned: Json, waited: Json, reports: Json) -> t.Iterator[tuple[Json, Json, Json, Json]]:
-    """Each planned job with what became of it and what it reported; slurm_job keeps the order of the jobs."""
+    """Yield each planned job with the job of its key, and the outcome and report of that job's ID."""
     waited, reports = _mapping(waited), _mapping(reports)
-    outcomes, told = _mapping(waited.get("outcomes")), waited.get("jobs")
-    if not isinstance(told, list) or len(told) != len(planned["jobs"]):
-        told = [None] * len(planned["jobs"])  # which is whose is not known
-    for wanted, each in zip(planned["jobs"], told, strict=True):
-        job = _job(each)
-        yield wanted, job, _mapping(outcomes.get(job["job_id"])), _mapping(reports.get(job["job_id"]))
+    jobs, outcomes = _mapping(waited.get("jobs_by_key")), _mapping(waited.get("outcomes"))
+    for wanted in planned["jobs"]:
+        job = _job(jobs.get(wanted["key"]), wanted["key"])
+        identity = job["job_id"]
+        yield wanted, job, _mapping(outcomes.get(identity)), _mapping(reports.get(identity))
 
 
-def _job(told: t.Any) -> Json:
-    """What is known of a job: a number that is none is not known."""
+def _job(told: t.Any, key: str) -> Json:
+    """Return the job of this key, with nothing in it that is not of the right type; without an ID it has no report."""
     job = _mapping(told)
+    if job.get("key") != key:
+        return {"job_id": None, "exit_code": None, "reason_text": f"slurm_job returned no job with the key {key!r}"}
     identity, code = job.get("job_id"), job.get("exit_code")
     return {
         **job,
-        "job_id": identity if isinstance(identity, str) else "unknown",
+        "job_id": identity if isinstance(identity, str) else None,
         "exit_code": code if isinstance(code, int) and not isinstance(code, bool) else None,
     }
 
@@ -77,12 +78,17 @@ def _alone(shares: Json) -> Json:
     )
 
 
+def _name(job: Json) -> str:
+    return f"job {job['job_id'] or 'unknown'}"
+
+
 def _ended_well(job: Json) -> bool:
     return job.get("state") == "COMPLETED" and job.get("exit_code") == 0
 
 
 def _why(job: Json, outcome: Json, found: Json) -> str:
-    words = [f"job {job['job_id']} is {job.get('state')}", job.get("reason_text"), outcome.get("why")]
+    state = f"{_name(job)} is {job['state']}" if job.get("state") else f"the state of {_name(job)} was not reported"
+    words = [state, job.get("reason_text"), outcome.get("why")]
     words.append(str(found.get("messages") or "").strip()[-500:])
     return "; ".join(dict.fromkeys(str(word) for word in words if word))
 
@@ -97,7 +103,7 @@ def _job_ran(node: str, job: Json, outcome: Json, found: Json) -> Json:
         "eq",
         0,
         ran,
-        source=f"job {job['job_id']}",
+        source=_name(job),
         where={"node": node},
         missing=_why(job, outcome, found),
         detail=_why(job, outcome, found) if ran else None,

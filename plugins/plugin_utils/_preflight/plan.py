@@ -25,7 +25,8 @@ def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
     """Return {nodes, jobs, left_out, findings}: the nodes in scope that can take a job, and a job for each.
 
     `info` is what slurm_cluster_info returned, `settings` the site's (settings.py), `expected` the inventory's
-    compute nodes. A job has the name of its `script`, its `options`, and the `nodes` it is about.
+    compute nodes. A job has a `key` (the name of its node, or both names with a comma), the name of its `script`, its
+    `options`, and the `nodes` it is about.
     """
     info, wrong = read(info)
     if wrong:
@@ -198,6 +199,7 @@ def _node_job(node: Json, gpus: bool) -> Json:
     kind = node["slurm"].get("gres_type")
     gres = f"gpu:{kind}:{_gpus(node)}" if kind else f"gpu:{_gpus(node)}"
     return {
+        "key": node["name"],
         "script": NODE_SCRIPT,
         "nodes": [node["name"]],
         "options": {
@@ -211,13 +213,15 @@ def _node_job(node: Json, gpus: bool) -> Json:
 
 
 def _pair_job(first: Json, last: Json) -> Json:
+    nodes = [first["name"], last["name"]]
     return {
+        "key": ",".join(nodes),  # no node has this name
         "script": PAIR_SCRIPT,
-        "nodes": [first["name"], last["name"]],
+        "nodes": nodes,
         "options": {
             **_site_options(first["slurm"]),
             "job-name": "preflight-coherence",
-            "nodelist": f"{first['name']},{last['name']}",
+            "nodelist": ",".join(nodes),
             "nodes": 2,
             "export": "NONE",
         },

@@ -56,4 +56,6 @@ def _xid_seconds(given: Json) -> int:
 
 def jobs(planned: Json, folder: str) -> list[Json]:
     """Return the jobs of a plan as slurm_job takes them, each with the script in `folder` that it runs."""
-    return [{"path": f"{folder}/{job['script']}", "options": job["options"]} for job in planned["jobs"]]
+    return [
+        {"key": job["key"], "path": f"{folder}/{job['script']}", "options": job["options"]} for job in planned["jobs"]
+    ]
