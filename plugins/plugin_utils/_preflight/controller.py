@@ -14,13 +14,13 @@ from pathlib import Path
 from ansible.release import __version__ as ansible_version
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import read_json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import COLLECTION
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks
 
 Json = dict[str, t.Any]
 # Before it a worker may hand in a play's last result twice, and the next play waits for ever (upstream 85879).
 LEAST_ANSIBLE = "2.19.4"
 PACKAGES = ("jmespath", "jsonschema", "PyYAML")
-judged = partial(judge_findings.judged, where={"host": "localhost"})
+judged = partial(checks.judged, where={"host": "localhost"})
 
 
 def findings(root: Path = COLLECTION, version: str = ansible_version) -> list[Json]:
@@ -29,10 +29,13 @@ def findings(root: Path = COLLECTION, version: str = ansible_version) -> list[Js
 
 
 def _ansible(version: str) -> Json:
-    title, missing = f"ansible-core is {LEAST_ANSIBLE} or newer", f"the version is {version!r}"
-    source, where = "ansible.release", {"host": "localhost"}
-    return judge_findings.version_at_least(
-        "controller.ansible", title, LEAST_ANSIBLE, version, source=source, missing=missing, where=where
+    return checks.version_at_least(
+        "controller.ansible",
+        LEAST_ANSIBLE,
+        version,
+        source="ansible.release",
+        missing=f"the version is {version!r}",
+        where={"host": "localhost"},
     )
 
 
@@ -45,7 +48,6 @@ def _packages() -> Json:
             missing.append(name)
     return judged(
         "controller.packages",
-        "The Python packages that judging needs are there",
         "eq",
         0,
         len(missing),
@@ -58,11 +60,9 @@ def _packages() -> Json:
 def _collection(root: Path) -> Json:
     """An installed collection carries a list of its files with their checksums; a checkout does not."""
     listed = root / "FILES.json"
-    title = "The collection's files are as they were published"
     if not listed.is_file():
-        return judge_findings.finding(
+        return checks.finding(
             "controller.collection",
-            title,
             "recorded",
             value=None,
             bound="= 0",
@@ -82,7 +82,6 @@ def _collection(root: Path) -> Json:
         missing = f"{listed} cannot be read: {exc}"
     return judged(
         "controller.collection",
-        title,
         "eq",
         0,
         None if changed is None else len(changed),

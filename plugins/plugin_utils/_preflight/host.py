@@ -8,14 +8,14 @@ from __future__ import annotations
 import typing as t
 from functools import partial
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks
 
 Json = dict[str, t.Any]
 LEAST_PYTHON = "3.9"
 COMMANDS = ("sbatch", "squeue", "scontrol", "sinfo", "scancel", "sacct", "srun")
 LEAST_APPTAINER = "1.1"
-judged = partial(findings.judged, source="kit host")
-version_at_least = partial(findings.version_at_least, source="kit host")
+judged = partial(checks.judged, source="kit host")
+version_at_least = partial(checks.version_at_least, source="kit host")
 
 
 def _mapping(value: t.Any) -> Json:
@@ -40,7 +40,6 @@ def _commands(facts: Json, where: Json) -> Json:
     missing = [name for name in COMMANDS if not isinstance(commands.get(name), str)]
     return judged(
         "login.commands",
-        "Slurm's commands are there",
         "eq",
         0,
         len(missing) if commands else None,
@@ -55,7 +54,6 @@ def _munge(facts: Json, where: Json) -> Json:
     told = _mapping(facts.get("munge"))
     return judged(
         "login.munge",
-        "munge encodes a credential and decodes it again",
         "eq",
         True,
         told.get("ok") if isinstance(told.get("ok"), bool) else None,
@@ -66,8 +64,8 @@ def _munge(facts: Json, where: Json) -> Json:
 
 
 def _python(identity: str, facts: Json, where: Json) -> Json:
-    title, missing = f"Python is {LEAST_PYTHON} or newer", "the host did not tell its Python"
-    return version_at_least(identity, title, LEAST_PYTHON, facts.get("python"), where=where, missing=missing)
+    missing = "the host did not tell its Python"
+    return version_at_least(identity, LEAST_PYTHON, facts.get("python"), where=where, missing=missing)
 
 
 def old_python(node: str) -> Json:
@@ -82,16 +80,14 @@ def old_python(node: str) -> Json:
 
 
 def _internet(facts: Json, where: Json, no_downloads: str | None) -> list[Json]:
-    title = "What is to be downloaded can be reached"
     if no_downloads:
-        return [findings.not_applicable("runtime.internet", title, no_downloads, source="kit host", where=where)]
+        return [checks.not_applicable("runtime.internet", no_downloads, source="kit host", where=where)]
     reach = facts.get("reach")
     if not isinstance(reach, list) or not reach:
-        return [judged("runtime.internet", title, "eq", True, None, where=where, missing="nothing was tried")]
+        return [judged("runtime.internet", "eq", True, None, where=where, missing="nothing was tried")]
     return [
         judged(
             "runtime.internet",
-            title,
             "eq",
             True,
             told.get("ok") if isinstance(told.get("ok"), bool) else None,
@@ -108,7 +104,6 @@ def _apptainer(setting: Json, facts: Json, where: Json, gpus: int = 0) -> list[J
     found = [
         version_at_least(
             "runtime.apptainer",
-            f"Apptainer is {LEAST_APPTAINER} or newer",
             LEAST_APPTAINER,
             told.get("version"),
             where=where,
@@ -125,7 +120,6 @@ def _apptainer(setting: Json, facts: Json, where: Json, gpus: int = 0) -> list[J
         *found,
         judged(
             "runtime.container_gpus",
-            "A container sees the job's GPUs",
             "eq",
             gpus,
             len(devices) if isinstance(devices, list) and not failed else None,
@@ -135,7 +129,6 @@ def _apptainer(setting: Json, facts: Json, where: Json, gpus: int = 0) -> list[J
         ),
         judged(
             "runtime.container_libraries",
-            "apptainer --nv brings the driver's libraries into the container",
             "ge",
             1,
             len(libraries) if isinstance(libraries, list) and not failed else None,

@@ -9,8 +9,7 @@ import typing as t
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import node as gpu_node
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import host
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks, host
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.plan import NODE_SCRIPT, PAIR_SCRIPT
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import findings as share_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.coherence import coherence_findings
@@ -67,9 +66,8 @@ def _job(told: t.Any, key: str) -> Json:
 
 def _alone(shares: Json) -> Json:
     """Coherence takes two nodes that one job can have."""
-    return judge_findings.finding(
+    return checks.finding(
         "share.coherence",
-        "Two nodes see the same",
         "recorded",
         value=None,
         bound="two nodes",
@@ -97,9 +95,8 @@ def _job_ran(node: str, job: Json, outcome: Json, found: Json) -> Json:
     code = job.get("exit_code")
     ran = code if job.get("state") in ("COMPLETED", "FAILED") and isinstance(code, int) else None
     symptom = "node.busy" if outcome.get("outcome") == "queue_timeout" else "node.job"
-    return judge_findings.judged(
+    return checks.judged(
         "node.job",
-        "A job on the node runs to its end",
         "eq",
         0,
         ran,
@@ -165,9 +162,8 @@ def _gpu(node: str, gpus: int, found: Json, settings: Json) -> list[Json]:
 def _gres_equals(node: str, gpus: int, facts: Json) -> Json:
     """With MIG, Slurm counts instances, which the node's devices do not tell."""
     count = gpu_node.device_count(facts)
-    return judge_findings.judged(
+    return checks.judged(
         "scheduler.gres_equals_gpus",
-        "Slurm defines as many GPUs as the node has",
         "eq",
         count or 0,
         gpus if count is not None else None,
@@ -186,9 +182,8 @@ def _confined(node: str, found: Json) -> Json:
     told = with_none if one_gpu else with_one
     known = bool(told["present"]) and set(told["openable"]) <= set(told["present"])
     what = "none" if one_gpu else "one GPU"
-    return judge_findings.judged(
+    return checks.judged(
         "scheduler.confinement",
-        "A step can open the GPUs it was given and no other",
         "eq",
         0 if one_gpu else 1,
         len(told["openable"]) if known else None,
@@ -218,9 +213,8 @@ def _clock(node: str, job: Json, found: Json) -> Json:
     told = (begin, end, job.get("started"), job.get("ended"))
     known = all(map(scalars.is_number, told))
     skew = max(job["started"] - t.cast(float, begin), t.cast(float, end) - job["ended"], 0.0) if known else None
-    return judge_findings.judged(
+    return checks.judged(
         "node.clock",
-        "The node's clock agrees with slurmctld's",
         "le",
         CLOCK_SECONDS,
         None if skew is None else round(skew, 1),

@@ -10,6 +10,7 @@ import typing as t
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import expand_nodes
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.cluster_facts import read, stated
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.scheduler import (
     in_scope,
     in_words,
@@ -98,9 +99,8 @@ def _scope(info: Json, settings: Json, expected: t.Sequence[str]) -> tuple[list[
 
 
 def _unknown(name: str, known: list[str]) -> Json:
-    return judge_findings.judged(
+    return checks.judged(
         "scheduler.node_known",
-        "Slurm knows the nodes that the inventory names",
         "eq",
         True,
         False if known else None,
@@ -112,9 +112,8 @@ def _unknown(name: str, known: list[str]) -> Json:
 
 
 def _out_of_reach(name: str) -> Json:
-    return judge_findings.judged(
+    return checks.judged(
         "scheduler.node_in_reach",
-        "The site's jobs can run on the nodes that hpc_validation_nodes names",
         "eq",
         True,
         False,
@@ -134,9 +133,8 @@ def _in_scope_of_all(info: Json, settings: Json) -> dict[str, Json]:
 
 
 def _out_of_service(node: Json) -> Json:
-    return judge_findings.judged(
+    return checks.judged(
         "scheduler.node",
-        "The node takes jobs",
         "eq",
         "idle, mixed or allocated",
         None,
@@ -150,9 +148,8 @@ def _version(node: Json, login: t.Any) -> Json:
     """slurmd may be older than slurmctld and its commands, never newer."""
     version = node.get("version")
     known = judge_findings.is_version(version)
-    return judge_findings.version_at_least(
+    return checks.version_at_least(
         "scheduler.version",
-        "Slurm on the login node is as new as on the node",
         str(version) if known else "0.0",
         login if known else None,
         source="sinfo --version; scontrol show node",
@@ -163,9 +160,8 @@ def _version(node: Json, login: t.Any) -> Json:
 
 
 def _gres_defined(node: Json) -> Json:
-    return judge_findings.judged(
+    return checks.judged(
         "scheduler.gres_defined",
-        "The node defines GPUs",
         "ge",
         1,
         _gpus(node),
@@ -177,9 +173,8 @@ def _gres_defined(node: Json) -> Json:
 
 def _no_nodes(info: Json, settings: Json) -> Json:
     told = bool(info.get("nodes")) and not info.get("problems")
-    return judge_findings.judged(
+    return checks.judged(
         "scheduler.scope",
-        "There are nodes to look at",
         "ge",
         1,
         0 if told else None,

@@ -11,8 +11,8 @@ from functools import partial
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.cluster_facts import read, stated
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks
 
 Json = dict[str, t.Any]
 # Base states in which Slurm starts jobs, now or when the node is free again.
@@ -20,7 +20,7 @@ USABLE = {"idle", "allocated", "mixed"}
 MAX_PROBLEMS = 10  # told in one finding
 UNUSABLE_FLAGS = {"drain", "fail", "maintenance", "not_responding", "invalid_reg", "powered_down", "powering_down"}
 
-finding = partial(judge_findings.finding, source="slurm_cluster_info")
+finding = partial(checks.finding, source="slurm_cluster_info")
 
 
 def findings(
@@ -56,7 +56,6 @@ def _nobody(workload: Json, partition: str, slurm: Json) -> Json:
     told = ", ".join(f"{key} {value}" for key, value in narrowing.items()) or "nothing"
     return finding(
         "scheduler.gres",
-        f"Some node can start {workload['id']}",
         "fail",
         value=[],
         bound="at least 1 node",
@@ -124,7 +123,6 @@ def _accounting(info: Json) -> Json:
     told = {True: "on", False: "off"}.get(on) if isinstance(on, bool) else None
     return finding(
         "scheduler.accounting",
-        "Accounting",
         "recorded",
         value=told,
         bound="on or off",
@@ -141,7 +139,6 @@ def _answers(info: Json, wrong: list[str]) -> Json:
     healthy = bool(up) and not problems
     return finding(
         "scheduler.answers",
-        "slurmctld answers",
         "pass" if healthy else "undetermined",
         value=up,
         bound="one controller is up",
@@ -153,7 +150,6 @@ def _answers(info: Json, wrong: list[str]) -> Json:
 def partition(info: Json, slurm: Json) -> Json:
     """The finding about the partition that a job of these settings goes to."""
     wanted, chosen, partitions = _wanted(slurm), _chosen(info, slurm), info.get("partitions") or []
-    title = "The partition exists and is up"
     missing = [name for name in wanted if name not in [partition["name"] for partition in chosen]]
     bound = f"partition {','.join(wanted)}" if wanted else "a default partition"
     if missing or not chosen:
@@ -161,7 +157,6 @@ def partition(info: Json, slurm: Json) -> Json:
         absent = f"partition {','.join(missing)}" if missing else bound
         return finding(
             "scheduler.partition",
-            title,
             "fail",
             value=[partition["name"] for partition in partitions],
             bound=bound,
@@ -171,13 +166,16 @@ def partition(info: Json, slurm: Json) -> Json:
     down = [partition for partition in chosen if str(partition.get("state")).lower() != "up"]
     return finding(
         "scheduler.partition",
-        title,
         "undetermined" if len(down) == len(chosen) else "pass",
         value=[partition.get("state") for partition in chosen],
         bound="up",
         why=", ".join(f"partition {partition['name']} is {partition.get('state')}" for partition in chosen),
         remedy=remedies.remedy("scheduler.partition") if down else None,
     )
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'s' * (count != 1)}"
 
 
 def _eligible(workload: Json, nodes: list[Json], partition: str, accelerator: str) -> Json:
@@ -187,9 +185,8 @@ def _eligible(workload: Json, nodes: list[Json], partition: str, accelerator: st
     ready = [node for node in fitting if usable(node)]
     judged = partial(
         finding,
-        title=f"{resources['nodes']} node(s) with {gpus} GPU(s) each can start {workload['id']}",
         value=[node["name"] for node in ready],
-        bound=f"at least {resources['nodes']} node(s)",
+        bound=f"at least {_nodes(resources['nodes'])}" + (f" with {gpus} GPU{'s' * (gpus != 1)} each" if gpus else ""),
         where={"workload": workload["id"]},
     )
     if len(fitting) < resources["nodes"]:
