@@ -72,7 +72,7 @@ def test_overrides_are_judged_and_shown(play, canary):
         ({"hpc_validation_share": "/mnt/nowhere"}, "/mnt/nowhere"),
         ({"hpc_validation_share": "/etc"}, "/etc"),
         ({"hpc_validation_share": 'a"b'}, "hpc_validation_share"),
-        ({"hpc_validation_slurm": {"partition": "gpus"}}, "partition gpus does not exist; known are gpu"),
+        ({"hpc_validation_slurm": {"partition": "gpus"}}, "partition gpus does not exist; available: gpu"),
         ({"hpc_validation_slurm": {"account": 'a"\n#SBATCH --wrap=id'}}, "hpc_validation_slurm"),
         ({"hpc_validation_slurm": {"constraint": "no_such_feature"}}, "constraint no_such_feature"),
         ({"hpc_validation_python": "/usr/bin/python2.6"}, "python2.6"),

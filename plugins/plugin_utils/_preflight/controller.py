@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the controller can judge: Ansible's version, the packages the judge needs, the collection's own files."""
+"""Check the controller: Ansible's version, the Python packages that judging requires, the collection's own files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks
 
 Json = dict[str, t.Any]
-# Before it a worker may hand in a play's last result twice, and the next play waits for ever (upstream 85879).
+# In earlier releases a worker may return a play's last result twice, and the next play hangs (upstream 85879).
 LEAST_ANSIBLE = "2.19.4"
 PACKAGES = ("jmespath", "jsonschema", "PyYAML")
 judged = partial(checks.judged, where={"host": "localhost"})
 
 
 def findings(root: Path = COLLECTION, version: str = ansible_version) -> list[Json]:
-    """The findings about this controller."""
+    """Return the findings about this controller."""
     return [_ansible(version), _packages(), _collection(root)]
 
 
@@ -34,7 +34,7 @@ def _ansible(version: str) -> Json:
         LEAST_ANSIBLE,
         version,
         source="ansible.release",
-        missing=f"the version is {version!r}",
+        missing=f"expected a version, found {version!r}",
         where={"host": "localhost"},
     )
 
@@ -58,7 +58,7 @@ def _packages() -> Json:
 
 
 def _collection(root: Path) -> Json:
-    """An installed collection carries a list of its files with their checksums; a checkout does not."""
+    """Compare an installed collection with its list of files and checksums; a checkout has no such list."""
     listed = root / "FILES.json"
     if not listed.is_file():
         return checks.finding(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judges the facts of one host (`python -m kit host`): the login node's, and each compute node's from its job."""
+"""Judge the facts of a host (`python -m kit host`): of the login node, or of a compute node from its job."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def _mapping(value: t.Any) -> Json:
 
 
 def login_findings(facts: t.Any, host: str, *, no_downloads: str | None, apptainer: Json) -> list[Json]:
-    """The login node's findings. `apptainer` is the setting: {required, image}; `no_downloads` why none are needed."""
+    """Return the login node's findings; `apptainer` is {required, image}, `no_downloads` why none are needed."""
     facts, where = _mapping(facts), {"host": host}
     found = [_commands(facts, where), _munge(facts, where), _python("login.python", facts, where)]
     return [*found, *_internet(facts, where, no_downloads), *_apptainer({**apptainer, "image": None}, facts, where)]
 
 
 def node_findings(facts: t.Any, node: str, *, apptainer: Json, gpus: int) -> list[Json]:
-    """A compute node's findings; `gpus` is how many the job was given."""
+    """Return a compute node's findings; `gpus` is how many the job was given."""
     facts, where = _mapping(facts), {"node": node}
     return [_python("node.python", facts, where), *_apptainer(apptainer, facts, where, gpus)]
 
@@ -45,7 +45,7 @@ def _commands(facts: Json, where: Json) -> Json:
         len(missing) if commands else None,
         unit="missing",
         where=where,
-        missing="they were not looked for",
+        missing="the commands were not reported",
         detail=", ".join(missing) or None,
     )
 
@@ -58,23 +58,23 @@ def _munge(facts: Json, where: Json) -> Json:
         True,
         told.get("ok") if isinstance(told.get("ok"), bool) else None,
         where=where,
-        missing="it was not tried",
+        missing="the test of munge was not reported",
         detail=told.get("error"),
     )
 
 
 def _python(identity: str, facts: Json, where: Json) -> Json:
-    missing = "the host did not tell its Python"
+    missing = "the version of Python was not reported"
     return version_at_least(identity, LEAST_PYTHON, facts.get("python"), where=where, missing=missing)
 
 
 def old_python(node: str) -> Json:
-    """The finding for a job that could not even start the guard."""
-    why = f"hpc_validation_python is older than {LEAST_PYTHON} there, or there is none"
+    """Return the finding for a job that could not start the guard."""
+    why = f"hpc_validation_python is older than {LEAST_PYTHON} on the node, or does not exist"
     return {
         **_python("node.python", {}, {"node": node}),
         "verdict": "fail",
-        "value": f"older than {LEAST_PYTHON} or none",
+        "value": f"older than {LEAST_PYTHON}, or missing",
         "why": why,
     }
 
@@ -84,7 +84,7 @@ def _internet(facts: Json, where: Json, no_downloads: str | None) -> list[Json]:
         return [checks.not_applicable("runtime.internet", no_downloads, source="kit host", where=where)]
     reach = facts.get("reach")
     if not isinstance(reach, list) or not reach:
-        return [judged("runtime.internet", "eq", True, None, where=where, missing="nothing was tried")]
+        return [judged("runtime.internet", "eq", True, None, where=where, missing="no connection test was reported")]
     return [
         judged(
             "runtime.internet",
@@ -92,7 +92,7 @@ def _internet(facts: Json, where: Json, no_downloads: str | None) -> list[Json]:
             True,
             told.get("ok") if isinstance(told.get("ok"), bool) else None,
             where={**where, "target": str(told.get("host"))},
-            missing="it was not tried",
+            missing="the connection test was not reported",
             detail=told.get("error"),
         )
         for told in map(_mapping, reach)
@@ -107,7 +107,7 @@ def _apptainer(setting: Json, facts: Json, where: Json, gpus: int = 0) -> list[J
             LEAST_APPTAINER,
             told.get("version"),
             where=where,
-            missing=str(told.get("error") or "the host did not tell"),
+            missing=str(told.get("error") or "the version of Apptainer was not reported"),
             record=not setting.get("required"),
         )
     ]
@@ -125,7 +125,7 @@ def _apptainer(setting: Json, facts: Json, where: Json, gpus: int = 0) -> list[J
             len(devices) if isinstance(devices, list) and not failed else None,
             unit="GPUs",
             where={**where, "path": str(setting["image"])},
-            missing=str(failed or "it was not tried"),
+            missing=str(failed or "the test of the container was not reported"),
         ),
         judged(
             "runtime.container_libraries",
@@ -134,6 +134,6 @@ def _apptainer(setting: Json, facts: Json, where: Json, gpus: int = 0) -> list[J
             len(libraries) if isinstance(libraries, list) and not failed else None,
             unit="libraries",
             where={**where, "path": str(setting["image"])},
-            missing=str(failed or "it was not tried"),
+            missing=str(failed or "the test of the container was not reported"),
         ),
     ]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judges what the jobs of a preflight found on each node, and what became of the jobs themselves."""
+"""Judge what the jobs of a preflight reported about each node, and how the jobs themselves ended."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.guard 
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.likeness import same_everywhere
 
 Json = dict[str, t.Any]
-# How far a node's clock may be from slurmctld's; both are known to the second. munge refuses more than 300.
+# How far a node's clock may be from slurmctld's; both are known to the second. munge rejects more than 300.
 CLOCK_SECONDS = 5
-OLD_PYTHON = 86  # the exit code of a job whose Python is too old for the kit, or not there
+OLD_PYTHON = 86  # the exit code of a job whose Python is too old for the kit, or missing
 
 
 def judge(planned: Json, waited: Json, reports: Json, settings: Json) -> list[Json]:
@@ -65,14 +65,14 @@ def _job(told: t.Any, key: str) -> Json:
 
 
 def _alone(shares: Json) -> Json:
-    """Coherence takes two nodes that one job can have."""
+    """Record that coherence was not checked: it takes two nodes that one job can use."""
     return checks.finding(
         "share.coherence",
         "recorded",
         value=None,
         bound="two nodes",
         source="srun",
-        why=f"there are no two nodes in scope to compare ({', '.join(shares) or 'none'})",
+        why=f"fewer than two nodes in scope can be compared ({', '.join(shares) or 'none'})",
     )
 
 
@@ -111,12 +111,12 @@ def _job_ran(node: str, job: Json, outcome: Json, found: Json) -> Json:
 def _node(node: str, gpus: int, job: Json, outcome: Json, found: Json, settings: Json) -> list[Json]:
     code = job.get("exit_code")
     if code in GUARD:
-        # The share is what is wrong there; nothing was written, and the exit code says why.
+        # The share is at fault; nothing was written, and the exit code says why.
         return [guard_finding(code, str(found.get("messages") or ""), {"node": node})]
     if code == OLD_PYTHON:
         return [host.old_python(node)]
     ran = _job_ran(node, job, outcome, found)
-    if ran["verdict"] == "undetermined":  # what it did report counts all the same
+    if ran["verdict"] == "undetermined":  # what it did report still counts
         missing = {part for part in ("host", "gpus", "share") if found.get(part) is None}
     else:
         missing = set()
@@ -160,7 +160,7 @@ def _gpu(node: str, gpus: int, found: Json, settings: Json) -> list[Json]:
 
 
 def _gres_equals(node: str, gpus: int, facts: Json) -> Json:
-    """With MIG, Slurm counts instances, which the node's devices do not tell."""
+    """Compare Slurm's GPUs with the node's. With MIG, Slurm counts instances, which the devices do not show."""
     count = gpu_node.device_count(facts)
     return checks.judged(
         "scheduler.gres_equals_gpus",
@@ -176,7 +176,7 @@ def _gres_equals(node: str, gpus: int, facts: Json) -> Json:
 
 
 def _confined(node: str, found: Json) -> Json:
-    """Where a node has one GPU, that a step with one can open it proves nothing: one without any must not."""
+    """Check that a step can open only its own GPUs. On a node with one GPU, a step without any must open none."""
     with_one, with_none = (_devices(found.get(part)) for part in ("confined", "without"))
     one_gpu = len(with_one["present"]) == 1
     told = with_none if one_gpu else with_one
@@ -191,8 +191,7 @@ def _confined(node: str, found: Json) -> Json:
         unit="GPUs",
         where={"node": node},
         missing=str(
-            _mapping(found.get("problems")).get("without" if one_gpu else "confined")
-            or "the node has no /dev/nvidia* at all"
+            _mapping(found.get("problems")).get("without" if one_gpu else "confined") or "the node has no /dev/nvidia*"
         ),
         detail=f"given {what}, it can open {', '.join(map(str, told['openable'])) or 'none'} "
         f"of {', '.join(map(str, told['present']))}",
@@ -208,7 +207,7 @@ def _devices(told: t.Any) -> dict[str, list[str]]:
 
 
 def _clock(node: str, job: Json, found: Json) -> Json:
-    """How far the node's clock is off at least: its markers lie between slurmctld's start and end of the job."""
+    """Judge the least possible clock difference: the markers lie between slurmctld's start and end of the job."""
     begin, end = (_mapping(found.get(kind)).get("time") for kind in ("begin", "end"))
     told = (begin, end, job.get("started"), job.get("ended"))
     known = all(map(scalars.is_number, told))
@@ -221,14 +220,14 @@ def _clock(node: str, job: Json, found: Json) -> Json:
         source="the job's markers; squeue",
         unit="s",
         where={"node": node},
-        missing="the job's times are not known",
+        missing="the job's times were not reported",
     )
 
 
 def _coherence(nodes: list[str], job: Json, outcome: Json, found: Json, settings: Json) -> list[Json]:
     if job.get("exit_code") in GUARD:
         where = {"node": nodes[0]}
-        return [guard_finding(job["exit_code"], f"asked on {' and '.join(nodes)}", where)]
+        return [guard_finding(job["exit_code"], f"checked on {' and '.join(nodes)}", where)]
     document = found.get("coherence")
     if not _ended_well(job) and document is None:
         document = {"error": _why(job, outcome, found)}
@@ -236,7 +235,7 @@ def _coherence(nodes: list[str], job: Json, outcome: Json, found: Json, settings
 
 
 def probed(planned: Json, waited: Json, reports: Json) -> Json:
-    """Return {nodes, gpus, left_out}: what the jobs really looked at, for the run's coverage."""
+    """Return {nodes, gpus, left_out}: what the jobs checked, for the run's coverage."""
     nodes, gpus = [], []
     for wanted, job, _other, found in _together(planned, waited, reports):
         if wanted["script"] == NODE_SCRIPT and _ended_well(job):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes a preflight looks at, and the job for each: pinned to it, asking for all its GPUs."""
+"""Choose the nodes of a preflight and the job for each, pinned to it and requesting all its GPUs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.sc
 )
 
 Json = dict[str, t.Any]
-OUT_OF_REACH = "hpc_validation_slurm (partition, exclude, nodelist, constraint, GRES type) does not lead there"
+OUT_OF_REACH = "excluded by hpc_validation_slurm (partition, exclude, nodelist, constraint or GRES type)"
 NODE_SCRIPT, PAIR_SCRIPT = "node.sbatch", "coherence.sbatch"
 
 
@@ -48,7 +48,7 @@ def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
 
 
 def _pair(ready: list[Json]) -> tuple[Json, Json] | None:
-    """Two nodes that one job can have: the first and the last of those that the same settings lead to."""
+    """Return two nodes that one job can use: the first and the last of those with the same settings."""
     groups: dict[str, list[Json]] = {}
     for node in ready:
         groups.setdefault(repr(sorted(node["slurm"].items(), key=str)), []).append(node)
@@ -61,10 +61,10 @@ def _gpus(node: Json) -> int:
 
 
 def names(value: t.Any) -> list[str]:
-    """The nodes of a list, or of a text as Slurm writes them: compute[01-04],compute07."""
+    """Return the nodes of a list, or of a Slurm expression such as compute[01-04],compute07."""
     text = value if isinstance(value, str) else ",".join(str(name) for name in value or [])
     text = "".join(text.split())
-    return expand_nodes(text) or ([text] if text else [])  # what cannot be read is a name that Slurm does not know
+    return expand_nodes(text) or ([text] if text else [])  # unreadable: taken for an unknown name
 
 
 def _short(name: str) -> str:
@@ -72,9 +72,9 @@ def _short(name: str) -> str:
 
 
 def _scope(info: Json, settings: Json, expected: t.Sequence[str]) -> tuple[list[Json], list[Json], list[Json]]:
-    """The nodes in scope, those left out with why, and findings about names that cannot be in scope.
+    """Return the nodes in scope, those left out with the reason, and findings about names that cannot be in scope.
 
-    Where the inventory's names are Slurm's, a node of it without GPUs is one that should have some.
+    If the inventory uses Slurm's names, its nodes are expected to have GPUs.
     """
     known = {node["name"]: node for node in info.get("nodes") or []}
     by_short = {_short(name): name for name in known}
@@ -106,8 +106,8 @@ def _unknown(name: str, known: list[str]) -> Json:
         False if known else None,
         source="scontrol show node",
         where={"node": name},
-        missing="the scheduler told no nodes",
-        detail=f"Slurm's nodes are {', '.join(known)}" if known else None,
+        missing="the scheduler reported no nodes",
+        detail=f"unknown node {name!r}; available: {', '.join(known)}" if known else None,
     )
 
 
@@ -124,7 +124,7 @@ def _out_of_reach(name: str) -> Json:
 
 
 def _in_scope_of_all(info: Json, settings: Json) -> dict[str, Json]:
-    """The nodes that the site's settings, or those of a selected workload, lead to; each with the settings that did."""
+    """Return the nodes for the settings of the site and of the selected workloads, each with the first that fit."""
     found: dict[str, Json] = {}
     for slurm in map(stated, (settings["slurm"], *settings["workload_slurm"])):
         for node in in_scope(info, slurm):
@@ -154,7 +154,7 @@ def _version(node: Json, login: t.Any) -> Json:
         login if known else None,
         source="sinfo --version; scontrol show node",
         where={"node": node["name"]},
-        missing="the node does not tell its version" if not known else "the login node does not tell its version",
+        missing="the node's version was not reported" if not known else "the login node's version was not reported",
         record=not known,
     )
 
@@ -180,7 +180,7 @@ def _no_nodes(info: Json, settings: Json) -> Json:
         0 if told else None,
         source="scontrol show node",
         unit="nodes",
-        missing="the scheduler told no nodes",
+        missing="the scheduler reported no nodes",
         detail=f"hpc_validation_nodes is {settings['nodes']!r}, hpc_validation_slurm {settings['slurm']!r}",
     )
 
