@@ -73,7 +73,7 @@ def test_overrides_are_judged_and_shown(play, canary):
         ({"hpc_validation_share": "/mnt/nowhere"}, "/mnt/nowhere"),
         pytest.param({"hpc_validation_share": "/etc"}, "/etc", marks=pytest.mark.slow),
         pytest.param({"hpc_validation_share": 'a"b'}, "hpc_validation_share", marks=pytest.mark.slow),
-        ({"hpc_validation_slurm": {"partition": "gpus"}}, "partition gpus does not exist; known are gpu"),
+        ({"hpc_validation_slurm": {"partition": "gpus"}}, "partition gpus does not exist; available: gpu"),
         ({"hpc_validation_slurm": {"account": 'a"\n#SBATCH --wrap=id'}}, "hpc_validation_slurm"),
         pytest.param(
             {"hpc_validation_slurm": {"constraint": "no_such_feature"}},

@@ -136,12 +136,11 @@ def review(text: str) -> Source:
     """
     try:
         return _Reviewer(text).review()
-    except yaml.error.MarkedYAMLError as exc:
-        line = exc.problem_mark.line + 1 if exc.problem_mark else 1
-        why = ": ".join(part for part in (exc.context, exc.problem) if part)
-        return Source(None, {}, [Refusal(line, f"it is not YAML: {why}")])
     except (YAMLError, ValueError, RecursionError) as exc:
-        return Source(None, {}, [Refusal(1, f"it is not YAML: {exc}")])
+        line, why = 1, str(exc)
+        if isinstance(exc, yaml.error.MarkedYAMLError) and exc.problem_mark:
+            line, why = exc.problem_mark.line + 1, ": ".join(part for part in (exc.context, exc.problem) if part)
+        return Source(None, {}, [Refusal(line, f"it is not YAML: {why}")])
 
 
 def read(path: Path) -> t.Any:

@@ -17,10 +17,9 @@ _SHOWN = 20
 
 
 def placed(finding: Json) -> Json:
-    """The finding with a title that begins with the part it is about."""
-    names = [
-        str(finding["where"][key]) for key in ("node", "host", "gpu", "target", "path") if finding["where"].get(key)
-    ]
+    """The finding with a title that begins with what it is about: the workload, then the node and its part."""
+    keys = ("workload", "node", "host", "gpu", "target", "path")
+    names = [str(finding["where"][key]) for key in keys if finding["where"].get(key)]
     return {**finding, "title": f"{', '.join(names)}: {finding['title']}"} if names else finding
 
 
