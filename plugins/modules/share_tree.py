@@ -13,7 +13,8 @@ description:
   - Makes O(dest) hold the files of O(src) and O(extra). Each file is written beside its place, synced and renamed, so
     that a job that starts meanwhile reads the old file or the new one, never half of one.
   - What it deployed is listed in C(.share_tree.json) in O(dest). A file that is no longer deployed is removed if it
-    stands in that list; nothing else is ever removed.
+    stands in that list, and so is a folder below O(dest) that this leaves empty; nothing else is ever removed. The list
+    is written last, so that the next run removes what an interrupted one did not.
   - Jobs run what lies there as the submitting user. So nothing is done where another user could change it. O(dest), the
     folders below it and all that lead there from C(/) must belong to that user, to root or to the owner of the folder
     they lie in, and neither everybody nor a group other than that user's own, root's and O(group) may write there.
@@ -84,6 +85,12 @@ removed:
   returned: success
   type: list
   elements: str
+emptied:
+  description: Folders that were removed, since nothing was left in them.
+  returned: success
+  type: list
+  elements: str
+  version_added: 0.4.0
 made:
   description: Folders that were made.
   returned: success
@@ -92,9 +99,11 @@ made:
 """
 
 import base64
+import contextlib
 import json
 import os
 import stat
+from collections.abc import Iterable
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul, strict_json
@@ -140,7 +149,8 @@ def deployed_before(dest: str) -> list[str]:
         names = strict_json.parse(read_regular(os.path.join(dest, LIST)) or b"[]")
     except (ValueError, RecursionError):
         return []
-    return [name for name in names if isinstance(name, str) and inside(name)] if isinstance(names, list) else []
+    names = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return [name for name in names if inside(name) and name == os.path.normpath(name)]
 
 
 def inside(name: str) -> bool:
@@ -148,9 +158,28 @@ def inside(name: str) -> bool:
     return not os.path.isabs(name) and ".." not in name.split("/") and name not in ("", ".")
 
 
+def folders_of(names: Iterable[str]) -> set[str]:
+    """Every folder that leads to one of these relative paths."""
+    return {name[:at] for name in names for at, char in enumerate(name) if char == "/"}
+
+
+def left_empty(dest: str, removed: list[str], kept: set[str]) -> list[str]:
+    """The folders, without those of `kept`, in which nothing is left without these files; the deepest first.
+
+    Raises OSError.
+    """
+    gone, empty = set(removed), []
+    for folder in sorted(folders_of(removed) - kept, key=lambda name: (-name.count("/"), name)):
+        path = os.path.join(dest, folder)
+        if not os.path.islink(path) and all(f"{folder}/{name}" in gone for name in os.listdir(path)):
+            gone.add(folder)
+            empty.append(folder)
+    return empty
+
+
 def refused(dest: str, files: list[str], folders: list[str], groups: frozenset[int]) -> Refusal | None:
     """Why nothing may be put there, None where it may. Raises OSError."""
-    below = {name[:at] for name in files for at, char in enumerate(name) if char == "/"} | set(folders)
+    below = folders_of(files) | set(folders)
     return first_refusal([(dest, not files), *((os.path.join(dest, name), False) for name in sorted(below))], groups)
 
 
@@ -201,13 +230,21 @@ def main() -> None:
         written = sorted(name for name in wanted if not is_whole(os.path.join(dest, name), present[name], wanted[name]))
         removed = sorted(name for name in before if name not in wanted and present[name] is not None)
         folders = [name for name in module.params["folders"] if not os.path.isdir(os.path.join(dest, name))]
+        kept = folders_of([*wanted, *module.params["folders"]]) | set(module.params["folders"])
+        emptied = left_empty(dest, removed, kept)
         if not module.check_mode:
             for name in folders:
                 os.makedirs(os.path.join(dest, name), mode=0o755, exist_ok=True)
             for name in written:
-                write_atomic(os.path.join(dest, name), wanted[name], MODE)
+                if name != LIST:
+                    write_atomic(os.path.join(dest, name), wanted[name], MODE)
             for name in removed:
                 os.unlink(os.path.join(dest, name))
+            for name in emptied:
+                with contextlib.suppress(OSError):  # somebody has put something there meanwhile
+                    os.rmdir(os.path.join(dest, name))
+            if LIST in written:
+                write_atomic(os.path.join(dest, LIST), wanted[LIST], MODE)
     except GroupError as exc:
         module.fail_json(msg=f"group: {exc}; correct hpc_validation_share_group")
     except OSError as exc:
@@ -226,7 +263,12 @@ def main() -> None:
         if name != LIST
     ]
     module.exit_json(
-        changed=bool(written or removed or folders), written=written, removed=removed, made=folders, diff=diff
+        changed=bool(written or removed or folders),
+        written=written,
+        removed=removed,
+        emptied=emptied,
+        made=folders,
+        diff=diff,
     )
 
 
