@@ -104,6 +104,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul, strict_json
@@ -117,6 +118,31 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._common.folde
 
 LIST = ".share_tree.json"
 MODE = 0o644
+
+
+@dataclass
+class Requested:
+    """What is to lie in `dest`: files with their content, the list of them included, and folders."""
+
+    dest: str
+    files: dict[str, bytes]
+    folders: list[str]
+    group: str | None
+
+    def path(self, name: str) -> str:
+        """Where it is to lie."""
+        return os.path.join(self.dest, name)
+
+
+@dataclass
+class Changes:
+    """What differs from what was requested, as relative paths, and the content of files as it was."""
+
+    written: list[str]
+    removed: list[str]
+    emptied: list[str]
+    made: list[str]
+    present: dict[str, bytes | None]
 
 
 def read_regular(path: str) -> bytes | None:
@@ -191,6 +217,86 @@ def shown(content: bytes) -> str:
         return f"(binary, {len(content)} bytes)\n"
 
 
+def requested(module: AnsibleModule) -> Requested:
+    """The module's options; ends the module where one of them is refused."""
+    nul = no_nul.refusal(module.params)
+    if nul:
+        module.fail_json(msg=nul)
+    dest, folders = module.params["dest"], module.params["folders"]
+    if module.params["_files"] is None:
+        module.fail_json(msg="share_tree works only with its action, which reads the folder on the controller")
+    files = {name: base64.b64decode(text) for name, text in module.params["_files"].items()}
+    if not os.path.isabs(dest):
+        module.fail_json(msg=f"dest must be an absolute path, not {dest}")
+    for name in [*files, *folders]:
+        if not inside(name):
+            module.fail_json(msg=f"{name} would lie outside {dest}")
+    if files:
+        files[LIST] = (json.dumps(sorted(files), indent=0) + "\n").encode()
+    return Requested(dest, files, folders, module.params["group"])
+
+
+def changes(asked: Requested, before: list[str]) -> Changes:
+    """What is to be done, where the files of `before` were deployed earlier. Raises OSError."""
+    present = {name: read_regular(asked.path(name)) for name in {*asked.files, *before}}
+    removed = sorted(name for name in before if name not in asked.files and present[name] is not None)
+    kept = folders_of([*asked.files, *asked.folders]) | set(asked.folders)
+    return Changes(
+        written=sorted(
+            name for name, wanted in asked.files.items() if not is_whole(asked.path(name), present[name], wanted)
+        ),
+        removed=removed,
+        emptied=left_empty(asked.dest, removed, kept),
+        made=[name for name in asked.folders if not os.path.isdir(asked.path(name))],
+        present=present,
+    )
+
+
+def apply(asked: Requested, todo: Changes) -> None:
+    """Do it, the list of files last. Raises OSError."""
+    for name in todo.made:
+        os.makedirs(asked.path(name), mode=0o755, exist_ok=True)
+    for name in todo.written:
+        if name != LIST:
+            write_atomic(asked.path(name), asked.files[name], MODE)
+    for name in todo.removed:
+        os.unlink(asked.path(name))
+    for name in todo.emptied:
+        with contextlib.suppress(OSError):  # somebody has put something there meanwhile
+            os.rmdir(asked.path(name))
+    if LIST in todo.written:
+        write_atomic(asked.path(LIST), asked.files[LIST], MODE)
+
+
+def deployed(module: AnsibleModule, asked: Requested) -> Changes:
+    """Make `dest` hold what was requested, less what check mode leaves out. Raises GroupError, OSError."""
+    before = deployed_before(asked.dest) if asked.files else []
+    why = refused(asked.dest, [*asked.files, *before], asked.folders, trusted_groups(asked.group))
+    if why:
+        module.fail_json(
+            msg=f"nothing was put into {asked.dest}: {why.why}, so another user could change what this user's jobs "
+            f"run. To mend it: {why.command}; or name another folder as hpc_validation_share"
+        )
+    todo = changes(asked, before)
+    if not module.check_mode:
+        apply(asked, todo)
+    return todo
+
+
+def diff(asked: Requested, done: Changes) -> list[dict[str, str]]:
+    """Each changed file as it was and as it is, for diff mode."""
+    return [
+        {
+            "before_header": asked.path(name),
+            "after_header": asked.path(name),
+            "before": shown(done.present[name] or b""),
+            "after": shown(asked.files.get(name, b"")),
+        }
+        for name in done.written + done.removed
+        if name != LIST
+    ]
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -203,72 +309,24 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    nul = no_nul.refusal(module.params)
-    if nul:
-        module.fail_json(msg=nul)
+    asked = requested(module)
     os.umask(0o022)
-    dest = module.params["dest"]
-    if module.params["_files"] is None:
-        module.fail_json(msg="share_tree works only with its action, which reads the folder on the controller")
-    wanted = {name: base64.b64decode(text) for name, text in module.params["_files"].items()}
-    if not os.path.isabs(dest):
-        module.fail_json(msg=f"dest must be an absolute path, not {dest}")
-    for name in [*wanted, *module.params["folders"]]:
-        if not inside(name):
-            module.fail_json(msg=f"{name} would lie outside {dest}")
-    if wanted:
-        wanted[LIST] = (json.dumps(sorted(wanted), indent=0) + "\n").encode()
     try:
-        before = deployed_before(dest) if wanted else []
-        why = refused(dest, [*wanted, *before], module.params["folders"], trusted_groups(module.params["group"]))
-        if why:
-            module.fail_json(
-                msg=f"nothing was put into {dest}: {why.why}, so another user could change what this user's jobs run. "
-                f"To mend it: {why.command}; or name another folder as hpc_validation_share"
-            )
-        present = {name: read_regular(os.path.join(dest, name)) for name in {*wanted, *before}}
-        written = sorted(name for name in wanted if not is_whole(os.path.join(dest, name), present[name], wanted[name]))
-        removed = sorted(name for name in before if name not in wanted and present[name] is not None)
-        folders = [name for name in module.params["folders"] if not os.path.isdir(os.path.join(dest, name))]
-        kept = folders_of([*wanted, *module.params["folders"]]) | set(module.params["folders"])
-        emptied = left_empty(dest, removed, kept)
-        if not module.check_mode:
-            for name in folders:
-                os.makedirs(os.path.join(dest, name), mode=0o755, exist_ok=True)
-            for name in written:
-                if name != LIST:
-                    write_atomic(os.path.join(dest, name), wanted[name], MODE)
-            for name in removed:
-                os.unlink(os.path.join(dest, name))
-            for name in emptied:
-                with contextlib.suppress(OSError):  # somebody has put something there meanwhile
-                    os.rmdir(os.path.join(dest, name))
-            if LIST in written:
-                write_atomic(os.path.join(dest, LIST), wanted[LIST], MODE)
+        done = deployed(module, asked)
     except GroupError as exc:
         module.fail_json(msg=f"group: {exc}; correct hpc_validation_share_group")
     except OSError as exc:
         module.fail_json(
-            msg=f"{exc.filename or dest} cannot be written: {exc.strerror}. The submitting user must be able to write "
-            f"there: check owner, mode and free space (ls -ld {dest}; df -h {dest})"
+            msg=f"{exc.filename or asked.dest} cannot be written: {exc.strerror}. The submitting user must be able to "
+            f"write there: check owner, mode and free space (ls -ld {asked.dest}; df -h {asked.dest})"
         )
-    diff = [
-        {
-            "before_header": os.path.join(dest, name),
-            "after_header": os.path.join(dest, name),
-            "before": shown(present[name] or b""),
-            "after": shown(wanted.get(name, b"")),
-        }
-        for name in written + removed
-        if name != LIST
-    ]
     module.exit_json(
-        changed=bool(written or removed or folders),
-        written=written,
-        removed=removed,
-        emptied=emptied,
-        made=folders,
-        diff=diff,
+        changed=bool(done.written or done.removed or done.made),
+        written=done.written,
+        removed=done.removed,
+        emptied=done.emptied,
+        made=done.made,
+        diff=diff(asked, done),
     )
 
 
