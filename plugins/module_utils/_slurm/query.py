@@ -50,18 +50,9 @@ def ask(
     sleep: Callable[[float], None] = time.sleep,
 ) -> Answer:
     """Return what is known of the wanted jobs; jobs is empty where the controller did not answer."""
-    rows, failure = _rows(run(squeue.argv(user=user)))
+    rows, failure = _listed(run, wanted, user)
     if failure is not None:
         return failure
-    strangers = [one.job_id for one in wanted if one.job_id not in rows and not one.comment]
-    if strangers:
-        # Perhaps another user's. This loads the whole job table, so it is done for ids given by hand only.
-        result = run(squeue.argv(job_ids=strangers))
-        if "Invalid job id" not in result.err:
-            more, failure = _rows(result)
-            if failure is not None:
-                return failure
-            rows.update({key: row for key, row in more.items() if key in strangers})
     answer = Answer("up")
     for one in wanted:
         row = rows.get(one.job_id)
@@ -72,12 +63,32 @@ def ask(
     # An id that another job has now is not asked of accounting, which tells an id's newest job.
     known = [one for one in wanted if one.job_id not in rows or one.submitted is not None]
     _ask_accounting(run, known, answer, steps, now, sleep)
-    for job_id, job in answer.jobs.items():
-        if job["gpus"] is None and has_ended(job) and rows.get(job_id, {}).get("asks_gpus"):
-            job["gpus"] = _allocated_gpus(run, job_id)
+    _count_gpus(run, rows, answer)
     for one in wanted:
         answer.jobs.setdefault(one.job_id, empty(one.job_id))
     return answer
+
+
+def _listed(run: Runner, wanted: list[Identity], user: str) -> tuple[dict[str, squeue.Row], Answer | None]:
+    """Return the rows of the user's jobs and of jobs wanted by their id alone; or the answer that there are none."""
+    rows, failure = _rows(run(squeue.argv(user=user)))
+    strangers = [one.job_id for one in wanted if one.job_id not in rows and not one.comment]
+    if failure is not None or not strangers:
+        return rows, failure
+    # Perhaps another user's. This loads the whole job table, so it is done for ids given by hand only.
+    result = run(squeue.argv(job_ids=strangers))
+    if "Invalid job id" in result.err:
+        return rows, None
+    more, failure = _rows(result)
+    rows.update({key: row for key, row in more.items() if key in strangers})
+    return rows, failure
+
+
+def _count_gpus(run: Runner, rows: dict[str, squeue.Row], answer: Answer) -> None:
+    """Fill in the GPUs of ended jobs that asked for some, where no TRES counts them."""
+    for job_id, job in answer.jobs.items():
+        if job["gpus"] is None and has_ended(job) and rows.get(job_id, {}).get("asks_gpus"):
+            job["gpus"] = _allocated_gpus(run, job_id)
 
 
 def _allocated_gpus(run: Runner, job_id: str) -> int | None:

@@ -77,25 +77,32 @@ def _scope(info: Json, settings: Json, expected: t.Sequence[str]) -> tuple[list[
     If the inventory uses Slurm's names, its nodes are expected to have GPUs.
     """
     known = {node["name"]: node for node in info.get("nodes") or []}
-    by_short = {_short(name): name for name in known}
-    listed = [by_short.get(_short(name), name) for name in expected]
+    listed = _as_slurm_has_them(expected, known)
     listed = listed if any(name in known for name in listed) else []
-    wanted = [by_short.get(_short(name), name) for name in names(settings["nodes"])]
+    wanted = _as_slurm_has_them(names(settings["nodes"]), known)
     reached = _in_scope_of_all(info, settings)
     findings = [
         _unknown(name, sorted(known)) for name in sorted({*wanted, *listed, *settings["node_gpus"]} - set(known))
     ]
     findings += [_out_of_reach(name) for name in wanted if name in known and name not in reached]
     left_out = [{"name": name, "why": OUT_OF_REACH} for name in listed if name in known and name not in reached]
-    scope = []
-    for name, node in reached.items():
-        if wanted and name not in wanted:
-            left_out.append({"name": name, "why": "not among hpc_validation_nodes"})
-        elif _gpus(node) or name in (*wanted, *listed) or settings["accelerator"] == "cpu":
-            scope.append(node)
-        else:
-            left_out.append({"name": name, "why": "it defines no GPUs"})
-    return scope, left_out, findings
+    named = reached if settings["accelerator"] == "cpu" else (*wanted, *listed)
+    why = {name: _why_left_out(node, wanted, named) for name, node in reached.items()}
+    left_out += [{"name": name, "why": reason} for name, reason in why.items() if reason]
+    return [node for name, node in reached.items() if not why[name]], left_out, findings
+
+
+def _as_slurm_has_them(wanted: t.Iterable[str], known: t.Iterable[str]) -> list[str]:
+    """Names of nodes, each as Slurm has it where that differs only in the domain."""
+    by_short = {_short(name): name for name in known}
+    return [by_short.get(_short(name), name) for name in wanted]
+
+
+def _why_left_out(node: Json, wanted: list[str], named: t.Collection[str]) -> str | None:
+    """Why a node that can be reached is not in scope; a node that is `named` need not define GPUs."""
+    if wanted and node["name"] not in wanted:
+        return "not among hpc_validation_nodes"
+    return None if _gpus(node) or node["name"] in named else "it defines no GPUs"
 
 
 def _unknown(name: str, known: list[str]) -> Json:
