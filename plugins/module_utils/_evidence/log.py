@@ -227,7 +227,7 @@ class _Scan:
                     self._other_end = end
                 elif self._end is None or self._nonce is None:
                     self._end, after = {**end, "after": None}, stop
-            at = block.find(_END_TEXT, at + 1)
+            at = block.find(_END_TEXT, stop)
         if self._end is not None and self._end["after"] is None:
             self._end["after"] = self._foreign(block, after)
 
