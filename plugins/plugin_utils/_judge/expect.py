@@ -65,13 +65,13 @@ class Expectations:
         if expect is None:
             return []
         if not isinstance(expect, dict):
-            return [f"{self.setting}: {scalars.describe(expect)}, not an object"]
+            return [f"{self.setting}: expected an object, found {scalars.describe(expect)}"]
         found = []
         for key, value in expect.items():
             if key not in self.keys:
                 found.append(f"{self.setting}: unknown key {key!r}{_meant(key, self.keys)}")
             elif value is not None and not self.keys[key][0](value):
-                found.append(f"{self.setting}.{key}: {scalars.describe(value)}, not {self.keys[key][1]}")
+                found.append(f"{self.setting}.{key}: expected {self.keys[key][1]}, found {scalars.describe(value)}")
         return found + self._excuses(expect.get("not_applicable"), identities)
 
     def _excuses(self, excused: t.Any, identities: t.Collection[str]) -> list[str]:
@@ -81,7 +81,7 @@ class Expectations:
             if identity not in identities:
                 found.append(f"{named}: unknown check {identity!r}{_meant(identity, identities)}")
             elif not isinstance(reason, str) or not reason.strip():
-                found.append(f"{named}.{identity}: {scalars.describe(reason)}, not a reason")
+                found.append(f"{named}.{identity}: expected a reason in words, found {scalars.describe(reason)}")
         return found
 
 

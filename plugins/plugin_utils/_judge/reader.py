@@ -169,7 +169,7 @@ def _log(data: dict[str, Any], pattern_sets: Collection[str] | None, notes: Note
     if not isinstance(patterns, str) or not patterns:
         notes.wrong(test, "expected the name of a pattern set", patterns)
     elif pattern_sets is not None and patterns not in pattern_sets:
-        notes.wrong(test, f"unknown pattern set; available: {', '.join(sorted(pattern_sets))}", patterns)
+        notes.wrong(test, f"expected one of the pattern sets {', '.join(sorted(pattern_sets))}", patterns)
     return Log(tuple(logs), patterns, wanted=test == "present") if isinstance(logs, list) else None
 
 
