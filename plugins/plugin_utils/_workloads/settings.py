@@ -37,7 +37,7 @@ def check_criteria(
                 f"hpc_validation_overrides: unknown workload '{name}'; available: {', '.join(known)}"
             )
         if not isinstance(changes, dict):
-            raise WorkloadError(f"hpc_validation_overrides.{name}: expected criterion IDs with changes, found {changes!r}")
+            raise WorkloadError(f"hpc_validation_overrides.{name}: expected criterion IDs, found {changes!r}")
     _check_reference_names(references, [*(workload["criteria"] for workload in workloads), overrides])
     patterns = log_patterns.load()
     for workload in selected:
