@@ -9,7 +9,7 @@ name: controller_findings
 version_added: 0.2.0
 short_description: Judge whether the controller can judge
 description:
-  - Checks the version of Ansible, the Python packages that judging needs, and whether the collection's files are complete.
+  - Checks the version of Ansible, the Python packages that judging needs, and that the collection's files are complete.
 options:
   _input:
     description: The value of C(ansible_version.full).

@@ -126,7 +126,7 @@ def _head(verdict: Json, workload: Json) -> list[str]:
         f"**Verdict: {text(workload.get('verdict'))}.** {text(workload.get('why'))}",
     ]
     if verdict.get("accelerator") != "cuda":
-        lines += ["", f"On {text(verdict.get('accelerator'))} hardware: this proves nothing about real GPUs."]
+        lines += ["", f"On {text(verdict.get('accelerator'))} hardware: this says nothing about real GPUs."]
     return lines
 
 

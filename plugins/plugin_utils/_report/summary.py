@@ -18,7 +18,7 @@ def summary(verdict: Json, folder: Path) -> list[str]:
     """Return the lines: all that did not pass in full, the rest in numbers (`metrics_assert` has shown the values)."""
     lines = [f"VERDICT: {verdict['verdict'].upper()}  {verdict['title']}"]
     if verdict["accelerator"] != "cuda":
-        lines.append(f"  on {verdict['accelerator']} hardware: proves nothing about real GPUs")
+        lines.append(f"  on {verdict['accelerator']} hardware: says nothing about real GPUs")
     lines.append(f"  coverage: {_coverage(verdict['coverage'])}")
     lines += [f"  left out: {left['name']} ({left['why']})" for left in verdict["coverage"]["left_out"]]
     if verdict["workloads"]:

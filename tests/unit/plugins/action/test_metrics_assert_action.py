@@ -169,7 +169,7 @@ def test_fail_false_returns_the_verdict_and_nothing_more(run, arguments):
             ("progress.jsonl", json.dumps({**OWN, "loss": 3}) + "\n{\n" + json.dumps({**OWN, "loss": 1}) + "\n"),
             "TREND",
             "undetermined",
-            "1 of its lines cannot be read",
+            "1 of its lines are malformed",
         ),
     ],
 )

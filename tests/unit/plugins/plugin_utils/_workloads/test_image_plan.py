@@ -92,7 +92,7 @@ def test_a_file_that_is_not_there_or_not_named_by_its_hash_is_refused(images, ex
     [
         (
             {"images": {"ouml": {}}},
-            r"images\.ouml: there is no environment of that name; known are oumi, oumi_deepspeed",
+            r"images\.ouml: unknown environment; available: oumi, oumi_deepspeed",
         ),
         ({"images": {"oumi": "build"}}, r"images\.oumi takes base, path, python, sha256, source; it is 'build'"),
         ({"images": {"oumi": {"file": "x"}}}, "takes base, path"),
@@ -105,7 +105,7 @@ def test_a_file_that_is_not_there_or_not_named_by_its_hash_is_refused(images, ex
         ({"images": {"oumi": {"source": "build", "base": "x:1 --y"}}}, "oumi.base must be as Apptainer has it"),
         ({"runtime": "docker"}, "hpc_validation_runtime must be one of venv, apptainer; it is 'docker'"),
         ({"workload_runtime": {"MLOPS-1.2": "conda"}}, r"workload_runtime\.MLOPS-1\.2 must be one of"),
-        ({"workload_runtime": {"MLOPS-1-2": "venv"}}, r"MLOPS-1-2: there is no such workload; known are MLOPS-1\.1"),
+        ({"workload_runtime": {"MLOPS-1-2": "venv"}}, r"unknown workload 'MLOPS-1-2'; available: MLOPS-1\.1"),
         ({"binds": "/scratch"}, "binds must be a list of absolute paths; it is '/scratch'"),
         ({"binds": ["scratch"]}, "binds must be a list of absolute paths"),
     ],

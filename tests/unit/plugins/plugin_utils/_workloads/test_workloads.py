@@ -142,7 +142,7 @@ def test_each_workload_comes_after_those_it_needs_else_by_id(needs, expected):
 @pytest.mark.parametrize(
     ("needs", "expected"),
     [
-        ({"A-1": ["A-9"]}, "/f/workload.yml: needs: A-9 is no workload's id"),
+        ({"A-1": ["A-9"]}, "/f/workload.yml: needs: unknown workload A-9"),
         ({"A-1": ["A-2"], "A-2": ["A-1"]}, "needs go in a circle: A-[12] needs A-[12] needs A-[12]"),
         ({"A-1": ["A-1"]}, "needs go in a circle: A-1 needs A-1"),
     ],
@@ -171,7 +171,7 @@ def test_a_selection_of_nothing_is_refused(categories, only, tags, expected):
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
-        ({"MLOPS-9": {}}, "MLOPS-9, which is no workload"),
+        ({"MLOPS-9": {}}, "unknown workload 'MLOPS-9'"),
         ({"MLOPS-1.1": {"S0-99": {"gt": 1}}}, "S0-99"),
         ({"MLOPS-1.1": {"S0-13": {"lt": 1}}}, "S0-13"),
         ({"MLOPS-1.1": 3}, "must map criterion ids"),
@@ -309,7 +309,7 @@ def test_a_bad_option_is_refused_whether_it_is_chosen_or_not(folder, option, exp
     [
         ({"MLOPS-1.1": "short"}, "hpc_validation_workload_options names 'short' for MLOPS-1.1, which has long"),
         ({"MLOPS-1.1": ["long"]}, r"names \['long'\] for MLOPS-1.1"),
-        ({"MLOPS-9.9": "long"}, "names MLOPS-9.9, which is no workload; known are MLOPS-1.1"),
+        ({"MLOPS-9.9": "long"}, "unknown workload MLOPS-9.9; available: MLOPS-1.1"),
     ],
 )
 def test_an_option_that_does_not_exist_is_refused(folder, chosen, expected):
@@ -378,7 +378,7 @@ def test_the_collections_workloads_that_judge_their_own_speed_are_alone(root):
     assert {each["id"] for each in workloads if each["alone"]} == {"BASELINE-1", "MLOPS-2.1", "MLOPS-2.2"}
 
 
-# -- what stands twice
+# -- what appears twice
 
 
 @pytest.mark.parametrize(
@@ -407,7 +407,7 @@ def test_a_criterion_id_that_stands_twice_is_refused_with_an_option_too(folder, 
     criteria = example("manifest")["criteria"]
     loose = {**criteria[0], "title": "the same id again"}
     path = folder(criteria=[*criteria, loose], options={"small": {"title": "a smaller one"}})
-    with pytest.raises(WorkloadError, match=rf"criteria: {criteria[0]['id']} stands twice"):
+    with pytest.raises(WorkloadError, match=rf"criteria: {criteria[0]['id']} appears twice"):
         manifests.find_workloads([path], {"MLOPS-1.1": option} if option else {})
 
 
@@ -421,5 +421,5 @@ def test_an_option_cannot_give_a_criterion_the_id_of_another(folder, example):
 def test_a_criterion_cannot_have_the_id_of_one_that_all_have(folder, example):
     criteria = example("manifest")["criteria"]
     path = folder(criteria=[*criteria, {**criteria[0], "id": "GPU.answers"}])
-    with pytest.raises(WorkloadError, match=r"GPU\.answers stands twice"):
+    with pytest.raises(WorkloadError, match=r"GPU\.answers appears twice"):
         manifests.find_workloads([path])
