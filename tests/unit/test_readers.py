@@ -128,7 +128,7 @@ def test_who_writes_yaml_hears_of_everything_that_is_refused_at_once() -> None:
         (3, "an alias is used; write the value out"),
         (5, "a merge key (<<) is used; write the values out"),
         (6, "a number has more than 64 bits"),
-        (7, "a key is no scalar"),
+        (7, "a key is not a scalar"),
         (9, "the key 'h' appears twice, on lines 9 and 9; keep one of them"),
         (10, "a number has more than 64 bits"),
     ]

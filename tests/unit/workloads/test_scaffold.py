@@ -114,7 +114,7 @@ def test_a_name_that_cannot_be_one_is_refused(tmp_path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("kit", "scripts/kit, which is the collection's own"), ("mnist_single_gpu", "is taken by /")]
+    ("name", "says"), [("kit", "scripts/kit of the collection itself"), ("mnist_single_gpu", "is taken by /")]
 )
 def test_a_name_that_is_taken_is_refused(tmp_path: Path, name: str, says: str) -> None:
     with pytest.raises(scaffold.ScaffoldError, match=f"^name: {name} is taken by") as caught:
@@ -148,9 +148,9 @@ def test_templates_that_are_not_whole_are_refused(tmp_path: Path) -> None:
     for text in ("$nobody", "costs 5 $"):
         templates.mkdir(exist_ok=True)
         (templates / "workload.yml").write_text(text)
-        with pytest.raises(scaffold.ScaffoldError, match="is the collection installed whole"):
+        with pytest.raises(scaffold.ScaffoldError, match="is the collection installed completely"):
             scaffold.plan("triad", str(tmp_path), templates)
-    with pytest.raises(scaffold.ScaffoldError, match="is the collection installed whole"):
+    with pytest.raises(scaffold.ScaffoldError, match="is the collection installed completely"):
         scaffold.plan("triad", str(tmp_path), tmp_path / "nowhere")
 
 

@@ -223,7 +223,7 @@ def test_malformed_criteria_are_refused_before_anything_is_read(run, arguments):
     with pytest.raises(AnsibleActionFail) as refused:
         run({**arguments, "fail": False}, answer)
     assert not answer.called
-    for part in ("nothing was judged", "MLOPS-1.1", "S0-13", "key gt", "S0-14", "key exist", "'job'"):
+    for part in ("Nothing was judged", "MLOPS-1.1", "S0-13", "key gt", "S0-14", "key exist", "'job'"):
         assert part in str(refused.value)
 
 

@@ -81,7 +81,7 @@ def test_other_folders_are_known_where_they_are_named(act, tmp_path):
         (new_workload, {"name": ""}, "add -e name=NAME"),
         (new_workload, {"name": "triad", "dest": "a\0b"}, "NUL"),
         (new_workload, {}, "name"),
-        (check_workload, {"folder": ""}, "say -e folder=FOLDER"),
+        (check_workload, {"folder": ""}, "add -e folder=FOLDER"),
         (check_workload, {"folder": "/nowhere"}, "the folder /nowhere does not exist"),
         (check_workload, {"folder": "a\0b"}, "NUL"),
         (check_workload, {"folder": "/", "knwon": []}, "knwon"),

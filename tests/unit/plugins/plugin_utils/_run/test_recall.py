@@ -252,7 +252,7 @@ def test_a_waiver_that_holds_lets_it_stand(scene):
 
 
 def test_without_an_earlier_run_it_runs(scene):
-    assert_runs_first(scene, "there is no earlier run of it in ")
+    assert_runs_first(scene, " has no earlier run of it")
 
 
 @pytest.mark.parametrize(

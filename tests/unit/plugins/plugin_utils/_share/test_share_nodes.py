@@ -256,9 +256,9 @@ def test_a_direction_that_was_not_told_is_undetermined(directions: t.Any) -> Non
         (NEVER, 5, "fail", "not seen", '= "seen within 5 s"', '"not seen" is not = "seen within 5 s"'),
         (NEVER, None, "fail", "not seen", '= "seen within 5 s"', '"not seen" is not = "seen within 5 s"'),
         ({"seen": False, "seconds": 1}, 3, "undetermined", None, "<= 5", "it was looked for 3 s only"),
-        ({"seen": "yes", "seconds": 1}, 30, "undetermined", None, "<= 5", "it was not reported"),
-        ({"seen": None, "seconds": 1}, 3, "undetermined", None, "<= 5", "it was not reported"),
-        (None, 30, "undetermined", None, "<= 5", "it was not reported"),
+        ({"seen": "yes", "seconds": 1}, 30, "undetermined", None, "<= 5", "it was not told"),
+        ({"seen": None, "seconds": 1}, 3, "undetermined", None, "<= 5", "it was not told"),
+        (None, 30, "undetermined", None, "<= 5", "it was not told"),
     ],
 )
 @pytest.mark.parametrize("step", STEPS)

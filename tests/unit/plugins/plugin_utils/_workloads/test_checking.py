@@ -109,19 +109,19 @@ def test_all_faults_are_named_at_once(faults):
     ("old", "new", "line", "key", "says"),
     [
         ("id: TEST-1", "id: MLOPS-1.1", 2, "id", "already the id of"),
-        ("name: triad", "name: other", 3, "name", "must be the folder's name, 'triad'"),
+        ("name: triad", "name: other", 3, "name", "expected the folder's name 'triad'"),
         ("needs: []", "needs: [TEST-1]", 6, "needs[0]", "needs itself"),
         ("needs: []", "needs: [MLOPS-1.1, TEST-9]", 6, "needs[1]", "available: BASELINE-1, MLOPS-1.1"),
-        ("data: [mnist]", "models: [mnist]", 10, "models[0]", "'mnist' is not in files/models"),
+        ("data: [mnist]", "models: [mnist]", 10, "models[0]", "'mnist' does not exist in files/models"),
         ("triad.py", "triad.sh", 11, "command", "the script 'triad.sh' is not in"),
         ("[python, triad.py]", "[bash, run.sh]", 11, "command[1]", "the script 'run.sh' is not in"),
         ("[python, triad.py]", "[./triad.py]", 11, "command[0]", "name a program to run it, such as [bash, ./triad.py]"),
         ("[python, triad.py]", "[bash, triad.py]\nlauncher: torchrun", 11, "command[0]", "expected python"),
         ("data: [mnist]", "config: triad.yaml", 10, "config", "'triad.yaml' is not in"),
         ("models/triad/job-%j", "models/triad", 13, "output.directory", "does not match"),
-        ("query: metrics.score", "query: progress.fields.x.last", 17, "criteria.T-1.query", "no document 'progress'"),
-        ("query: metrics.score", "query: legs.measured.ranks", 17, "criteria.T-1.query", "no document 'legs'"),
-        ("query: metrics.score", "query: logs.stdout.bytes", 17, "criteria.T-1.query", "no document 'logs'"),
+        ("query: metrics.score", "query: progress.fields.x.last", 17, "criteria.T-1.query", "unknown document 'progress'"),
+        ("query: metrics.score", "query: legs.measured.ranks", 17, "criteria.T-1.query", "unknown document 'legs'"),
+        ("query: metrics.score", "query: logs.stdout.bytes", 17, "criteria.T-1.query", "unknown document 'logs'"),
         ("query: metrics.score", "query: sum(", 17, "criteria.T-1.query", "not a JMESPath expression"),
         ("query: metrics.score", "log: [stdout]", 17, "criteria.T-1.gt", "cannot be used with log"),
         ("gt: 0.9", "gt: 0.9, lt: 1", 17, "criteria.T-1", "two tests, gt and lt"),
@@ -130,7 +130,7 @@ def test_all_faults_are_named_at_once(faults):
         ("gt: 0.9", "ratio_ge: {bound: 1, to: job.gpus, whose: own}", 17, "criteria.T-1.ratio_ge.whose", "is unknown"),
         ("query: metrics.score, gt: 0.9", "log: [stdout], absent: cuda", 17, "criteria.T-1.absent", "cuda_errors"),
         ("id: T-2", "id: T-1", 18, "criteria.T-1.id", "T-1 appears twice"),
-        ("id: T-2", "id: JOB", 18, "criteria.JOB.id", "JOB is the judge's own criterion"),
+        ("id: T-2", "id: JOB", 18, "criteria.JOB.id", "JOB is reserved for the judge's own criterion"),
         ("id: T-2", "ids: T-2", 18, "criteria[1].ids", "is unknown"),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_criterion_is_refused_by_its_reader_or_by_the_schema(faults):
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("mnist_single_gpu", "is already the name of"), ("kit", "of the collection's own on the share")]
+    ("name", "says"), [("mnist_single_gpu", "is already the name of"), ("kit", "of the collection itself on the share")]
 )
 def test_a_name_that_is_taken_on_the_share_is_refused(tmp_path, name, says):
     folder = tmp_path / name

@@ -59,7 +59,7 @@ def test_a_bad_manifest_names_file_and_key(folder, changes, expected):
 def test_a_name_that_is_not_the_folders_is_refused(folder, tmp_path):
     path = folder()
     (tmp_path / "workloads" / "mnist_single_gpu").rename(tmp_path / "workloads" / "other")
-    with pytest.raises(WorkloadError, match="must be the folder's name"):
+    with pytest.raises(WorkloadError, match="expected the folder's name"):
         manifests.find_workloads([path])
 
 
@@ -143,8 +143,8 @@ def test_each_workload_comes_after_those_it_needs_else_by_id(needs, expected):
     ("needs", "expected"),
     [
         ({"A-1": ["A-9"]}, "/f/workload.yml: needs: unknown workload A-9"),
-        ({"A-1": ["A-2"], "A-2": ["A-1"]}, "needs go in a circle: A-[12] needs A-[12] needs A-[12]"),
-        ({"A-1": ["A-1"]}, "needs go in a circle: A-1 needs A-1"),
+        ({"A-1": ["A-2"], "A-2": ["A-1"]}, "circular needs: A-[12] needs A-[12] needs A-[12]"),
+        ({"A-1": ["A-1"]}, "circular needs: A-1 needs A-1"),
     ],
 )
 def test_needs_that_cannot_be_met_are_refused(needs, expected):
@@ -174,7 +174,7 @@ def test_a_selection_of_nothing_is_refused(categories, only, tags, expected):
         ({"MLOPS-9": {}}, "unknown workload 'MLOPS-9'"),
         ({"MLOPS-1.1": {"S0-99": {"gt": 1}}}, "S0-99"),
         ({"MLOPS-1.1": {"S0-13": {"lt": 1}}}, "S0-13"),
-        ({"MLOPS-1.1": 3}, "must map criterion ids"),
+        ({"MLOPS-1.1": 3}, "expected criterion IDs"),
     ],
 )
 def test_overrides_of_nothing_are_refused(overrides, expected, example):
@@ -222,16 +222,16 @@ def test_a_workload_with_a_launcher_has_the_criteria_of_ranks(folder):
         ({"resources": TWO_RANKS, "baseline": {"ranks": 1, "work": "weak"}}, "baseline: needs a launcher"),
         (
             {"launcher": "torchrun", "resources": TWO_RANKS, "baseline": {"ranks": 2, "work": "weak"}},
-            r"baseline\.ranks: expected fewer than the workload's 2",
+            r"baseline\.ranks: expected fewer ranks than the workload's 2",
         ),
-        ({"launcher": "torchrun", "baseline": {"ranks": 1, "work": "weak"}}, "expected fewer than the workload's 1"),
+        ({"launcher": "torchrun", "baseline": {"ranks": 1, "work": "weak"}}, "expected fewer ranks than the workload's 1"),
         (
             {
                 "launcher": "torchrun",
                 "resources": {**TWO_RANKS, "nodes": 2},
                 "baseline": {"ranks": 3, "work": "weak"},
             },
-            r"baseline\.ranks: 3 do not fill nodes of 2 each",
+            r"baseline\.ranks: 3 ranks do not fill nodes with 2 each",
         ),
     ],
 )
@@ -307,8 +307,8 @@ def test_a_bad_option_is_refused_whether_it_is_chosen_or_not(folder, option, exp
 @pytest.mark.parametrize(
     ("chosen", "expected"),
     [
-        ({"MLOPS-1.1": "short"}, "hpc_validation_workload_options names 'short' for MLOPS-1.1, which has long"),
-        ({"MLOPS-1.1": ["long"]}, r"names \['long'\] for MLOPS-1.1"),
+        ({"MLOPS-1.1": "short"}, "hpc_validation_workload_options: unknown option 'short' of MLOPS-1.1; available: long"),
+        ({"MLOPS-1.1": ["long"]}, r"unknown option \['long'\] of MLOPS-1.1"),
         ({"MLOPS-9.9": "long"}, "unknown workload MLOPS-9.9; available: MLOPS-1.1"),
     ],
 )
@@ -329,7 +329,7 @@ def test_a_pass_from_the_future_is_not_awaited():
 
 def test_criteria_that_did_not_come_with_the_collection_are_missed(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(manifests, "COMMON", tmp_path)
-    with pytest.raises(WorkloadError, match="installed whole"):
+    with pytest.raises(WorkloadError, match="installed completely"):
         manifests.find_workloads([folder()])
 
 
@@ -349,7 +349,7 @@ def test_a_reference_that_no_criterion_asks_for_is_refused(folder):
     criterion = {**WITHIN, "within": {"from": "speed", "tolerance": 0.1}}
     known = manifests.find_workloads([folder(criteria=[criterion])])
     settings.check_criteria(known, known, {}, {"speed": [{"when": {}, "value": 1}]})
-    with pytest.raises(WorkloadError, match=r"hpc_validation_references names sped, .*did you mean speed\?"):
+    with pytest.raises(WorkloadError, match=r"hpc_validation_references: no criterion uses sped \(did you mean speed\?"):
         settings.check_criteria(known, known, {}, {"sped": [{"when": {}, "value": 1}]})
 
 
