@@ -33,9 +33,7 @@ def check_criteria(
     known = [workload["id"] for workload in workloads]
     for name, changes in overrides.items():
         if name not in known:
-            raise WorkloadError(
-                f"hpc_validation_overrides: unknown workload '{name}'; available: {', '.join(known)}"
-            )
+            raise WorkloadError(f"hpc_validation_overrides: unknown workload '{name}'; available: {', '.join(known)}")
         if not isinstance(changes, dict):
             raise WorkloadError(f"hpc_validation_overrides.{name}: expected criterion IDs, found {changes!r}")
     _check_reference_names(references, [*(workload["criteria"] for workload in workloads), overrides])

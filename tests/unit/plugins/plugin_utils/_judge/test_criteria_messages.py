@@ -205,7 +205,9 @@ def test_an_override_of_each_is_a_mapping():
 
 def test_an_override_of_a_criterion_without_a_test():
     bad = criterion(gt=None)
-    assert any("can move the bound of the test, none, not" in found for found in errors(bad, overrides={"S0-13": {"gt": 1}}))
+    assert any(
+        "can move the bound of the test, none, not" in found for found in errors(bad, overrides={"S0-13": {"gt": 1}})
+    )
 
 
 @pytest.mark.parametrize("each", [5, None, "x", [], {}])

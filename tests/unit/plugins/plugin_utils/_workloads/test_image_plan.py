@@ -94,7 +94,10 @@ def test_a_file_that_is_not_there_or_not_named_by_its_hash_is_refused(images, ex
             {"images": {"ouml": {}}},
             r"images\.ouml: unknown environment; available: oumi, oumi_deepspeed",
         ),
-        ({"images": {"oumi": "build"}}, r"images\.oumi: expected the keys base, path, python, sha256, source, found 'build'"),
+        (
+            {"images": {"oumi": "build"}},
+            r"images\.oumi: expected the keys base, path, python, sha256, source, found 'build'",
+        ),
         ({"images": {"oumi": {"file": "x"}}}, "expected the keys base, path"),
         ({"images": {"oumi": {"source": "pull"}}}, "oumi.source: expected one of path, build, found 'pull'"),
         ({"images": {"oumi": {"source": "build", "path": "/x"}}}, "oumi.path does not belong to source: build"),

@@ -75,7 +75,10 @@ def test_workloads_without_data_need_their_runtime_alone():
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"datasets": {"mnst": {"source": "download"}}}, "hpc_validation_datasets.mnst: unknown name; available: .* mnist"),
+        (
+            {"datasets": {"mnst": {"source": "download"}}},
+            "hpc_validation_datasets.mnst: unknown name; available: .* mnist",
+        ),
         ({"models": {"gpt": {}}}, "hpc_validation_models.gpt: unknown name"),
         ({"datasets": {"mnist": "download"}}, "hpc_validation_datasets.mnist: expected a source"),
         ({"datasets": {"mnist": {"sorce": "download"}}}, "mnist: unknown key sorce"),
@@ -87,7 +90,10 @@ def test_workloads_without_data_need_their_runtime_alone():
         ({"datasets": {"mnist": {"source": "path", "path": "/nowhere/at/all"}}}, "expected a folder .*/nowhere/at/all"),
         ({"datasets": {"mnist": {"path": "/tmp"}}}, "mnist.path belongs to source: path; its source is download"),
         ({"datasets": {"mnist": {"revision": "main"}}}, "mnist.revision is only for downloads from a hub"),
-        ({"models": {"smollm_135m": {"source": "stand-in", "revision": "main"}}}, "smollm_135m.revision is only for downloads"),
+        (
+            {"models": {"smollm_135m": {"source": "stand-in", "revision": "main"}}},
+            "smollm_135m.revision is only for downloads",
+        ),
     ],
 )
 def test_settings_that_cannot_be_followed_are_refused(settings, expected):

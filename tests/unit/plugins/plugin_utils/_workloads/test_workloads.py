@@ -224,7 +224,10 @@ def test_a_workload_with_a_launcher_has_the_criteria_of_ranks(folder):
             {"launcher": "torchrun", "resources": TWO_RANKS, "baseline": {"ranks": 2, "work": "weak"}},
             r"baseline\.ranks: expected fewer ranks than the workload's 2",
         ),
-        ({"launcher": "torchrun", "baseline": {"ranks": 1, "work": "weak"}}, "expected fewer ranks than the workload's 1"),
+        (
+            {"launcher": "torchrun", "baseline": {"ranks": 1, "work": "weak"}},
+            "expected fewer ranks than the workload's 1",
+        ),
         (
             {
                 "launcher": "torchrun",
@@ -307,7 +310,10 @@ def test_a_bad_option_is_refused_whether_it_is_chosen_or_not(folder, option, exp
 @pytest.mark.parametrize(
     ("chosen", "expected"),
     [
-        ({"MLOPS-1.1": "short"}, "hpc_validation_workload_options: unknown option 'short' of MLOPS-1.1; available: long"),
+        (
+            {"MLOPS-1.1": "short"},
+            "hpc_validation_workload_options: unknown option 'short' of MLOPS-1.1; available: long",
+        ),
         ({"MLOPS-1.1": ["long"]}, r"unknown option \['long'\] of MLOPS-1.1"),
         ({"MLOPS-9.9": "long"}, "unknown workload MLOPS-9.9; available: MLOPS-1.1"),
     ],
@@ -349,7 +355,9 @@ def test_a_reference_that_no_criterion_asks_for_is_refused(folder):
     criterion = {**WITHIN, "within": {"from": "speed", "tolerance": 0.1}}
     known = manifests.find_workloads([folder(criteria=[criterion])])
     settings.check_criteria(known, known, {}, {"speed": [{"when": {}, "value": 1}]})
-    with pytest.raises(WorkloadError, match=r"hpc_validation_references: no criterion uses sped \(did you mean speed\?"):
+    with pytest.raises(
+        WorkloadError, match=r"hpc_validation_references: no criterion uses sped \(did you mean speed\?"
+    ):
         settings.check_criteria(known, known, {}, {"sped": [{"when": {}, "value": 1}]})
 
 
