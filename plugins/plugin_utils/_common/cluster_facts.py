@@ -42,19 +42,19 @@ def _or_nothing(kind: Kind) -> Kind:
 
 # What each entry of a list must have, and its type in words.
 PARTS: dict[str, dict[str, tuple[Kind, str]]] = {
-    "controllers": {"host": (_is_text, "a text"), "up": (_is_flag, "true or false")},
+    "controllers": {"host": (_is_text, "text"), "up": (_is_flag, "true or false")},
     "partitions": {
-        "name": (_is_text, "a text"),
-        "state": (_or_nothing(_is_text), "a text"),
+        "name": (_is_text, "text"),
+        "state": (_or_nothing(_is_text), "text"),
         "default": (_is_flag, "true or false"),
     },
     "nodes": {
-        "name": (_is_text, "a text"),
-        "state": (_or_nothing(_is_text), "a text"),
+        "name": (_is_text, "text"),
+        "state": (_or_nothing(_is_text), "text"),
         "flags": (_are_texts, "a list of texts"),
         "gres": (_are_counts, "an object of counts"),
         "partitions": (_are_texts, "a list of texts"),
-        "reason": (_or_nothing(lambda value: isinstance(value, str)), "a text"),
+        "reason": (_or_nothing(lambda value: isinstance(value, str)), "text"),
         "features": (_or_nothing(_are_texts), "a list of texts"),
         "gres_types": (_or_nothing(_are_texts), "a list of texts"),
     },
@@ -90,7 +90,7 @@ def _amiss(info: Json, part: str, keys: dict[str, tuple[Kind, str]]) -> t.Iterat
 
 
 def stated(settings: t.Any) -> Json:
-    """Return the site's settings for sbatch as text, without null and false values; lists are lists of names."""
+    """Return the site's settings for sbatch as text, without null and false values; lists become comma-separated."""
     given = settings if isinstance(settings, dict) else {}
     said = {key: value for key, value in given.items() if value is not None and value is not False}
     return {key: value if key == "extra" else _text(value) for key, value in said.items()}
