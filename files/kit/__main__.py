@@ -20,27 +20,27 @@ COMMANDS = {
     "begin": "write the job's begin marker",
     "end": "write the job's end marker",
     "runtime": "install a locked environment on the share",
-    "image": "have an Apptainer image on the share",
-    "inside": "tell what the runtime is, by its own Python",
+    "image": "put an Apptainer image on the share",
+    "inside": "describe the runtime, from its own Python",
     "wheels": "fetch a wheel that the kit needs, by its pinned hash",
-    "sample": "sample this job's GPUs on this node until told to stop",
-    "host": "tell what this host has beside GPUs and the share",
-    "devices": "tell which GPUs this process may use",
+    "sample": "sample this job's GPUs on this node until stopped",
+    "host": "describe this host apart from GPUs and the share",
+    "devices": "list the GPUs that this process may use",
     "reports": "gather what the jobs of a preflight wrote",
-    "probe": "tell what the GPUs are and how they are: facts as JSON",
+    "probe": "describe the GPUs and their health: facts as JSON",
     "provenance": "write what the job runs on",
     "nodes": "run a command on each of the job's nodes",
-    "gather": "put together what the job's nodes left",
+    "gather": "combine the files left by the job's nodes",
     "legs": "run a distributed workload, and on fewer ranks before and after it",
-    "launch": "start a leg's ranks on this node, by the runtime's Python",
+    "launch": "start a leg's ranks on this node, with the runtime's Python",
     "environment": "run a command with the variables (JSON) on standard input",
-    "share": "look at the share from this node: facts as JSON",
-    "coherence": "do two nodes see the same share? under srun",
+    "share": "examine the share from this node: facts as JSON",
+    "coherence": "check that two nodes see the same share, under srun",
 }
 
 
 def _command(name: str) -> ModuleType:
-    # Only the one that was asked for: jobs keep no compiled files on the share, so what is imported is compiled.
+    # Import only the requested one: jobs keep no compiled files on the share, so every import is compiled anew.
     return importlib.import_module(f"kit.commands.{name}")
 
 
@@ -55,14 +55,14 @@ def _parser(asked: str) -> argparse.ArgumentParser:
 
 
 def _terminated(number: int, _frame: FrameType | None) -> NoReturn:
-    # As an exception, so that children are killed and half-made folders removed on the way out.
+    # An exception, so that children are killed and unfinished folders removed on the way out.
     raise SystemExit(128 + number)
 
 
 def main() -> int:
-    """Run the command line; 0 done, 1 a problem told on stderr, 2 wrong usage."""
+    """Run the command line; return 0 on success, 1 for a problem reported on stderr, 2 for wrong usage."""
     arguments = _parser(sys.argv[1] if len(sys.argv) > 1 else "").parse_args()
-    os.umask(0o022)  # what it makes is read and run by jobs, and nobody else may write there
+    os.umask(0o022)  # jobs read and run these files, so nobody else may write to them
     signal.signal(signal.SIGTERM, _terminated)
     try:
         result = _command(arguments.command).run(arguments)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that other nodes read: whole or not there at all."""
+"""Write files for other nodes to read: complete, or not there at all."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO, Callable
 
-# What the workloads and their runs on fewer ranks call the document of their metrics, in their output folders.
+# The name of the metrics document in the output folders of workloads and of their runs on fewer ranks.
 METRICS_FILE = "metrics.json"
 
 
 def plain(value: Any) -> Any:
-    """Return ``value`` as valid JSON can say it.
+    """Return ``value`` in a form that valid JSON can hold.
 
     JSON has no NaN or infinity. They become the strings "NaN", "Infinity" and "-Infinity": never a number, so no
-    numeric criterion can pass on them, and never null, so that a loss that exploded differs from one not measured.
+    numeric criterion can pass on them, and never null, so that a diverged loss differs from one not measured.
     """
     if isinstance(value, float) and not math.isfinite(value):
         return json.dumps(value)  # Python's own names for them
@@ -38,7 +38,7 @@ def write_atomic(
 ) -> None:
     """Let ``fill`` write a temporary file in the same folder, then put it in place; OSError leaves the old file.
 
-    What is not ``durable`` may be lost when the machine is, and waits for no disk.
+    Without ``durable`` the file may be lost if the machine crashes, and the call does not wait for the disk.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def json_line(row: Any) -> bytes:
 
 
 def sync_directory(path: str | os.PathLike[str]) -> None:
-    """Make a rename in ``path`` durable, where the file system can."""
+    """Make a rename in ``path`` durable, if the file system can."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -81,7 +81,7 @@ def sync_directory(path: str | os.PathLike[str]) -> None:
 
 
 def only_ours(path: str | os.PathLike[str]) -> bool:
-    """Return whether nobody but this user and root can change a file: it is ours, no link, and writable by us alone."""
+    """Return whether only this user and root can change a file: it is ours, not a link, and writable only by us."""
     found = os.lstat(path)
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a training script writes: one metrics document and a stream of progress rows.
+"""The output of a training script: one metrics document and a stream of progress rows.
 
-Both carry the job and the attempt that wrote them, and stay valid JSON whatever the numbers (see ``files.plain``).
+Both carry the job and the attempt that wrote them, and are valid JSON for any numbers (see ``files.plain``).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from kit.job import Job, current_job
 
 
 def write_metrics(path: str | os.PathLike[str], metrics: dict[str, Any], job: Job | None = None) -> None:
-    """Write the metrics document, atomically, stamped with job and attempt."""
+    """Write the metrics document atomically, stamped with job and attempt."""
     write_json(path, {**metrics, **(job or current_job()).stamp})
 
 
 class Progress:
-    """JSON Lines, one row per report, flushed as a whole line; the latest row is also the job's progress marker."""
+    """JSON Lines, one row per report, flushed as a complete line; the latest row is also the job's progress marker."""
 
     def __init__(self, path: str | os.PathLike[str], markers_folder: str | None = None, job: Job | None = None) -> None:
-        """Start a new file at ``path``; ``markers_folder`` defaults to HPC_VALIDATION_MARKERS, if that is set."""
+        """Start a new file at ``path``; ``markers_folder`` defaults to HPC_VALIDATION_MARKERS, if set."""
         self.job = job or current_job()
         self.markers_folder = markers_folder or os.environ.get("HPC_VALIDATION_MARKERS")
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ class Progress:
         self._started = time.monotonic()
 
     def row(self, **fields: Any) -> None:
-        """Write one row; with ``step`` and ``steps`` among the fields the time left is estimated."""
+        """Write one row; if ``step`` and ``steps`` are among the fields, estimate the time left."""
         step, steps = fields.get("step"), fields.get("steps")
         if step and steps and "eta_seconds" not in fields:
             fields["eta_seconds"] = round((time.monotonic() - self._started) / step * (steps - step), 1)

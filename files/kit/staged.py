@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a job reads of a staged dataset or model before it uses it."""
+"""Check a staged dataset or model before a job uses it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FACTS = ("name", "source", "description", "revision", "train", "test", "rows")
 
 
 def read_staged(folder: Path, *, hashed: bool = True) -> dict[str, Any]:
-    """Return what the staged folder says of itself, after comparing its files with that; KitError otherwise.
+    """Return the staged folder's provenance after comparing its files with it; raise KitError if they differ.
 
-    Without ``hashed`` only sizes are compared: weights of many gigabytes are read when they are loaded, not before.
+    Without ``hashed`` only sizes are compared, so that many gigabytes of weights are not read twice.
     """
     remedy = "stage it again (the playbooks do it)"
     try:
@@ -28,11 +28,9 @@ def read_staged(folder: Path, *, hashed: bool = True) -> dict[str, Any]:
             path = folder / name
             size = path.stat().st_size
             if size != file["size"]:
-                raise KitError(
-                    f"{path} is damaged: it has {size} bytes, and by provenance.json {file['size']}; {remedy}"
-                )
+                raise KitError(f"{path} is damaged: it has {size} bytes, provenance.json says {file['size']}; {remedy}")
             if hashed and sha256(path) != file["sha256"]:
-                raise KitError(f"{path} is damaged: its SHA-256 is not that of provenance.json; {remedy}")
+                raise KitError(f"{path} is damaged: its SHA-256 is not the one in provenance.json; {remedy}")
         return {name: provenance[name] for name in FACTS if name in provenance}
     except OSError as error:
         raise KitError(f"{folder}: cannot read {error.filename}: {error.strerror}; {remedy}") from error
@@ -41,5 +39,5 @@ def read_staged(folder: Path, *, hashed: bool = True) -> dict[str, Any]:
 
 
 def is_stand_in(folder: Path) -> bool:
-    """Return whether the staged folder holds a stand-in, made up where the real one could not be had."""
+    """Return whether the staged folder holds a stand-in, generated because the real one was not available."""
     return bool(strict_json.read(folder / "provenance.json")["source"] == STAND_IN)

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one reader of JSON in jobs: a key that stands twice in an object is refused, with both lines.
+"""The only reader of JSON in jobs: a key that appears twice in an object is rejected, with both lines.
 
-As the judge's own (plugins/module_utils/_common/strict_json.py), which does not run where jobs do.
+Same as the judge's reader (plugins/module_utils/_common/strict_json.py), which is not available to jobs.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ import re
 from pathlib import Path
 from typing import Any
 
-# Of JSON that was read up to here only texts, with the colon that makes a key of one, and brackets matter.
+# In JSON that parsed up to here, only strings, the colon that makes one a key, and brackets matter.
 _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")[ \t\r\n]*(:?)|[{}\[\]]', re.DOTALL)
 
 
 class DuplicateKeyError(ValueError):
-    """A key stands twice in one object."""
+    """A key appears twice in one object."""
 
     def __init__(self, key: str, lines: tuple[int, int] | None = None) -> None:
         where = f", on lines {lines[0]} and {lines[1]}" if lines else ""
-        super().__init__(f"the key {json.dumps(key[:80])} stands twice in one object{where}")
+        super().__init__(f"the key {json.dumps(key[:80])} appears twice in one object{where}")
         self.key = key
         self.lines = lines
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of these pairs, for json.loads as object_pairs_hook; raise DuplicateKeyError."""
+    """Return the object with these pairs, as object_pairs_hook of json.loads; raise DuplicateKeyError."""
     result = dict(pairs)
     if len(result) != len(pairs):
         seen: set[str] = set()
@@ -40,7 +40,7 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse(content: str | bytes, **hooks: Any) -> Any:
-    """Return the JSON value in `content`; `hooks` are json.loads's. Raise ValueError, or RecursionError as it does."""
+    """Return the JSON value in `content`; `hooks` are those of json.loads. Raise ValueError or RecursionError."""
     text = content.decode("utf-8") if isinstance(content, bytes) else content
     try:
         return json.loads(text, object_pairs_hook=unique, **hooks)
@@ -49,12 +49,12 @@ def parse(content: str | bytes, **hooks: Any) -> Any:
 
 
 def read(path: Path) -> Any:
-    """Return the JSON value at `path`. Raise OSError, or as parse() does."""
+    """Return the JSON value at `path`. Raise OSError, or what parse() raises."""
     return parse(path.read_bytes())
 
 
 def _lines(text: str) -> tuple[int, int] | None:
-    """Return the lines of the first key that stands twice in an object that ends before any other such."""
+    """Return the lines of the first key that appears twice in an object, in the order in which objects end."""
     objects: list[dict[str, int]] = []
     found: list[tuple[int, int] | None] = []
     line, read = 1, 0

@@ -1,4 +1,4 @@
-"""Fits a line to points. Put your own training in its place; the criteria judge what it writes at the end."""
+"""Fit a line to points. Replace it with your own training; the criteria judge what it writes at the end."""
 
 import os
 import random
@@ -8,7 +8,7 @@ from pathlib import Path
 from kit.files import write_json
 from kit.metrics import Progress, write_metrics
 
-OUTPUT = Path(os.environ["OUTPUT_DIR"])  # this job's own folder on the share; whatever is judged lies in it
+OUTPUT = Path(os.environ["OUTPUT_DIR"])  # this job's own folder on the share; everything that is judged goes there
 EPOCHS, POINTS, RATE = 50, 200_000, 0.5
 
 started = time.monotonic()

@@ -1,4 +1,4 @@
-"""The same as train.py without the kit: what a program in any language has to do. The manifest names one of the two."""
+"""The same as train.py without the kit, as in a program in any language. The manifest names one of the two."""
 
 import json
 import os
@@ -6,14 +6,14 @@ import random
 import time
 from pathlib import Path
 
-OUTPUT = Path(os.environ["OUTPUT_DIR"])  # this job's own folder on the share; whatever is judged lies in it
-# Every document and every row says which job wrote it, and which attempt: without them it is nobody's.
+OUTPUT = Path(os.environ["OUTPUT_DIR"])  # this job's own folder on the share; everything that is judged goes there
+# Every document and every row names the job and the attempt that wrote it; without them it is not accepted.
 STAMP = {"job_id": os.environ["SLURM_JOB_ID"], "attempt": int(os.environ["HPC_VALIDATION_ATTEMPT"])}
 EPOCHS, POINTS, RATE = 50, 200_000, 0.5
 
 
 def write(name, document):
-    """Write a whole file or none: under another name first, then renamed."""
+    """Write a file atomically: first under another name, then renamed."""
     temporary = OUTPUT / f".{name}.new"
     temporary.write_text(json.dumps({**document, **STAMP}), encoding="utf-8")
     temporary.replace(OUTPUT / name)

@@ -15,11 +15,11 @@ from kit.job import current_job
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("--markers", default=os.environ.get("HPC_VALIDATION_MARKERS"), help="folder of markers")
+    parser.add_argument("--markers", default=os.environ.get("HPC_VALIDATION_MARKERS"), help="folder for markers")
 
 
 def folder(arguments: argparse.Namespace) -> str:
-    """Return the folder of markers. Raise KitError where none is named."""
+    """Return the folder for markers. Raise KitError if none is given."""
     if not arguments.markers:
         raise KitError("no folder for markers: give --markers or set HPC_VALIDATION_MARKERS")
     return str(arguments.markers)

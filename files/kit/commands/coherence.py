@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`kit coherence`: do two nodes see the same share?"""
+"""`kit coherence`: check that two nodes see the same share."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ __all__ = ["add_arguments", "run"]
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
-    """Be one of the two; return what they found on the first."""
+    """Take the part of one of the two nodes; return the result on the first."""
     return coherence.run(arguments, dict(os.environ))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`kit gather`: what a job's nodes left, as the files that a job of one node has."""
+"""`kit gather`: combine the files of a job's nodes into those that a job of one node has."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Gather. KitError where a node did not tell what it is."""
+    """Combine the files. Raise KitError if a node left no provenance."""
     nodes.gather(arguments.output, arguments.count)
     legs.look_at_gpus(arguments.output)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`kit host`: what this host has beside GPUs and the share."""
+"""`kit host`: facts about this host apart from GPUs and the share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
-    """Return the facts unless a file was asked for."""
+    """Return the facts unless they go to a file."""
     found = facts.facts(current_job(), image=arguments.image, reach=arguments.reach, index=arguments.index)
     if arguments.output is None:
         return found

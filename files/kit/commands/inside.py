@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`kit inside`: what the runtime is, told by its own Python."""
+"""`kit inside`: facts about the runtime, from its own Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kit.training import inside
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """There are none."""
+    """Declare no options."""
 
 
 def run(_arguments: argparse.Namespace) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`kit launch`: start a leg's ranks on this node; by the runtime's Python, called by `kit legs`."""
+"""`kit launch`: start a leg's ranks on this node with the runtime's Python; called by `kit legs`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Start the ranks and wait. SystemExit with 1 where one failed; KitError outside `kit legs`."""
+    """Start the ranks and wait. Raise SystemExit with 1 if one failed, KitError outside `kit legs`."""
     die_with_parent(signal.SIGTERM)
     from kit.training.launch import Nodes, launch  # noqa: PLC0415 - only the runtime's Python has PyTorch
 
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
         if nodes.count > 1:
             nodes = Nodes(nodes.count, int(said["SLURM_NODEID"]), said["HPC_VALIDATION_RENDEZVOUS"])
     except (KeyError, ValueError) as error:
-        raise KitError(f"variables are needed that `kit legs` and Slurm set: {error!r}") from error
+        raise KitError(f"a variable that `kit legs` or Slurm sets is missing: {error!r}") from error
     status = launch(arguments.script, count, output, nodes)
     if status:
         raise SystemExit(status)

@@ -18,9 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, help="%%N is the node's name")
     parser.add_argument("--data", type=Path, help="folder of the dataset")
     parser.add_argument("--model", type=Path, help="folder of the model that is trained further")
-    parser.add_argument("--lock", type=Path, help="lock file that the runtime is to hold")
+    parser.add_argument("--lock", type=Path, help="lock file that the runtime should match")
     parser.add_argument("--image", type=Path, help="Apptainer image that the runtime is in")
-    parser.add_argument("--image-name", help="name that the image was staged by")
+    parser.add_argument("--image-name", help="name under which the image was staged")
     parser.add_argument("--images", type=Path, help="folder of images")
     parser.add_argument("runtime", nargs="+", help="command that starts the runtime's Python")
 

@@ -14,9 +14,9 @@ from kit.evidence import reports
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("--folder", type=Path, required=True, help="holds one folder a job")
-    parser.add_argument("--markers", type=Path, required=True, help="folder of markers")
-    parser.add_argument("--remove", action="store_true", help="remove all of it when it has been read")
+    parser.add_argument("--folder", type=Path, required=True, help="folder with one folder per job")
+    parser.add_argument("--markers", type=Path, required=True, help="folder for markers")
+    parser.add_argument("--remove", action="store_true", help="remove everything after reading it")
     parser.add_argument("jobs", nargs="*", metavar="JOB")
 
 

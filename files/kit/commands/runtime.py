@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cache", type=Path, help="uv's cache (default: ROOT/.cache/uv, so that files are hard-linked)"
     )
-    parser.add_argument("--check", action="store_true", help="say what would be done, do nothing")
+    parser.add_argument("--check", action="store_true", help="report what would be done, do nothing")
     sources.add_arguments(parser)
 
 

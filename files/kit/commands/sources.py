@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Options of the commands that fetch packages: where from."""
+"""Options for the package sources of commands that fetch packages."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def indexes(arguments: argparse.Namespace) -> list[str]:
-    """Return the indexes that the options or the environment name. Raise KitError where there is none."""
+    """Return the indexes that the options or the environment name. Raise KitError if there are none."""
     return index_urls(arguments.index_url, arguments.extra_index_url)

@@ -16,8 +16,8 @@ from kit.runtime import wheels
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--fetch", required=True, metavar="NAME[==VERSION]")
-    parser.add_argument("--output", type=Path, required=True, help="folder to put it in")
-    parser.add_argument("--check", action="store_true", help="say what would be done, do nothing")
+    parser.add_argument("--output", type=Path, required=True, help="target folder")
+    parser.add_argument("--check", action="store_true", help="report what would be done, do nothing")
     sources.add_arguments(parser)
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Begin, progress and end markers: small files by which the controller learns of a job without asking Slurm."""
+"""Begin, progress and end markers: small files that inform the controller about a job without asking Slurm."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def marker_path(folder: str | os.PathLike[str], job: Job, kind: str) -> Path:
 
 
 def begin(folder: str | os.PathLike[str], job: Job) -> None:
-    """Say that the job's script has started; an earlier attempt's markers are taken away first."""
+    """Mark that the job's script has started; remove an earlier attempt's markers first."""
     for kind in ("end", "progress"):
         with contextlib.suppress(FileNotFoundError):
             marker_path(folder, job, kind).unlink()
@@ -34,16 +34,16 @@ def begin(folder: str | os.PathLike[str], job: Job) -> None:
 
 
 def end(folder: str | os.PathLike[str], job: Job, exit_code: int) -> None:
-    """Close the job's logs with the end line, then write the end marker: once it is there, the logs are whole.
+    """Close the job's logs with the end line, then write the end marker: once it exists, the logs are complete.
 
-    Both bear a nonce that is made here, when what the job ran has ended: what it printed cannot be taken for the line.
+    Both have a nonce created here, after the job's program has ended, so that its output cannot forge the line.
     """
     if not 0 <= exit_code <= 255:
-        raise KitError(f"exit code {exit_code} is not between 0 and 255")
+        raise KitError(f"expected an exit code from 0 to 255, found {exit_code}")
     nonce = secrets.token_hex(16)
     line = f"hpc-validation-end job={job.job_id} attempt={job.attempt} exit={exit_code} nonce={nonce}"
     for stream in (sys.stdout, sys.stderr):
-        # What the job printed last may lack its newline; the end line must stand alone.
+        # The job's last output may have no newline; the end line must be a line of its own.
         stream.write(f"\n{line}\n")
         stream.flush()
         try:

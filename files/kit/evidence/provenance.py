@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the job ran on: node, driver, GPUs, libraries, environment, data. Chosen facts, never the environment whole."""
+"""What the job ran on: node, driver, GPUs, libraries, environment, data. Selected facts, never all variables."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SLURM_FACTS = [
 
 @dataclass(frozen=True)
 class Image:
-    """The image that a job runs in, and the folder in which it is written down what that is."""
+    """The image that a job runs in, and the folder with its record."""
 
     name: str
     path: Path
@@ -51,7 +51,7 @@ class Image:
 
 
 def gpu_facts() -> dict[str, Any]:
-    """Return driver and GPUs by NVML; what it does not say is None, and ``nvml_reason`` says why there is no NVML."""
+    """Return driver and GPUs from NVML; unknown facts are None, and ``nvml_reason`` says why NVML is not usable."""
     facts: dict[str, Any] = {"driver_version": None, "cuda_driver_version": None, "nvml_reason": None}
     try:
         pynvml = nvml.load()
@@ -72,9 +72,9 @@ def gpu_facts() -> dict[str, Any]:
 
 
 def inside_facts(runtime: Sequence[str]) -> dict[str, Any]:
-    """Return what the runtime says of itself (`kit inside`); ``error`` where it does not answer.
+    """Return the runtime's facts (`kit inside`), or ``error`` if it does not answer.
 
-    ``runtime`` is the command that starts its Python: in a container, through the launcher that the job uses.
+    ``runtime`` is the command that starts its Python; for a container it uses the job's launcher.
     """
     unanswered: dict[str, Any] = {"container": None, "python": None, "gpus": None, "runtime": None, "libraries": None}
     try:
@@ -88,9 +88,9 @@ def inside_facts(runtime: Sequence[str]) -> dict[str, Any]:
 
 
 def image_facts(image: Image, inside: dict[str, Any]) -> dict[str, Any]:
-    """Return which image the job runs in: the file outside, and what was seen inside of it.
+    """Return the image that the job runs in: the file outside, and what was seen inside it.
 
-    ``unchanged`` is whether the file is the one that was staged; only then ``sha256`` is its hash.
+    ``unchanged`` is whether the file is the staged one; only then is ``sha256`` its hash.
     """
     known, why = image_record.known(image_record.record_path(image.folder, image.name, image.path), image.path)
     return {
@@ -106,13 +106,13 @@ def image_facts(image: Image, inside: dict[str, Any]) -> dict[str, Any]:
 
 
 def staged_facts(folder: Path | None) -> dict[str, Any] | None:
-    """Return what a staged dataset or model says of itself; None where there is none to ask."""
+    """Return the provenance of a staged dataset or model, or None if there is none."""
     said = read_json(folder / "provenance.json") if folder else None
     return {name: said.get(name) for name in (*FACTS, "files")} if isinstance(said, dict) else None
 
 
 def runtime_facts(said: Any, lock: Path | None) -> dict[str, Any] | None:
-    """Return what the runtime was installed from, and whether that is the lock that the share has now."""
+    """Return what the runtime was installed from, and whether that is the current lock on the share."""
     if not isinstance(said, dict):
         return None
     try:

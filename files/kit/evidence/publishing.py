@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Copies of a run's results where people look for the latest, beside the folder of the job that made them."""
+"""Copies of a run's results where people look for the latest, in addition to the job's own folder."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PUBLISHED_FILE = "published.json"
 
 
 def publish(output: Path, results: Path, names: Iterable[str]) -> None:
-    """Copy files of ``output`` to ``results``, each whole or not at all, read them back, and note that in ``output``.
+    """Copy files of ``output`` to ``results``, each atomically, read them back, and record that in ``output``.
 
-    The note, published.json, is there only when every file arrived. KitError.
+    The record, published.json, exists only if every file arrived. Raise KitError.
     """
     published = {}
     try:
@@ -29,7 +29,7 @@ def publish(output: Path, results: Path, names: Iterable[str]) -> None:
                 _write(results / name, content)
             published[name] = sha256(results / name)
             if published[name] != sha256(output / name):
-                raise KitError(f"{results / name} is not what was written: another run publishes there too")
+                raise KitError(f"{results / name} differs from what was written: another run publishes there too")
     except OSError as error:
         raise KitError(
             f"the results cannot be published to {results}: {error.strerror}; let the submitting user write there, or "

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gather what the jobs of a preflight wrote, one folder a job, into one document for the controller."""
+"""Gather what the jobs of a preflight wrote, one folder per job, into one document for the controller."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ TAIL = 4000  # characters of a job's own messages
 
 
 def _open(path: Path) -> BinaryIO:
-    """Open a regular file, never a link and never waiting for a FIFO's other end; OSError where it is none."""
+    """Open a regular file, never a link, and never wait for a FIFO's other end. Raise OSError for anything else."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "is no regular file")
+        raise OSError(errno.EINVAL, "is not a regular file")
     return os.fdopen(descriptor, "rb")
 
 
@@ -42,7 +42,7 @@ def read(path: Path) -> tuple[Any, str | None]:
     except OSError as error:
         return None, f"{path}: {error.strerror}"
     except (ValueError, RecursionError) as error:
-        return None, f"{path} is not whole: {error}"
+        return None, f"{path} is incomplete: {error}"
 
 
 def gather(folder: Path, markers: Path, jobs: list[str]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def gather(folder: Path, markers: Path, jobs: list[str]) -> dict[str, Any]:
 
 
 def remove(folder: Path, markers: Path, jobs: list[str]) -> None:
-    """Remove what the jobs wrote; a file that stays behind is no reason to lose what was read."""
+    """Remove what the jobs wrote; ignore errors, since it has been read."""
     shutil.rmtree(folder, ignore_errors=True)
     for job_id in jobs:
         for kind in ("begin", "end"):

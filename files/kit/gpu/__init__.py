@@ -1,4 +1,4 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The GPUs of a node: what NVML, the kernel log and a Jetson's sysfs say of them, once or sampled."""
+"""The GPUs of a node: what NVML, the kernel log and a Jetson's sysfs report about them, once or sampled."""

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks NVML about every GPU of this process in children that can be given up.
+"""Ask NVML about every GPU of this process in child processes that can be given up.
 
-A child says what it is about to ask. When it falls silent or dies, what it asked is the finding, and the next child
-goes on with the next GPU. NVML is initialised in each child: it does not survive a fork.
+A child reports each call before it makes it. If it stops answering or dies, that call is the finding, and the next
+child continues with the next GPU. NVML is initialised in each child, since it does not survive a fork.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GAP = 0.001  # seconds within which a deadline counts as the overall limit's
 
 @dataclass
 class Options:
-    """What to read and for how long; all times in seconds."""
+    """What to read and how long it may take; all times in seconds."""
 
     deadline: float = 5.0
     init_deadline: float = 30.0  # of nvmlInit, which starts eight GPUs one after another without persistence mode
@@ -42,16 +42,16 @@ class Options:
 
 @dataclass
 class Progress:
-    """What is known so far, and what the next child is not to ask again."""
+    """What is known so far, and what the next child must not ask again."""
 
     document: dict[str, Any]
     gpus: dict[str, dict[str, Any]] = field(default_factory=dict)  # by UUID and PCI address
     finished: set[str] = field(default_factory=set)
-    silent: dict[int, str] = field(default_factory=dict)  # GPUs that do not even say what they are, by index
+    silent: dict[int, str] = field(default_factory=dict)  # GPUs that cannot even be identified, by index
 
 
 def ask(progress: Progress, options: Options, until: float) -> None:
-    """Ask until every GPU has said all or was given up, at the latest at ``until`` of the monotonic clock."""
+    """Ask until every GPU is complete or given up, at most until ``until`` of the monotonic clock."""
     while True:
         asking, why = _ask_once(progress, options, until)
         if why is None:
@@ -74,7 +74,7 @@ def ask(progress: Progress, options: Options, until: float) -> None:
 
 
 def _ask_once(progress: Progress, options: Options, until: float) -> tuple[dict[str, Any], str | None]:
-    """Listen to one child; return what it asked last, and why it was given up (None: it said all)."""
+    """Read from one child; return its last call, and why it was given up (None if it finished)."""
     child = Child(lambda send: _tell(progress, options, send))
     asking: dict[str, Any] = {"call": "nvmlInit"}
     try:
@@ -95,7 +95,7 @@ def _ask_once(progress: Progress, options: Options, until: float) -> tuple[dict[
 
 
 def _patience(asking: dict[str, Any], options: Options) -> float:
-    """Return the seconds that what is asked may take."""
+    """Return the seconds that the call may take."""
     if asking["call"] == "nvmlInit":
         return options.init_deadline
     return options.deadline * (START_PATIENCE if "index" in asking else 1)
@@ -116,7 +116,7 @@ def _take(progress: Progress, said: dict[str, Any]) -> None:
 
 
 def _meet(progress: Progress, identity: dict[str, Any]) -> None:
-    """Note a GPU that a child lists; one that no longer says what it is may be known from an earlier child."""
+    """Note a GPU that a child lists; one that can no longer be identified may be known from an earlier child."""
     known = [gpu for gpu in progress.gpus.values() if gpu["index"] == identity["index"]]
     if known and not (identity["uuid"] or identity["pci"]):
         known[0]["error"] = known[0]["error"] or identity["error"]
@@ -135,7 +135,7 @@ def _give_up_gpu(gpu: dict[str, Any], unread: list[str], why: str) -> None:
 
 
 def explain(gpu: dict[str, Any]) -> None:
-    """Say of the whole GPU that it is lost if any call did, and of a missing fact why the whole GPU is in trouble."""
+    """Mark the whole GPU as lost if any call says so, and give missing facts the reason of the whole GPU."""
     if gpu["error"] is None and "GpuIsLost" in gpu["unsupported"].values():
         gpu["error"] = "GpuIsLost"
     if gpu["error"]:
@@ -144,7 +144,7 @@ def explain(gpu: dict[str, Any]) -> None:
 
 
 def _close(progress: Progress, why: str) -> None:
-    """Let the GPUs that have not said all say why."""
+    """Record the reason at each GPU that is not complete."""
     for key, gpu in progress.gpus.items():
         if key not in progress.finished and gpu["error"] is None:
             _give_up_gpu(gpu, [name for name in gpu_facts.FACTS if gpu[name] is None], why)
@@ -154,7 +154,7 @@ def _close(progress: Progress, why: str) -> None:
 
 
 def _tell(progress: Progress, options: Options, send: Send) -> None:
-    """Ask NVML everything that is not known yet."""
+    """Ask NVML everything that is not yet known."""
     send({"call": "nvmlInit"})
     try:
         pynvml = nvml.load()
@@ -208,7 +208,7 @@ def _tell_of(reader: Reader, key: str, health: bool, send: Send) -> None:
         reader.unsupported = {}
         try:
             facts = group(reader)
-        except Exception as error:  # a library whose answers have another shape must not hide the other groups
+        except Exception as error:  # answers of an unexpected form must not hide the other groups
             facts, reader.unsupported = {}, dict.fromkeys(names, f"{type(error).__name__}: {error}")
         send({"read": key, "facts": facts, "unsupported": reader.unsupported})
         unread = unread[len(names) :]

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The facts of one GPU, in groups that are read one by one, so that a driver that blocks costs one group.
+"""The facts of one GPU, in groups that are read one by one, so that a blocking driver costs only one group.
 
-A group returns its facts; what could not be read is None, with NVML's reason kept in the reader by dotted key.
+A group returns its facts; one that could not be read is None, and the reader keeps NVML's reason by dotted key.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ THRESHOLDS = {"shutdown_c": 0, "slowdown_c": 1, "memory_max_c": 2, "gpu_max_c": 
 # Fields of nvmlDeviceGetFieldValues
 MEMORY_TEMPERATURE = 82
 SHUTDOWN_MARGIN, SLOWDOWN_MARGIN = 193, 194
-RESET_NEEDED, DRAIN_AND_RESET_NEEDED = 226, 227  # of drivers before 565, which do not know the next
+RESET_NEEDED, DRAIN_AND_RESET_NEEDED = 226, 227  # for drivers before 565, which do not know the next
 RECOVERY_ACTION = 230
 CORRECTED, UNCORRECTED = 0, 1
 VOLATILE, AGGREGATE = 0, 1
@@ -37,7 +37,7 @@ AGAIN, PAUSE = 3, 0.1  # times, seconds between them
 
 
 def board(gpu: Reader) -> dict[str, Any]:
-    """Return what tells this board from its like."""
+    """Return what identifies this board."""
     return {
         "serial": gpu.read("serial", "nvmlDeviceGetSerial"),
         "vbios": gpu.read("vbios", "nvmlDeviceGetVbiosVersion"),
@@ -48,7 +48,7 @@ def board(gpu: Reader) -> dict[str, Any]:
 
 
 def memory(gpu: Reader) -> dict[str, Any]:
-    """Return memory in bytes; the system's, where the GPU has none of its own."""
+    """Return memory in bytes; the system's, if the GPU has none of its own."""
     version = getattr(gpu.pynvml, "nvmlMemory_v2", 0x02000028)
     info, why = gpu.ask_first(("nvmlDeviceGetMemoryInfo", (version,)), ("nvmlDeviceGetMemoryInfo", ()))
     if why is not None:
@@ -62,7 +62,7 @@ def memory(gpu: Reader) -> dict[str, Any]:
 
 
 def system_memory(root: Path) -> dict[str, Any] | None:
-    """Return the node's memory in bytes, which a GPU without its own shares."""
+    """Return the node's memory in bytes, which a GPU without its own memory shares."""
     try:
         lines = (root / "proc/meminfo").read_text().splitlines()
         kibibytes = {name: int(rest.split()[0]) for name, _sep, rest in (line.partition(":") for line in lines) if rest}
@@ -79,7 +79,7 @@ def mig(gpu: Reader) -> dict[str, Any]:
 
 
 def modes(gpu: Reader) -> dict[str, Any]:
-    """Return what the administrator sets."""
+    """Return the modes that the administrator sets."""
     return {
         "persistence_mode": gpu.read("persistence_mode", "nvmlDeviceGetPersistenceMode", shape=bool),
         "compute_mode": gpu.read("compute_mode", "nvmlDeviceGetComputeMode"),
@@ -104,7 +104,7 @@ def ecc(gpu: Reader) -> dict[str, Any]:
 
 
 def _sram(gpu: Reader) -> dict[str, Any]:
-    """Return the part of the aggregate counter that is SRAM's, by parity and by ECC, and whether it is too much."""
+    """Return the SRAM part of the aggregate counter, by parity and by ECC, and whether it exceeds the threshold."""
     status = gpu.structure("c_nvmlEccSramErrorStatus_v1_t")
     if status is None:
         why: str | None = "FunctionNotFound"
@@ -125,7 +125,7 @@ def retired_pages(gpu: Reader) -> dict[str, Any]:
 
     def pages(name: str, cause: int) -> int | None:
         key = f"retired_pages.{name}"
-        # The first is asked first because nvidia-ml-py calls the second with an argument too few.
+        # The order matters: nvidia-ml-py calls the second with one argument too few.
         value = gpu.read_first(key, ("nvmlDeviceGetRetiredPages", (cause,)), ("nvmlDeviceGetRetiredPages_v2", (cause,)))
         return None if value is None else len(value)
 
@@ -151,12 +151,12 @@ def remapped_rows(gpu: Reader) -> dict[str, Any]:
 
 
 def recovery_action(gpu: Reader) -> dict[str, Any]:
-    """Return what the driver says is needed to bring the GPU back."""
+    """Return the recovery that the driver asks for."""
     number = gpu.field("recovery_action", RECOVERY_ACTION)
     if number is not None:
         return {"recovery_action": RECOVERY_ACTIONS.get(number, str(number))}
     why = gpu.unsupported["recovery_action"]
-    if why not in (*nvml.UNSUPPORTED, "InvalidArgument"):  # the latter of a field that the driver does not know
+    if why not in (*nvml.UNSUPPORTED, "InvalidArgument"):  # the latter for a field that the driver does not know
         return {"recovery_action": None}
     reset = gpu.field("recovery_action", RESET_NEEDED)
     drain = gpu.field("recovery_action", DRAIN_AND_RESET_NEEDED)
@@ -169,7 +169,7 @@ def recovery_action(gpu: Reader) -> dict[str, Any]:
 
 
 def clocks(gpu: Reader) -> dict[str, Any]:
-    """Return clocks in MHz and what holds them back."""
+    """Return clocks in MHz and what limits them."""
     facts = {
         "sm_mhz": gpu.read("clocks.sm_mhz", "nvmlDeviceGetClockInfo", SM_CLOCK),
         "sm_max_mhz": gpu.read("clocks.sm_max_mhz", "nvmlDeviceGetMaxClockInfo", SM_CLOCK),
@@ -185,9 +185,9 @@ def clocks(gpu: Reader) -> dict[str, Any]:
 
 
 def _lasting_reasons(gpu: Reader) -> int | None:
-    """Return what holds the clocks back, as bits; of a slowdown by hardware without a cause only one that lasts.
+    """Return what limits the clocks, as bits; drop a hardware slowdown without a cause unless it lasts.
 
-    While clocks change the driver may report that as well (nvml.h), and the probe itself may have woken the GPU.
+    The driver may also report one while clocks change (nvml.h), and the probe itself may have woken the GPU.
     """
     calls = [(name, ()) for name in nvml.THROTTLE_CALLS]
     bits: int | None = gpu.read_first("throttle_reasons", *calls)
@@ -216,7 +216,7 @@ def temperature(gpu: Reader) -> dict[str, Any]:
 
 
 def _signed(value: int | None) -> int | None:
-    """Return a field's value below zero where the driver gave it an unsigned type."""
+    """Return a field's signed value, which the driver may have given an unsigned type."""
     if value is None or value < 1 << 31:
         return value
     return value - (1 << (64 if value >= 1 << 63 else 32))
@@ -257,7 +257,7 @@ def pcie(gpu: Reader) -> dict[str, Any]:
 
 
 def utilization(gpu: Reader) -> dict[str, Any]:
-    """Return utilisation in per cent."""
+    """Return utilisation in percent."""
     rates = gpu.read("utilization", "nvmlDeviceGetUtilizationRates")
     return {"utilization": rates and {"gpu": rates.gpu, "memory": rates.memory}}
 

@@ -10,17 +10,17 @@ from typing import Any, Callable
 
 from kit.gpu import nvml
 
-SM_OCCUPANCY, TENSOR_ACTIVITY = 3, 5  # nvmlGpmMetricId_t; in per cent
+SM_OCCUPANCY, TENSOR_ACTIVITY = 3, 5  # nvmlGpmMetricId_t; in percent
 METRICS = {"sm_occupancy": SM_OCCUPANCY, "tensor_activity": TENSOR_ACTIVITY}
 SHORTEST = 0.1  # seconds between two samples
 VERSION = 1
 
 
 class Gpm:
-    """One GPU's monitoring. Its samples are never freed: they live as long as the process that takes them."""
+    """One GPU's monitoring. Its samples are never freed: they live as long as the process."""
 
     def __init__(self, pynvml: Any, handle: Any, clock: Callable[[], float] = time.monotonic) -> None:
-        """Ask whether the GPU has it; ``reason`` says why not."""
+        """Check that the GPU supports it; ``reason`` says why not."""
         self._pynvml, self._handle, self._clock = pynvml, handle, clock
         support, self.reason = self._ask("nvmlGpmQueryDeviceSupport", handle)
         if self.reason is None and not support.isSupportedDevice:
@@ -32,7 +32,7 @@ class Gpm:
         return nvml.ask_first(self._pynvml, [(name, arguments)])
 
     def read(self) -> tuple[dict[str, float | None], str | None]:
-        """Return the metrics since the sample before, None where there is none old enough, and why there are none."""
+        """Return the metrics since the last sample, None if it is not old enough, and the reason if there are none."""
         nothing: dict[str, float | None] = dict.fromkeys(METRICS)
         if self.reason or (self._last and self._clock() - self._last[0] < SHORTEST):
             return nothing, self.reason

@@ -12,10 +12,10 @@ from typing import Any
 from kit.gpu import facts as gpu_facts
 
 GPU_DEVICE = re.compile(r"gpu|ga10b|gv11b|gp10b|gm20b")  # names of the GPU under /sys/class/devfreq
-BOARD_RAILS = ("VDD_IN", "VIN", "POM_5V_IN")  # what the whole board draws
-# Why there is no NVML on a board that is well: JetPack 5 has none, and 6 one that knows little.
+BOARD_RAILS = ("VDD_IN", "VIN", "POM_5V_IN")  # the power of the whole board
+# Reasons for no NVML on a healthy board: JetPack 5 has none, and that of JetPack 6 supports little.
 NO_NVML = ("nvidia-ml-py is neither", "LibraryNotFound", "FunctionNotFound", "NotSupported")
-COLDEST = -50.0  # a zone that is switched off says -256
+COLDEST = -50.0  # a zone that is switched off reads -256
 
 
 def _text(path: Path) -> str | None:
@@ -31,13 +31,13 @@ def _number(path: Path) -> int | None:
 
 
 def model(root: Path = Path("/")) -> str | None:
-    """Return the board's name; None where this is no Jetson."""
+    """Return the board's name, or None if this is not a Jetson."""
     name = _text(root / "proc/device-tree/model")
     return name if name and re.search("jetson|tegra", name, re.IGNORECASE) else None
 
 
 def load(root: Path = Path("/")) -> float | None:
-    """Return the GPU's load in per cent; the kernel counts in tenths."""
+    """Return the GPU's load in percent; the kernel counts in tenths."""
     for device in sorted((root / "sys/class/devfreq").glob("*")):
         if GPU_DEVICE.search(device.name):
             tenths = _number(device / "device/load")
@@ -47,7 +47,7 @@ def load(root: Path = Path("/")) -> float | None:
 
 
 def rails(root: Path = Path("/")) -> list[dict[str, Any]]:
-    """Return what the INA3221 monitors measure, from current (mA) and voltage (mV)."""
+    """Return the readings of the INA3221 monitors, from current (mA) and voltage (mV)."""
     found = []
     for label in sorted(root.glob("sys/bus/i2c/devices/*/hwmon/hwmon*/in*_label")):
         number = label.name[2 : -len("_label")]
@@ -60,7 +60,7 @@ def rails(root: Path = Path("/")) -> list[dict[str, Any]]:
 
 
 def zones(root: Path = Path("/")) -> list[dict[str, Any]]:
-    """Return the thermal zones that answer; those of parts that are switched off do not."""
+    """Return the thermal zones that can be read; those of switched-off parts cannot."""
     found = []
     for zone in sorted((root / "sys/class/thermal").glob("thermal_zone*")):
         name, millidegrees = _text(zone / "type"), _number(zone / "temp")
@@ -70,7 +70,7 @@ def zones(root: Path = Path("/")) -> list[dict[str, Any]]:
 
 
 def power_mode(root: Path = Path("/")) -> str | None:
-    """Return the power mode's name, or its number where nvpmodel's table does not name it."""
+    """Return the power mode's name, or its number if nvpmodel's table does not name it."""
     said = re.search(r"pmode:0*(\d+)", _text(root / "var/lib/nvpmodel/status") or "")
     if not said:
         return None
@@ -80,7 +80,7 @@ def power_mode(root: Path = Path("/")) -> str | None:
 
 
 def board(root: Path = Path("/")) -> dict[str, Any]:
-    """Return what only a Jetson has."""
+    """Return the facts that only a Jetson has."""
     return {"power_mode": power_mode(root), "rails": rails(root), "zones": zones(root)}
 
 
@@ -98,7 +98,7 @@ def gpu_c(measured: list[dict[str, Any]]) -> float | None:
 
 
 def row(root: Path = Path("/")) -> dict[str, Any] | None:
-    """Return a sampler's row of this board; None where it is no Jetson."""
+    """Return a sampler's row for this board, or None if it is not a Jetson."""
     name = model(root)
     if name is None:
         return None
@@ -110,14 +110,14 @@ def row(root: Path = Path("/")) -> dict[str, Any] | None:
 
 
 def filled(row_of_nvml: dict[str, Any], board_row: dict[str, Any]) -> dict[str, Any]:
-    """Return NVML's row with sysfs's readings where it has none."""
+    """Return NVML's row, with missing readings filled from sysfs."""
     filling = {key: board_row[key] for key in ("util", "power_w", "temperature_c") if row_of_nvml.get(key) is None}
     why = {key: reason for key, reason in row_of_nvml.get("unsupported", {}).items() if filling.get(key) is None}
     return {**row_of_nvml, **filling, "unsupported": why}
 
 
 def complete(document: dict[str, Any], root: Path = Path("/")) -> None:
-    """Fill a GPU facts document from sysfs where NVML left gaps, if this is a Jetson."""
+    """If this is a Jetson, fill the gaps that NVML left in a GPU facts document from sysfs."""
     name = model(root)
     if name is None:
         return
@@ -125,7 +125,7 @@ def complete(document: dict[str, Any], root: Path = Path("/")) -> None:
     if not document["gpus"]:
         document["gpus"] = [_blank(name, document, root)]
         document.update(listed=1, selected_by="sysfs")
-        # A board whose sysfs tells of its GPU has another driver than NVML's.
+        # A board whose sysfs describes its GPU does not use NVML's driver.
         known = (*NO_NVML, "DriverNotLoaded") if load(root) is not None else NO_NVML
         if document["error"] and document["error"].startswith(known):
             document["error"] = None
@@ -156,7 +156,7 @@ def _blank(name: str, document: dict[str, Any], root: Path) -> dict[str, Any]:
 
 
 def _fill(gpu: dict[str, Any], group: str, values: dict[str, Any]) -> None:
-    """Put values into a group where it has none, and take their reasons away."""
+    """Fill the missing values of a group, and remove their reasons."""
     reason = gpu["unsupported"].get(group, "not in sysfs")
     for key, value in values.items():
         if value is None or (gpu[group] or {}).get(key) is not None:

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Xid messages of the NVIDIA driver in the kernel log, fatal ones of NVSwitches, and how far back that log reaches.
+"""Xid messages of the NVIDIA driver in the kernel log, fatal ones of NVSwitches, and how far back the log reaches.
 
-There is always a kernel line: an empty answer is a log that could not be read, as journalctl's to an unprivileged user.
+There is always a kernel line: an empty answer means that the log could not be read, as with an unprivileged journalctl.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ KEPT = 200
 LONGEST_TEXT = 400
 STAMPED = re.compile(r"\[ *(\d{1,12}\.\d{1,9})\] ?(.*)")
 XID = re.compile(r"NVRM: Xid \((?:PCI:)?(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2})[^)]*\): (\d{1,6})\b", re.I)
-# Links that are trained at boot leave many that are not fatal; one error takes lines of several forms, of which one has
-# the word Fatal. Two codes are the temperature's, which comes and goes; only that the switch shuts down is fatal.
+# Link training at boot leaves many non-fatal lines; one error gives lines of several forms, one of them with the word
+# Fatal. Two codes are about temperature, which comes and goes; only the shutdown of the switch is fatal.
 SXID = re.compile(r"SXid \((?:PCI:)?([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2})[^)]*\): (\d{1,6}), (\S+)", re.I)
 NOT_FATAL = ("non-fatal,", "correctable,", "severity", "data")
 THERMAL, SHUTS_DOWN = (10004, 10005), "shutting down"
@@ -37,7 +37,7 @@ Commands = Callable[..., Iterator[bytes]]
 
 @dataclass
 class Kept:
-    """At most KEPT Xids: the first of every GPU and code, so that a storm hides no other, and the latest."""
+    """At most KEPT Xids: the first of every GPU and code, so that a flood does not hide others, and the latest."""
 
     firsts: dict[tuple[Any, Any], dict[str, Any]] = field(default_factory=dict)
     latest: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=KEPT))
@@ -60,7 +60,7 @@ class Kept:
 
 
 def xid_of(text: str, when: float) -> dict[str, Any] | None:
-    """Return the Xid of a kernel message; code and pci are None where its form is not a known one."""
+    """Return the Xid of a kernel message; code and pci are None if its form is unknown."""
     switch = "SXid (" in text
     if not switch and "NVRM: Xid" not in text:
         return None
@@ -76,7 +76,7 @@ def xid_of(text: str, when: float) -> dict[str, Any] | None:
 
 
 def boot_time(root: Path = Path("/")) -> float | None:
-    """Return when the node was booted, in seconds since the epoch."""
+    """Return the node's boot time, in seconds since the epoch."""
     try:
         said = re.search(r"^btime (\d+)$", (root / "proc/stat").read_text(), re.MULTILINE)
     except OSError:
@@ -85,7 +85,7 @@ def boot_time(root: Path = Path("/")) -> float | None:
 
 
 def dmesg_messages(lines: Iterable[bytes], booted: float) -> Iterator[tuple[float, str]]:
-    """Yield (seconds since the epoch, text) of dmesg's lines; a line without a stamp has the time of the one before."""
+    """Yield (seconds since the epoch, text) of dmesg's lines; a line without a timestamp has that of the last one."""
     when = None
     for line in lines:
         text = line.decode(errors="backslashreplace")
@@ -98,16 +98,16 @@ def dmesg_messages(lines: Iterable[bytes], booted: float) -> Iterator[tuple[floa
 
 
 def journal_messages(lines: Iterable[bytes], booted: float | None) -> Iterator[tuple[float, str]]:
-    """Yield (seconds since the epoch, text) of journalctl's JSON; ValueError for what is none of it.
+    """Yield (seconds since the epoch, text) of journalctl's JSON; raise ValueError for anything else.
 
-    With ``booted``, all is of this boot and the kernel's own stamp counts: journald started seconds after the kernel.
+    With ``booted``, all lines are from this boot and the kernel's timestamp counts: journald starts seconds later.
     """
     for line in lines:
         if not line.strip():
             continue
         entry = json.loads(line)
         message = entry.get("MESSAGE") if isinstance(entry, dict) else None
-        if isinstance(message, list):  # journald's way to say bytes that are no UTF-8
+        if isinstance(message, list):  # journald's form of bytes that are not UTF-8
             message = bytes(message).decode(errors="backslashreplace")
         if not isinstance(message, str):
             continue
@@ -123,7 +123,7 @@ def read(
 ) -> dict[str, Any]:
     """Return the Xids since a time (default: boot) and whether the log reaches back to it; ``error`` says why not.
 
-    ``oldest`` is the time of the oldest line seen. All takes at most so many ``seconds``.
+    ``oldest`` is the time of the oldest line seen. Reading takes at most ``seconds``.
     """
     asked = booted if since is None else since
     until = time.monotonic() + seconds
@@ -144,7 +144,7 @@ def read(
                 if xid and when >= asked:
                     kept.add(xid)
             if first is None:
-                found["error"] = f"{found['source']} printed no kernel line"
+                found["error"] = f"{found['source']} printed no kernel lines"
             else:
                 found["oldest"] = first
                 left = max(0.0, until - time.monotonic())
@@ -152,7 +152,7 @@ def read(
         except GivenUpError as error:
             found["error"] = str(error)
         except (ValueError, TypeError, KeyError) as error:
-            found["error"] = f"{found['source']} printed what is not its form: {error}"
+            found["error"] = f"{found['source']} printed output of an unknown form: {error}"
     xids = kept.listed()
     return {**found, "xids": xids, "more": kept.count - len(xids)}
 

@@ -10,14 +10,14 @@ from typing import Any
 from kit.gpu.reader import Reader
 
 MAX_LINKS = 36
-ABSENT = ("NotSupported", "FunctionNotFound", "InvalidArgument")  # what NVML says of a link the card does not have
+ABSENT = ("NotSupported", "FunctionNotFound", "InvalidArgument")  # NVML's errors for a link that the card does not have
 PEER_KINDS = {0: "gpu", 1: "npu", 2: "switch"}
-# Counter of nvmlDeviceGetNvLinkErrorCounter, and the field that has it where the call is gone (Blackwell and later)
+# Counter of nvmlDeviceGetNvLinkErrorCounter, and the field that replaces the call (Blackwell and later)
 ERRORS = {"replay": (0, 161), "recovery": (1, 162), "crc_flit": (2, 163), "crc_data": (3, None)}
 
 
 def links(gpu: Reader) -> dict[str, Any]:
-    """Return every link the card has; None where it has none."""
+    """Return every link the card has, or None if it has none."""
     found = []
     absent = None
     for number in range(getattr(gpu.pynvml, "NVML_NVLINK_MAX_LINKS", MAX_LINKS)):

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The project's only reader of NVML, through nvidia-ml-py's ``pynvml``: on the import path, or a wheel beside the kit.
+"""The project's only reader of NVML, through nvidia-ml-py's ``pynvml``: on the import path, or a wheel next to the kit.
 
-NVML lists GPUs by index in PCI order whatever CUDA_VISIBLE_DEVICES says; here a GPU is known by UUID and PCI address.
-Every value may be unsupported on some GPU, so each is read on its own: a value or None, with the reason kept.
+NVML lists GPUs by index in PCI order regardless of CUDA_VISIBLE_DEVICES; here UUID and PCI address identify a GPU.
+Any value may be unsupported on some GPU, so each is read separately: a value or None, with the reason kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from typing import Any, Callable
 
 WHEELS = Path(__file__).resolve().parents[1] / "wheels"
 DEVICE = "/dev/nvidia{minor}"
-UNSUPPORTED = ("FunctionNotFound", "NotSupported", "ArgumentVersionMismatch")  # card, driver or nvidia-ml-py lacks it
+UNSUPPORTED = (
+    "FunctionNotFound",
+    "NotSupported",
+    "ArgumentVersionMismatch",
+)  # card, driver or nvidia-ml-py does not have it
 
 # nvmlClocksEventReason… bits, by nvidia-smi's names
 THROTTLE_REASONS = {
@@ -39,12 +43,12 @@ TEMPERATURE_CALLS = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")
 
 
 class NvmlUnavailableError(Exception):
-    """NVML cannot be used on this node; the text is the reason."""
+    """NVML cannot be used on this node; the message is the reason."""
 
 
 @dataclass
 class Gpu:
-    """One GPU as NVML lists it; ``error`` where it does not even give a handle (a GPU that fell off the bus)."""
+    """One GPU as NVML lists it; ``error`` is set if it has no handle (a GPU that fell off the bus)."""
 
     index: int
     handle: Any = None
@@ -57,7 +61,7 @@ class Gpu:
 
 @dataclass
 class Usable:
-    """The GPUs this job may use, and how that was found out."""
+    """The GPUs this job may use, and how they were determined."""
 
     gpus: list[Gpu] = field(default_factory=list)
     listed: int = 0  # GPUs that NVML shows this process
@@ -66,11 +70,11 @@ class Usable:
 
 
 def load() -> Any:
-    """Return the ``pynvml`` module, initialised; NvmlUnavailableError says why not."""
+    """Return the ``pynvml`` module, initialised. Raise NvmlUnavailableError with the reason."""
     wheels = [str(path) for path in sorted(WHEELS.glob("nvidia_ml_py-*.whl"))]
     sys.path.extend(path for path in wheels if path not in sys.path)  # a pure wheel is importable as it is
     try:
-        import pynvml  # noqa: PLC0415 - the path to it has just been made
+        import pynvml  # noqa: PLC0415 - its path was only just added
     except ImportError as error:
         raise NvmlUnavailableError(f"nvidia-ml-py is neither installed nor in {WHEELS}") from error
     try:
@@ -81,27 +85,27 @@ def load() -> Any:
 
 
 def throttle_names(bits: int) -> list[str]:
-    """Return the names of the set reasons; unknown ones in hexadecimal."""
+    """Return the names of the reasons that are set; unknown ones in hexadecimal."""
     names = [name for bit, name in THROTTLE_REASONS.items() if bits & bit]
     unknown = bits & ~sum(THROTTLE_REASONS)
     return [*names, hex(unknown)] if unknown else names
 
 
 def reason_of(error: Exception) -> str:
-    """Name an NVML error by its class, such as ``NotSupported`` or ``GpuIsLost``; by its text where it has none."""
+    """Return an NVML error's class name, such as ``NotSupported`` or ``GpuIsLost``, or its text if it has no class."""
     name = type(error).__name__.replace("NVMLError_", "")
     return str(error) or name if name == "NVMLError" else name
 
 
 def _sentence(error: Exception) -> str:
-    """Return the error's name, and its text where that says more."""
+    """Return the error's name, and its text if that says more."""
     name, text = reason_of(error), str(error)
     says_more = text.replace(" ", "").lower() not in ("", name.lower())
     return f"{name}: {text}" if says_more else name
 
 
 def ask(pynvml: Any, call: Callable[..., Any], *arguments: Any) -> tuple[Any, str | None]:
-    """Return (value, None), or (None, reason) when NVML answers with an error."""
+    """Return (value, None), or (None, reason) if NVML answers with an error."""
     try:
         value = call(*arguments)
     except pynvml.NVMLError as error:
@@ -112,7 +116,7 @@ def ask(pynvml: Any, call: Callable[..., Any], *arguments: Any) -> tuple[Any, st
 
 
 def driver_version() -> str | None:
-    """Return the version of this node's driver; None where it does not say."""
+    """Return the version of this node's driver, or None if it is unknown."""
     try:
         pynvml = load()
     except NvmlUnavailableError:
@@ -122,9 +126,9 @@ def driver_version() -> str | None:
 
 
 def ask_first(pynvml: Any, calls: Sequence[tuple[str, tuple[Any, ...]]]) -> tuple[Any, str | None]:
-    """Ask the calls in turn until one is there and supported; (None, reason) when none is.
+    """Try the calls in turn until one exists and is supported; return (None, reason) if none is.
 
-    A call is named, not given: nvidia-ml-py may be too old to have it.
+    Calls are given by name, since nvidia-ml-py may be too old to have them.
     """
     reason = "FunctionNotFound"
     for name, arguments in calls:
@@ -152,7 +156,7 @@ def list_gpus(pynvml: Any) -> list[Gpu]:
 
 
 def describe(pynvml: Any, index: int) -> Gpu:
-    """Return what the GPU of that index is."""
+    """Return the GPU with that index."""
     handle, reason = ask(pynvml, pynvml.nvmlDeviceGetHandleByIndex, index)
     if reason:
         return Gpu(index, error=reason)
@@ -164,10 +168,10 @@ def describe(pynvml: Any, index: int) -> Gpu:
 
 
 def select(gpus: list[Gpu], environment: Mapping[str, str], may_open: Callable[[int], bool]) -> tuple[list[Gpu], str]:
-    """Return the GPUs of this job among those listed, and what told them apart.
+    """Return the GPUs of this job among those listed, and what decided it.
 
-    The devices cgroup decides where it confines; where it lets everything open, Slurm's own list of device numbers
-    does, then CUDA's; with none of them every GPU counts.
+    The devices cgroup decides if it confines; if it lets everything open, Slurm's own list of device numbers does,
+    then CUDA's; without any of them every GPU counts.
     """
     openable = [gpu for gpu in gpus if gpu.minor is None or may_open(gpu.minor)]
     wanted = environment.get("SLURM_STEP_GPUS") or environment.get("SLURM_JOB_GPUS")
@@ -175,7 +179,7 @@ def select(gpus: list[Gpu], environment: Mapping[str, str], may_open: Callable[[
         return openable, "device access"
     visible = environment.get("CUDA_VISIBLE_DEVICES")
     for source, listed in (("SLURM_JOB_GPUS", wanted), ("CUDA_VISIBLE_DEVICES", visible)):
-        if listed and "MIG-" not in listed:  # which GPU an instance is of, its name does not say
+        if listed and "MIG-" not in listed:  # the name of an instance does not say which GPU it belongs to
             return [gpu for gpu in openable if _is_named(gpu, listed.split(","))], source
     return openable, "every GPU listed"
 
@@ -189,7 +193,7 @@ def _is_named(gpu: Gpu, names: list[str]) -> bool:
 
 
 def may_open(minor: int) -> bool:
-    """Tell whether the devices cgroup lets this process open a GPU; absent hardware is no refusal."""
+    """Return whether the devices cgroup lets this process open a GPU; absent hardware is not a refusal."""
     try:
         os.close(os.open(DEVICE.format(minor=minor), os.O_RDWR | os.O_CLOEXEC))
     except PermissionError:
@@ -200,7 +204,7 @@ def may_open(minor: int) -> bool:
 
 
 def usable_gpus(pynvml: Any = None) -> Usable:
-    """Return this job's GPUs; none, with a reason, where NVML is not usable."""
+    """Return this job's GPUs; none, with a reason, if NVML is not usable."""
     try:
         pynvml = pynvml or load()
         gpus = list_gpus(pynvml)
@@ -212,10 +216,10 @@ def usable_gpus(pynvml: Any = None) -> Usable:
 
 @contextmanager
 def occupied(only: int | None = None) -> Iterator[None]:
-    """Keep this job's GPU device files open, or one of them: a simulated GPU is busy while a process holds it."""
+    """Keep this job's GPU device files, or one of them, open: a simulated GPU is busy while a process holds it."""
     held = []
     for gpu in usable_gpus().gpus[slice(only, None if only is None else only + 1)]:
-        with suppress(OSError):  # it then shows as idle, which is for the criteria to judge
+        with suppress(OSError):  # it then shows as idle, which the criteria judge
             held.append(os.open(DEVICE.format(minor=gpu.minor), os.O_RDWR | os.O_CLOEXEC))
     try:
         yield

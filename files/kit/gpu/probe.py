@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The GPU facts of this node (files/schemas/gpus.json): facts only, judged elsewhere, and never later than promised."""
+"""The GPU facts of this node (files/schemas/gpus.json): facts only, judged elsewhere, within the promised time."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--deadline", type=float, default=5.0, help="seconds that each check may take (default 5)")
     parser.add_argument("--init-deadline", type=float, default=30.0, help="seconds that nvmlInit may take (default 30)")
     parser.add_argument("--log-deadline", type=float, default=20.0, help="seconds for the kernel log (default 20)")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds for all but the sampling (default 60)")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for everything except sampling (default 60)")
     parser.add_argument("--kernel-log", choices=kernel_log.ACCESS, default="user", help="how to read the kernel log")
     parser.add_argument("--since", default="boot", metavar="EPOCH|boot", help="Xids since then (default: boot)")
-    parser.add_argument("--sample", type=float, default=0.0, metavar="SECONDS", help="also sample for so long")
+    parser.add_argument("--sample", type=float, default=0.0, metavar="SECONDS", help="also sample for this time")
     parser.add_argument("--interval", type=float, default=0.2, help="seconds between samples (default 0.2)")
     parser.add_argument("--no-health", action="store_true", help="inventory only: neither health nor kernel log")
     parser.add_argument("--output", type=Path, help="JSON file (default: standard output)")
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
-    """Do what the command line says; return the document unless a file was asked for."""
+    """Run the command line; return the document unless it goes to a file."""
     options = Options(
         deadline=_seconds(arguments, "deadline", 0.05, 600),
         init_deadline=_seconds(arguments, "init_deadline", 0.05, 600),
@@ -92,7 +92,7 @@ def collect(options: Options) -> dict[str, Any]:
         "pci_devices": topology.nvidia_devices(options.root),
         "pci_displays": topology.nvidia_devices(options.root, topology.DISPLAY_CLASSES),
         "gpus": [],
-        # First, because it may say why the driver does not answer.
+        # Read first, because it may show why the driver does not answer.
         "kernel_log": kernel_log.read(
             options.kernel_log, options.since, booted, min(options.log_deadline, options.limit)
         ),
@@ -114,7 +114,7 @@ def collect(options: Options) -> dict[str, Any]:
 
 
 def _place_silent_gpus(document: dict[str, Any]) -> None:
-    """Give GPUs that do not say where they are the PCI address that is theirs, if NVML and sysfs list the same GPUs."""
+    """Give GPUs without an address their PCI address, if NVML and sysfs list the same GPUs."""
     devices = [topology.nvml_address(device) for device in document["pci_devices"] or []]
     gpus = document["gpus"]
     if document["listed"] != len(devices) or any(gpu["index"] >= len(devices) for gpu in gpus):
@@ -142,7 +142,7 @@ def _device_files(root: Path) -> list[str]:
 
 
 def _sampled(progress: gpu_asking.Progress, options: Options) -> dict[str, Any]:
-    """Sample the GPUs that answer; a driver that falls silent meanwhile ends the sampling, and ``error`` says so."""
+    """Sample the GPUs that answer; a driver that stops answering ends the sampling, and ``error`` reports it."""
     well = {key for key, gpu in progress.gpus.items() if gpu["error"] is None}
     silent = {gpu["index"] for key, gpu in progress.gpus.items() if key not in well} | set(progress.silent)
     rows: list[dict[str, Any]] = []

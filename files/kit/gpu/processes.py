@@ -46,7 +46,7 @@ def _listed(gpu: Reader) -> list[dict[str, Any]] | None:
 
 
 class Mine:
-    """Tells this job's processes from others': by Slurm's cgroup, by session, by ancestry."""
+    """Distinguishes this job's processes from others: by Slurm's cgroup, by session, by ancestry."""
 
     def __init__(self, proc: Path = Path("/proc"), pid: int | None = None) -> None:
         """Take the process ``pid`` (default: this one) as the job's."""
@@ -60,7 +60,7 @@ class Mine:
             own, _other = self._parent_and_session(own)
 
     def has(self, pid: int) -> bool:
-        """Tell whether ``pid`` is this job's; one that cannot be seen is not."""
+        """Return whether ``pid`` belongs to this job; one that cannot be seen does not."""
         if self._jobs and self._jobs & self._jobs_of(pid):
             return True
         _other, session = self._parent_and_session(pid)

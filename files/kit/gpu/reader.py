@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads one GPU's values, each on its own: a value, or None with the reason kept."""
+"""Read one GPU's values separately: a value, or None with the reason kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VALUE_MEMBERS = {0: "dVal", 1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5:
 
 
 class Reader:
-    """One GPU and the reasons for what it did not give, by dotted key."""
+    """One GPU and the reasons for its missing values, by dotted key."""
 
     def __init__(self, pynvml: Any, gpu: nvml.Gpu, root: Path = Path("/")) -> None:
         """Read ``gpu``; /proc and /sys are looked for below ``root``."""
@@ -25,28 +25,28 @@ class Reader:
         self.unsupported: dict[str, str] = {}
 
     def ask_first(self, *calls: tuple[str, tuple[Any, ...]]) -> tuple[Any, str | None]:
-        """Ask about this GPU: the first of ``calls`` that is there and supported."""
+        """Ask about this GPU with the first of ``calls`` that exists and is supported."""
         return nvml.ask_first(self.pynvml, [(name, (self.gpu.handle, *arguments)) for name, arguments in calls])
 
     def read_first(self, key: str, *calls: tuple[str, tuple[Any, ...]]) -> Any:
-        """Return what the first supported call gives; the reason for None is kept under ``key``."""
+        """Return the result of the first supported call; keep the reason for None under ``key``."""
         value, why = self.ask_first(*calls)
         if why:
             self.unsupported[key] = why
         return value
 
     def read(self, key: str, name: str, *arguments: Any, shape: Callable[[Any], Any] | None = None) -> Any:
-        """Return what one call gives, brought into shape."""
+        """Return the result of one call, converted by ``shape``."""
         value = self.read_first(key, (name, arguments))
         return shape(value) if shape is not None and value is not None else value
 
     def structure(self, name: str) -> Any:
-        """Return a new structure of nvidia-ml-py, None where that is too old to have it."""
+        """Return a new structure of nvidia-ml-py, or None if nvidia-ml-py is too old to have it."""
         made = getattr(self.pynvml, name, None)
         return None if made is None else made()
 
     def field(self, key: str, number: int, scope: int = 0) -> Any:
-        """Return one of nvmlDeviceGetFieldValues' values, by number."""
+        """Return one value of nvmlDeviceGetFieldValues, by number."""
         values = self.read(key, "nvmlDeviceGetFieldValues", [(number, scope)])
         if values is None:
             return None
@@ -60,7 +60,7 @@ class Reader:
         return nvml.reason_of(self.pynvml.NVMLError(code))
 
     def collapsed(self, group: str, facts: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the group's facts; None where all are missing for one reason, which then stands for the group."""
+        """Return the group's facts, or None if all are missing for one reason, which is then kept for the group."""
         reasons = {self.unsupported.get(f"{group}.{name}") for name in facts}
         if any(value is not None for value in facts.values()) or len(reasons) > 1:
             return facts

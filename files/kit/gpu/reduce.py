@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reduction of the sampler's rows: per GPU and quantity count, mean, min, p5 and p95."""
+"""Reduction of the sampler's rows: count, mean, min, p5 and p95 per GPU and quantity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def percentile(ordered: Sequence[float], per_cent: float) -> float:
 
 
 def reduced(values: Iterable[Any]) -> dict[str, float] | None:
-    """Return the reduction of the values that are numbers; None where none is."""
+    """Return the reduction of the values that are numbers, or None if there are none."""
     ordered = sorted(value for value in values if _is_number(value))
     if not ordered:
         return None
@@ -38,12 +38,12 @@ def _is_number(value: Any) -> bool:
 
 
 def gpu_of(row: dict[str, Any]) -> str | None:
-    """Return the GPU that a row is of: its UUID, else its PCI address, else its name; None where it names none."""
+    """Return the GPU of a row: its UUID, else its PCI address, else its name; None if the row names none."""
     return row.get("uuid") or row.get("pci") or row.get("name") or None
 
 
 def by_gpu(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the reductions of each GPU that the rows name, under what `gpu_of` calls it."""
+    """Return the reductions of each GPU that the rows name, by its name from `gpu_of`."""
     grouped: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         key = gpu_of(row)

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Sample this job's GPUs on one node at a steady rate into JSON Lines, one flushed row for each GPU and tick.
 
-One process a node, started by the job script. It ends on SIGUSR1, SIGTERM or SIGINT with a last sample, and by itself
-when the job script is gone, however that died: a sampler left behind would hold its node. (`srun` hands SIGUSR1 on to
-the other nodes; for SIGTERM it kills there.)
+The job script starts one process per node. It ends on SIGUSR1, SIGTERM or SIGINT with a last sample, and also when the
+job script ends for any reason: a sampler left behind would hold its node. (`srun` passes SIGUSR1 on to the other
+nodes; on SIGTERM it kills there.)
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from kit.gpu.xid_events import XidEvents
 from kit.job import Job
 from kit.process.bounded import die_with_parent
 
-# With any of these the driver holds the clocks down because something is wrong: heat, power, hardware.
+# With any of these the driver lowers the clocks because of a problem: heat, power, hardware.
 SLOWDOWNS = {"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}
 LOST = {"GpuIsLost", "ResetRequired"}
-# To refuse an ordinary user, as a GPU in MIG mode does, is an answer too.
+# Refusing an ordinary user, as a GPU in MIG mode does, is an answer too.
 ANSWERS = {*nvml.UNSUPPORTED, "NoPermission"}
 
 
 def follow_parent(parent: int) -> Callable[[], bool]:
-    """Ask the kernel for SIGTERM when the parent dies; return a test whether it still lives, for where that fails."""
+    """Ask the kernel for SIGTERM when the parent dies; return a test whether it is alive, in case that fails."""
     die_with_parent(signal.SIGTERM)
     return lambda: os.getppid() == parent
 
 
 class Watch:
-    """What of one GPU is followed from row to row: its performance monitoring, and its Xids."""
+    """The state of one GPU from row to row: its performance monitoring, and its Xids."""
 
     def __init__(self, pynvml: Any, gpu: nvml.Gpu) -> None:
-        """Begin to watch a GPU that has a handle."""
+        """Start to watch a GPU that has a handle."""
         self.gpm = Gpm(pynvml, gpu.handle)
         self.xids = XidEvents(pynvml, gpu.handle)
         self.first_xid = 0
 
 
 def read_gpu(pynvml: Any, gpu: nvml.Gpu, watch: Watch | None = None) -> dict[str, Any]:
-    """Return one GPU's readings; what NVML does not give is None, with the reason under ``unsupported``.
+    """Return one GPU's readings; what NVML does not report is None, with the reason under ``unsupported``.
 
-    SM occupancy, tensor activity and ``xids``, where there are any, are of the time since the row before. ``lost``,
-    ``answers`` (all the rest that it supports could be read) and ``slowdown`` are 0 or 1, to be counted.
+    SM occupancy, tensor activity and ``xids``, if present, cover the time since the last row. ``lost``, ``answers``
+    (everything else that it supports could be read) and ``slowdown`` are 0 or 1, to be counted.
     """
     if gpu.handle is None:
         return {"uuid": gpu.uuid, "pci": gpu.pci, "error": gpu.error, "lost": 1, "answers": 0}
@@ -89,7 +89,7 @@ def read_gpu(pynvml: Any, gpu: nvml.Gpu, watch: Watch | None = None) -> dict[str
     }
     answers = set(unsupported.values()) <= ANSWERS
     watch = watch or Watch(pynvml, gpu)
-    metrics, reason = watch.gpm.read()  # which nothing is judged by
+    metrics, reason = watch.gpm.read()  # not judged
     row.update(metrics)
     if reason:
         unsupported.update({name: reason for name, value in metrics.items() if value is None})
@@ -109,11 +109,11 @@ def read_gpu(pynvml: Any, gpu: nvml.Gpu, watch: Watch | None = None) -> dict[str
 
 
 def at_the_end(reader: Reader, watch: Watch) -> dict[str, Any]:
-    """Return what is said of a GPU once, in its last row.
+    """Return what a GPU's last row has in addition.
 
-    ``xid`` is the code of the first Xid, 0 where there was none, None where not all of the time was watched.
-    ``needs_repair`` is 1 where the driver says that the GPU needs a recovery, or a reset to map faulty memory out, else
-    0; None where something could not be read, or the card knows none of it.
+    ``xid`` is the code of the first Xid, 0 if there was none, None if not all of the time was watched.
+    ``needs_repair`` is 1 if the driver reports that the GPU needs a recovery, or a reset to map out faulty memory, else
+    0; None if something could not be read, or the card supports none of it.
     """
     found = {**facts.recovery_action(reader), **facts.remapped_rows(reader), **facts.retired_pages(reader)}
     rows, pages = found["remapped_rows"] or {}, found["retired_pages"] or {}
@@ -132,7 +132,7 @@ class NewErrors:
         self._before: dict[str | None, int] = {}
 
     def of(self, row: dict[str, Any]) -> int | None:
-        """Return how many are new in this row; None where they cannot be read."""
+        """Return how many are new in this row, or None if they cannot be read."""
         count = row.get("ecc_uncorrected")
         return None if count is None else count - self._before.setdefault(row["uuid"], count)
 
@@ -140,13 +140,13 @@ class NewErrors:
 def samples(
     pynvml: Any, usable: nvml.Usable, watches: dict[int, Watch] | None = None, last: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row for each of the job's GPUs, or one that says why there is none."""
+    """Yield one row for each of the job's GPUs, or one with the reason if there are none."""
     board = jetson.row()
     if not usable.gpus:
         yield board or {
             "uuid": None,
             "pci": None,
-            "error": usable.reason or f"none of {usable.listed} listed GPUs is this job's",
+            "error": usable.reason or f"none of the {usable.listed} listed GPUs belongs to this job",
         }
     for gpu in usable.gpus:
         watch = watches.get(gpu.index) if watches else None
@@ -162,17 +162,17 @@ def samples(
 def ticks(
     pynvml: Any, usable: nvml.Usable, interval: float, alive: Callable[[], bool], stop: threading.Event
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield the rows of one moment every ``interval`` seconds, for the last time after ``stop`` or ``not alive()``."""
+    """Yield the rows of one sample every ``interval`` seconds, and a last time after ``stop`` or ``not alive()``."""
     watches = {gpu.index: Watch(pynvml, gpu) for gpu in usable.gpus if gpu.handle is not None}
-    watchable = bool(usable.gpus) or jetson.row() is not None  # with no GPU there is one row to say so
+    watchable = bool(usable.gpus) or jetson.row() is not None  # without a GPU, one row reports it
     errors = NewErrors()
     tick = time.monotonic()
     count = 0
     while True:
         now = time.time()
         count += 1
-        # The last row of a job that ended in order says so: without it the sampler was killed, or hung. It also says
-        # for how much of the job's time the samples stand: a driver that answers slowly leaves few.
+        # The last row of a job that ended normally is marked: without it the sampler was killed, or hung. It also has
+        # the time that the samples cover: a driver that answers slowly leaves few.
         ended = {"ended": 1, "sampled_seconds": count * interval} if stop.is_set() else {}
         rows = list(samples(pynvml, usable, watches, last=bool(ended)))
         yield [{"time": now, **row, "ecc_uncorrected_new": errors.of(row), **ended} for row in rows]
@@ -183,7 +183,7 @@ def ticks(
 
 
 def open_gpus() -> tuple[Any, nvml.Usable]:
-    """Return the ``pynvml`` module and this job's GPUs; none, with the reason, where NVML is not usable."""
+    """Return the ``pynvml`` module and this job's GPUs; none, with the reason, if NVML is not usable."""
     try:
         pynvml = nvml.load()
         return pynvml, nvml.usable_gpus(pynvml)
@@ -192,7 +192,7 @@ def open_gpus() -> tuple[Any, nvml.Usable]:
 
 
 def sample(output: Path, interval: float, job: Job, alive: Callable[[], bool], stop: threading.Event) -> None:
-    """Write rows to ``output`` every ``interval`` seconds until ``stop`` is set or ``alive`` says no."""
+    """Write rows to ``output`` every ``interval`` seconds until ``stop`` is set or ``alive`` returns False."""
     output.parent.mkdir(parents=True, exist_ok=True)
     head = {**job.stamp, "node": socket.gethostname()}
     with open(output, "wb", buffering=0) as stream:  # before NVML, which may take its time: the job script waits for it
@@ -204,7 +204,7 @@ def sample(output: Path, interval: float, job: Job, alive: Callable[[], bool], s
 
 
 def run(output: Path, interval: float, job: Job, parent: int | None) -> None:
-    """Sample until a signal comes or the parent is gone."""
+    """Sample until a signal arrives or the parent has ended."""
     alive = follow_parent(parent or os.getppid())
     stop = threading.Event()
     for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):

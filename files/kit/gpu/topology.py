@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a GPU sits on the machine's PCI tree, from sysfs: NUMA node, CPUs, root complex, nearest network card."""
+"""A GPU's place in the machine's PCI tree, from sysfs: NUMA node, CPUs, root complex, nearest network card."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from kit.gpu.reader import Reader
 
 NVIDIA = "0x10de"
-DISPLAY_CLASSES = ("0x0300",)  # VGA controllers: of a screen, or GeForce cards and workstation cards that compute
+DISPLAY_CLASSES = ("0x0300",)  # VGA controllers: for a screen, or GeForce and workstation cards that compute
 GPU_CLASSES = (*DISPLAY_CLASSES, "0x0302")  # and 3D controllers
 NIC_CLASSES = ("infiniband", "net")  # RDMA devices first
 
@@ -32,7 +32,7 @@ def nvml_address(device: str) -> str:
 
 
 def place(gpu: Reader) -> dict[str, Any]:
-    """Return where the GPU sits."""
+    """Return the GPU's place."""
     try:
         device = gpu.root / "sys/bus/pci/devices" / sysfs_address(gpu.gpu.pci or "")
     except ValueError:
@@ -64,7 +64,7 @@ def _text(path: Path) -> str | None:
 
 
 def _nearest(classes: Path, path: list[str], root: str | None) -> str | None:
-    """Return the network device that shares most of the GPU's path, of those below the same root complex."""
+    """Return the network device below the same root complex that shares most of the GPU's path."""
     for kind in NIC_CLASSES:
         near = []
         for device in _entries(classes / kind):
@@ -88,7 +88,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def nvidia_devices(root: Path = Path("/"), classes: tuple[str, ...] = GPU_CLASSES) -> list[str] | None:
-    """Return the PCI addresses of NVIDIA's controllers of some classes; None where sysfs cannot be read."""
+    """Return the PCI addresses of NVIDIA's controllers of some classes, or None if sysfs cannot be read."""
     devices = root / "sys/bus/pci/devices"
     try:
         names = sorted(os.listdir(devices))

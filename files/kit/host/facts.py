@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host has beside GPUs and the share: commands, munge, Python, Apptainer, a way to the outside. Facts only."""
+"""Facts about a host apart from GPUs and the share: commands, munge, Python, Apptainer, internet access."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMMANDS = ("sbatch", "squeue", "scontrol", "sinfo", "scancel", "sacct", "srun")
 
 
 def ask(argv: Sequence[str], text: str | None = None, seconds: float = SECONDS) -> dict[str, Any]:
-    """Run a command and return {ok, out, error}; it is given up, not waited for, when it does not end in time."""
+    """Run a command and return {ok, out, error}; give it up without waiting if it does not end in time."""
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         process = subprocess.Popen(
@@ -58,7 +58,7 @@ def ask(argv: Sequence[str], text: str | None = None, seconds: float = SECONDS) 
 
 
 def read_json(path: Path) -> Any:
-    """Return a JSON document, or None where there is none to read."""
+    """Return a JSON document, or None if it cannot be read."""
     try:
         return strict_json.read(path)
     except (OSError, ValueError):
@@ -66,7 +66,7 @@ def read_json(path: Path) -> Any:
 
 
 def os_name(path: Path = Path("/etc/os-release")) -> str | None:
-    """Return the distribution's own name for itself."""
+    """Return the distribution's name."""
     try:
         said = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
     except OSError:
@@ -82,23 +82,23 @@ def munge() -> dict[str, Any]:
     checked = ask(["unmunge"], made["out"])
     status = re.search(r"^STATUS:\s+(.*)$", checked["out"], re.MULTILINE)
     if not checked["ok"] or status is None or not status[1].startswith("Success"):
-        return {"ok": False, "error": checked["error"] or f"unmunge said {checked['out'][:200]!r}"}
+        return {"ok": False, "error": checked["error"] or f"unmunge printed {checked['out'][:200]!r}"}
     return {"ok": True, "error": None}
 
 
 def apptainer(image: str | None = None) -> dict[str, Any]:
-    """Return {version, error, image}; with an image also what `--nv` brings into it: {devices, libraries}."""
+    """Return {version, error, image}; with an image also what `--nv` adds to it: {devices, libraries}."""
     program = shutil.which("apptainer")
     if program is None:
         return {"version": None, "error": "apptainer is not on PATH", "image": None}
     said = ask([program, "--version"])
     match = re.search(r"(\d+\.\d+(?:\.\d+)?)", said["out"])
     version = match[1] if said["ok"] and match else None
-    error = None if version else said["error"] or f"{program} --version said {said['out'][:100]!r}"
+    error = None if version else said["error"] or f"{program} --version printed {said['out'][:100]!r}"
     return {"version": version, "error": error, "image": in_image(program, image) if image and version else None}
 
 
-# One line a GPU that opens, one a library of NVIDIA's; the image needs a shell and nothing else.
+# One line for each GPU that opens and each NVIDIA library; the image needs only a shell.
 _LOOK = (
     'for device in /dev/nvidia[0-9]*; do (exec 3<> "$device") 2> /dev/null && echo "device $device"; done; '
     'for library in /.singularity.d/libs/*; do echo "library $library"; done'
@@ -118,7 +118,7 @@ def in_image(program: str, image: str) -> dict[str, Any]:
 
 
 def reachable(url: str, seconds: float = SECONDS) -> dict[str, Any]:
-    """Return {host, ok, error}: whether an HTTP server answers there, whatever it answers."""
+    """Return {host, ok, error}: whether an HTTP server answers there, with any answer."""
     parts = urllib.parse.urlsplit(url)
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])
     try:
@@ -126,7 +126,7 @@ def reachable(url: str, seconds: float = SECONDS) -> dict[str, Any]:
         with urllib.request.urlopen(request, timeout=seconds):  # noqa: S310
             pass
     except urllib.error.HTTPError:
-        pass  # it answered
+        pass  # an HTTP error is an answer
     except (OSError, ValueError) as error:
         return {"host": bare.hostname, "ok": False, "error": str(getattr(error, "reason", error))}
     return {"host": bare.hostname, "ok": True, "error": None}
@@ -144,7 +144,7 @@ def _is_permitted(path: str) -> bool:
     except PermissionError:
         return False
     except OSError:
-        return True  # a driver that fails is no refusal
+        return True  # a failing driver is not a refusal
     return True
 
 

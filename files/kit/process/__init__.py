@@ -1,4 +1,4 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Child processes, locks and unfinished files: what a command of the kit may leave behind, and does not."""
+"""Child processes, locks and unfinished files: what a command of the kit must not leave behind."""

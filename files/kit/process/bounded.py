@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What may block for ever, done in a child process that can be given up.
+"""Run work that may block forever in a child process that can be given up.
 
-A process that waits for a driver or for a dead mount may be beyond SIGKILL. Such a child is killed and left: nobody
-waits for it, and it holds none of the parent's descriptors, so that whoever reads the parent's output sees its end.
+SIGKILL may not end a process that waits for a driver or a dead mount. Such a child is killed and abandoned: nothing
+waits for it, and it holds none of the parent's descriptors, so that a reader of the parent's output sees its end.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from kit.files import json_line
 
 PR_SET_PDEATHSIG = 1
 BLOCK = 1 << 16
-LONGEST_LINE = 1 << 20  # the rest of a longer one is dropped
+LONGEST_LINE = 1 << 20  # the rest of a longer line is dropped
 Send = Callable[[Any], None]
 
 
 class GivenUpError(Exception):
-    """A child did not answer in time, died or failed; the text says which."""
+    """A child did not answer in time, died or failed; the message says which."""
 
 
 def die_with_parent(number: int) -> None:
-    """Ask the kernel for a signal when the parent dies."""
+    """Ask the kernel to send a signal when the parent dies."""
     with suppress(OSError, AttributeError):  # not Linux
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def end(process: subprocess.Popen[Any], patience: float) -> None:
-    """Ask a child to end; kill it where it has not done so in time. In seconds."""
+    """Ask a child to end, and kill it after ``patience`` seconds."""
     process.terminate()
     try:
         process.wait(patience)
@@ -51,17 +51,17 @@ def end(process: subprocess.Popen[Any], patience: float) -> None:
 
 
 class Lines:
-    """Lines of a pipe, each awaited for a bounded time."""
+    """The lines of a pipe, each awaited for a limited time."""
 
     def __init__(self, descriptor: int) -> None:
-        """Read from ``descriptor``, which stays the caller's to close."""
+        """Read from ``descriptor``, which the caller closes."""
         self._descriptor = descriptor
         self._whole: deque[bytes] = deque()
         self._rest = b""
         self._ended = False
 
     def next(self, seconds: float) -> bytes | None:
-        """Return the next line without its break, None at the end; TimeoutError when no whole one came in time."""
+        """Return the next line without its line break, None at the end; raise TimeoutError if it is late."""
         until = time.monotonic() + seconds
         while not self._whole:
             if self._ended:
@@ -96,7 +96,7 @@ class Child:
         self._lines = Lines(reading)
 
     def next(self, seconds: float) -> Any:
-        """Return the next document, None when the work is done; GivenUpError when it is late, dead or has failed."""
+        """Return the next document, None when the work is done; raise GivenUpError if it is late, dead or failed."""
         try:
             line = self._lines.next(seconds)
         except TimeoutError:
@@ -112,10 +112,10 @@ class Child:
         return document.get("sent")
 
     def _end(self) -> str:
-        """Say how a child that closed its pipe ended."""
+        """Return how a child that closed its pipe ended."""
         status = self._reap(1.0)
         if status is None:
-            return "ended without a word"
+            return "ended without an answer"
         if os.WIFSIGNALED(status):
             return f"crashed ({signal.Signals(os.WTERMSIG(status)).name})"
         return f"ended early with exit code {os.WEXITSTATUS(status)}"
@@ -132,7 +132,7 @@ class Child:
             select.select([], [], [], 0.005)
 
     def close(self) -> None:
-        """End the child, whatever it does; an unkillable one is left to the kernel."""
+        """End the child in any state; leave an unkillable one to the kernel."""
         with suppress(OSError):
             os.kill(self.pid, signal.SIGKILL)
         os.close(self._descriptor)
@@ -167,12 +167,12 @@ def _let_go_of_all_but(kept: int) -> None:
         os.dup2(null, standard)
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2 and int(name) != kept:
-            with suppress(OSError):  # that of the listing itself
+            with suppress(OSError):  # the descriptor of the listing itself
                 os.close(int(name))
 
 
 def command_lines(argv: Sequence[str], seconds: float) -> Iterator[bytes]:
-    """Yield what a command prints, line by line; GivenUpError when it is missing, fails or takes longer."""
+    """Yield a command's output line by line; raise GivenUpError if it does not exist, fails or takes longer."""
     until = time.monotonic() + seconds
     environment = {**os.environ, "LC_ALL": "C"}
     try:
@@ -182,7 +182,7 @@ def command_lines(argv: Sequence[str], seconds: float) -> Iterator[bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
-            start_new_session=True,  # so that what a wrapper has started ends with it
+            start_new_session=True,  # so that processes started by a wrapper end with it
         )
     except OSError as error:
         raise GivenUpError(f"{argv[0]}: {error.strerror}") from error
@@ -197,11 +197,11 @@ def command_lines(argv: Sequence[str], seconds: float) -> Iterator[bytes]:
         if code:
             os.set_blocking(errors.fileno(), False)
             said = (errors.read() or b"").decode(errors="backslashreplace").strip().splitlines()
-            raise GivenUpError(f"{argv[0]} answered {code}: {said[0] if said else 'without a word'}")
+            raise GivenUpError(f"{argv[0]} answered {code}: {said[0] if said else 'without a message'}")
     except (TimeoutError, subprocess.TimeoutExpired):
         raise GivenUpError(f"{argv[0]} did not end in {seconds:.3g} s") from None
     finally:
-        with suppress(OSError):  # it has ended, or is another user's, as under sudo
+        with suppress(OSError):  # it has ended, or belongs to another user, as under sudo
             os.killpg(process.pid, signal.SIGKILL)
         output.close()
         errors.close()

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run a command with variables that came on standard input.
+"""Run a command with variables read from standard input.
 
-A command line can be read by every user of a node, and so can what ssh or a shell is told to set on one. An index's URL
-or a proxy's may hold a password.
+Every user of a node can read a command line, including variables set by ssh or a shell. The URL of an index or a proxy
+may contain a password.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BYTES = 1 << 20
 
 
 def run(argv: Sequence[str], stream: BinaryIO) -> NoReturn:
-    """Become ``argv`` with the variables of the JSON object in ``stream`` beside those of this process."""
+    """Become ``argv`` with the variables of the JSON object in ``stream`` added to those of this process."""
     if not argv:
         raise KitError("no command is given")
     try:

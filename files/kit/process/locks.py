@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hold a lock against other processes that would make the same thing."""
+"""Hold a lock against other processes that would create the same thing."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 
 from kit.errors import KitError
 
-PATIENCE = 3000.0  # seconds: a download of 15 GB at 5 MB/s; less than the play waits, so that this is what it hears
+PATIENCE = 3000.0  # seconds: a download of 15 GB at 5 MB/s; less than the play waits, so that it gets this message
 
 
 @contextmanager
 def sole(path: Path, what: str, patience: float = PATIENCE) -> Iterator[None]:
-    """Hold the lock file ``path`` while ``what`` is done; KitError after waiting ``patience`` seconds for another.
+    """Hold the lock file ``path`` while ``what`` is done; raise KitError after waiting ``patience`` seconds for it.
 
     It only saves work: on a share whose locks do not reach other nodes, a rename decides who was first.
     """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is made beside its place, to be renamed when it is whole, and what makers that were killed have left there."""
+"""Files and folders created next to their target and renamed when complete, and those left by killed processes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-ABANDONED_AFTER = 6 * 3600  # seconds: what another host left unfinished for longer has no process any more
+ABANDONED_AFTER = 6 * 3600  # seconds: after this, another host's unfinished file no longer has a process
 
 
 def beside(target: Path) -> Path:
-    """Return where this process makes ``target``."""
+    """Return the path at which this process creates ``target``."""
     return target.with_name(f"{_own_prefix(target)}{os.getpid()}")
 
 
@@ -27,7 +27,7 @@ def _own_prefix(target: Path) -> str:
 
 
 def remove_beside(target: Path) -> None:
-    """Remove what dead makers of ``target`` left. This host's are dead, since the lock is ours; others' must be old."""
+    """Remove what dead processes left next to ``target``: on this host all, since we hold the lock; others if old."""
     found = list(target.parent.glob(f".building-{glob.escape(target.name)}-*"))
     own = [path for path in found if path.name.startswith(_own_prefix(target))]
     for path in own:
@@ -36,7 +36,7 @@ def remove_beside(target: Path) -> None:
 
 
 def remove_abandoned(found: Iterable[Path]) -> None:
-    """Remove those that are ours and old; what is younger may belong to a process that goes on."""
+    """Remove those that are ours and old; a younger one may belong to a running process."""
     for path in found:
         with suppress(FileNotFoundError):  # its process has just ended
             status = path.lstat()
@@ -45,7 +45,7 @@ def remove_abandoned(found: Iterable[Path]) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a folder, a file, or a link and not what it leads to."""
+    """Remove a folder, a file, or a link but not its target."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The network interface of this node that leads to another, so that a bad pair is named by more than its nodes.
+"""The network interface of this node that leads to another, so that a bad pair is named by its interfaces too.
 
-The kernel's route decides, unless the communication library was told which interfaces to use. Over InfiniBand and RoCE
-NCCL's data go through an adapter that need not belong to this interface: NCCL_DEBUG=INFO says which.
+The kernel's route decides, unless the communication library is configured to use certain interfaces. Over InfiniBand
+and RoCE, NCCL's data may go through an adapter of another interface: NCCL_DEBUG=INFO shows which.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-SIOCGIFCONF = 0x8912  # asks for all IPv4 addresses, of <linux/sockios.h>
+SIOCGIFCONF = 0x8912  # asks for all IPv4 addresses, from <linux/sockios.h>
 IFREQ = 40  # bytes of each: a name of 16 bytes, a family and a port of 2, the address
 MOST = 4096
 IPV6 = Path("/proc/net/if_inet6")
@@ -27,7 +27,7 @@ DISCARD = 9  # a port; nothing is sent to it
 
 @dataclass(frozen=True)
 class Interface:
-    """An interface and its address; where it cannot be told, `problem` says why."""
+    """An interface and its address; if it is unknown, `problem` says why."""
 
     name: str | None = None
     address: str | None = None
@@ -38,27 +38,27 @@ class Interface:
 
 
 def interface_to(host: str, wanted: str = "") -> Interface:
-    """Return the interface that leads to ``host``, a name or an address; ``wanted`` are those to be used (`wanted_by`).
+    """Return the interface that leads to ``host``, a name or an address; ``wanted`` are those to use (`wanted_by`).
 
-    It is the route's, or the first wanted one where that is none of them. Never raises for what the network is like.
+    It is the route's interface if wanted, else the first wanted one. Never raises because of the network.
     """
     try:
         local = _address_towards(host)
         found = addresses()
-    except (OSError, ValueError, IndexError) as error:  # names that are none, a table that is not as expected
+    except (OSError, ValueError, IndexError) as error:  # invalid names, a table of unexpected form
         return Interface(problem=f"{host}: {getattr(error, 'strerror', None) or error}")
     usable = [(name, address) for name, address in found if allows(wanted, name)]
     if not usable:
         return Interface(problem=f"none of {', '.join(sorted({name for name, _address in found}))} is {wanted}")
     routed = [pair for pair in usable if pair[1] == local]
     if not routed and not wanted:
-        return Interface(problem=f"none has {local}, from which {host} is reached")
+        return Interface(problem=f"no interface has {local}, from which {host} is reached")
     alike = [pair for pair in usable if (":" in pair[1]) == (":" in local)]
     return Interface(*(routed or alike or usable)[0])
 
 
 def wanted_by(backend: str, environment: Mapping[str, str]) -> str:
-    """Return the interfaces that the communication library was told to use, in NCCL's way; empty for any."""
+    """Return the interfaces that the communication library is configured to use, in NCCL's syntax; empty for any."""
     if backend == "nccl":
         return environment.get("NCCL_SOCKET_IFNAME", "")
     names = environment.get("GLOO_SOCKET_IFNAME", "")
@@ -66,14 +66,14 @@ def wanted_by(backend: str, environment: Mapping[str, str]) -> str:
 
 
 def allows(wanted: str, name: str) -> bool:
-    """Tell whether NCCL_SOCKET_IFNAME admits an interface: beginnings of names, or after = whole ones; after ^ none."""
+    """Return whether NCCL_SOCKET_IFNAME admits an interface: prefixes; after = exact names; after ^ excluded ones."""
     barred, names = wanted.startswith("^"), wanted.lstrip("^")
     exact, parts = names.startswith("="), [part for part in names.lstrip("=").split(",") if part]
     return not parts or any(name == part if exact else name.startswith(part) for part in parts) != barred
 
 
 def _address_towards(host: str) -> str:
-    """Return the address that this node would send from. OSError, the last, where no way leads there."""
+    """Return the address that this node would send from. Raise the last OSError if there is no route."""
     failure = OSError(f"{host} has no address")
     for family, kind, protocol, _canonical, target in socket.getaddrinfo(host, DISCARD, type=socket.SOCK_DGRAM):
         try:

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A distributed workload's legs: its run on all ranks, and on fewer before and after it (A-B-A) to compare it with.
+"""A distributed workload's legs: its run on all ranks, and a run on fewer ranks before and after it (A-B-A).
 
-All legs run in one job, on the same nodes and GPUs and one after the other. A drift of the machine shows as a
-difference of the two runs on fewer ranks; then there is nothing to compare with.
+All legs run in one job, one after the other on the same nodes and GPUs. A drift of the machine shows as a difference
+between the two runs on fewer ranks; then there is no baseline to compare with.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from kit.ranks import state as ranks
 
 MEASURED, BEFORE, AFTER = "measured", "before", "after"
 LEGS_FILE = "legs.json"
-PATIENCE = 6  # seconds: the job script kills this process 10 after it asked it to end
+PATIENCE = 6  # seconds: the job script kills this process 10 s after asking it to end
 
 
 @dataclass(frozen=True)
 class Leg:
-    """One of the runs: how many ranks on how many of the job's nodes, and the folder that it writes to."""
+    """One of the runs: the number of ranks and of the job's nodes, and the output folder."""
 
     name: str
     ranks: int
@@ -45,12 +45,12 @@ class Leg:
 
     @property
     def ranks_a_node(self) -> int:
-        """Ranks on each of its nodes."""
+        """The number of ranks on each of its nodes."""
         return self.ranks // self.nodes
 
 
 def plan(output: Path, ranks_in_all: int, baseline: int | None, nodes_in_all: int = 1) -> list[Leg]:
-    """Return the legs in their order. A baseline fills whole nodes, or is on one. KitError where it does not."""
+    """Return the legs in order. A baseline must fill whole nodes, or be on one; raise KitError otherwise."""
     measured = Leg(MEASURED, ranks_in_all, output, nodes_in_all)
     if baseline is None:
         return [measured]
@@ -69,7 +69,7 @@ def environment_of(
     steady_seconds: float | None = None,
     rendezvous: str | None = None,
 ) -> dict[str, str]:
-    """Return the environment of a leg's launcher; ``rendezvous`` is where those of several nodes meet.
+    """Return the environment of a leg's launcher; ``rendezvous`` is where launchers of several nodes meet.
 
     A rank has as many threads in each leg: its share of the node's ``cpus`` among the ``most_ranks`` that a node has.
     """
@@ -86,14 +86,14 @@ def environment_of(
 
 
 def free_port() -> int:
-    """Return a port that nobody uses on this node."""
+    """Return a free port on this node."""
     with socket.socket() as listener:
         listener.bind(("", 0))
         return int(listener.getsockname()[1])
 
 
 class Runner:
-    """Runs legs, one after the other, and writes legs.json after each."""
+    """Runs legs one after the other, and writes legs.json after each."""
 
     def __init__(self, command: Sequence[str], output: Path, rules: Mapping[str, Any]) -> None:
         """Run ``command`` for each leg; its environment names the leg. ``rules`` of all legs: work, steady_seconds."""
@@ -104,8 +104,8 @@ class Runner:
     def run(self, legs: Sequence[Leg]) -> int:
         """Run the legs; return 0 or the exit code of the last that failed.
 
-        The measured leg runs even where the one before it failed: what can be known of all ranks is worth a run. The
-        one after it does not: there is nothing left to compare with.
+        The measured leg runs even if the one before it failed: its result on all ranks is worth having. The leg after
+        it does not run then: there is nothing left to compare with.
         """
         cpus, most = len(os.sched_getaffinity(0)), max(leg.ranks_a_node for leg in legs)
         status = 0
@@ -135,7 +135,7 @@ class Runner:
         return code
 
     def _end(self) -> None:
-        """Ask the launcher to end its ranks; one that does not is killed, and the kernel its ranks with it."""
+        """Ask the launcher to end its ranks; if it does not, kill it, and the kernel kills its ranks."""
         if self._running is not None:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Slurm and the job script may both ask
             end(self._running, PATIENCE)
@@ -155,7 +155,7 @@ class Runner:
 
 
 def _gpus(output: Path, windows: Sequence[window.Window]) -> dict[str, Any]:
-    """Return what the GPUs did in the windows; nothing where the samplers left no file (GPU.sampled says so)."""
+    """Return what the GPUs did in the windows; nothing if the samplers left no file (GPU.sampled reports that)."""
     try:
         return window.reduce(window.read_rows(output / nodes.SAMPLES), windows)
     except OSError:
@@ -163,9 +163,9 @@ def _gpus(output: Path, windows: Sequence[window.Window]) -> dict[str, Any]:
 
 
 def look_at_gpus(output: Path) -> None:
-    """Fill in what the GPUs did in each leg, once the samples of all nodes are there. No legs, no change.
+    """Add what the GPUs did in each leg, once the samples of all nodes are complete. Without legs, change nothing.
 
-    A node sees late what another still writes.
+    A node sees another node's writes late.
     """
     path = output / LEGS_FILE
     if not path.is_file():
@@ -178,7 +178,7 @@ def look_at_gpus(output: Path) -> None:
 
 
 def _windows(path: Path) -> list[list[float]]:
-    """Return begin and end of the times in which the leg trained steadily, as its metrics say."""
+    """Return begin and end of the periods in which the leg trained steadily, according to its metrics."""
     try:
         found = strict_json.read(path)["steady"]["windows"]
         return [[float(begin), float(end)] for begin, end in found]

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far each rank of a distributed training has come: one small file a rank, which outlives the rank.
+"""The progress of each rank of a distributed training: one small file per rank, which outlives the rank.
 
-A rank that is killed or hangs cannot say so. Its file says in which phase and step it was last, and on which GPU, and
-the others' files say that they came further.
+A rank that is killed or hangs cannot report it. Its file shows its last phase and step and its GPU, and the other
+ranks' files show that they got further.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EVERY = 1.0  # seconds between two reports of a step
 
 
 class RankState:
-    """Tells what this rank does; the times are seconds since the epoch."""
+    """Reports what this rank does; the times are seconds since the epoch."""
 
     def __init__(self, output: Path, rank: int, gpu: str | None = None) -> None:
         """Report below ``output``, a leg's output folder."""
@@ -45,23 +45,23 @@ class RankState:
 
     @property
     def current(self) -> str:
-        """The phase it is in."""
+        """The current phase."""
         return str(self._state["phase"])
 
     def gpu(self, uuid: str | None) -> None:
-        """Say which GPU this rank computes on."""
+        """Report which GPU this rank computes on."""
         self._state["gpu"] = uuid
 
     def phase(self, name: str, error: str | None = None) -> None:
-        """Enter a phase; written at once."""
+        """Enter a phase and write it immediately."""
         self._state.update(phase=name, error=error)
         self._write()
 
     def step(self, number: int) -> None:
-        """Tell the number of the step that begins; written at most once a second."""
+        """Report the number of the step that begins; write it at most once a second."""
         self._state["step"] = number
         if time.monotonic() - self._reported >= EVERY:
-            self._write(durable=False)  # a step waits for no disk
+            self._write(durable=False)  # a step must not wait for a disk
 
     def _write(self, durable: bool = True) -> None:
         self._reported = time.monotonic()
@@ -69,13 +69,13 @@ class RankState:
 
 
 def label(state: Mapping[str, Any]) -> str:
-    """Return how a verdict names a rank: its number, node and GPU."""
+    """Return a rank's name in verdicts: its number, node and GPU."""
     place = " ".join(str(state[key]) for key in ("node", "gpu") if state.get(key))
     return f"rank {state['rank']}" + (f" ({place})" if place else "")
 
 
 def read(output: Path, ranks: int) -> dict[str, dict[str, Any]]:
-    """Return the states that ``ranks`` ranks left below ``output``, by label; ``last`` puts a state into words."""
+    """Return the states that ``ranks`` ranks left below ``output``, by label; ``last`` describes a state."""
     found = {}
     for rank in range(ranks):
         try:
@@ -143,7 +143,7 @@ def _to_blame(codes: Mapping[int, int], by_rank: Mapping[int, Mapping[str, Any]]
 
 
 def _apart(output: Path) -> str | None:
-    """Return what the launchers said that did not meet, first the one that knows the most: a node that called."""
+    """Return the reports of launchers that did not meet; the most specific, from a node that called, comes first."""
     said = sorted((output / FOLDER).glob("apart-*.json"))
     texts = []
     for path in said:
@@ -166,12 +166,12 @@ def _signal_name(number: int) -> str:
 
 
 def write_exit_codes(output: Path, codes: Mapping[int, int]) -> None:
-    """Leave the exit codes of this node's ranks that failed, for `first_failure`."""
+    """Write the exit codes of this node's failed ranks, for `first_failure`."""
     _write(output, "exit-codes", {"exit_codes": dict(codes)})
 
 
 def write_apart(output: Path, why: str) -> None:
-    """Leave how this node's launcher failed to meet the others', for `first_failure`."""
+    """Write how this node's launcher failed to meet the others, for `first_failure`."""
     _write(output, "apart", {"why": why})
 
 

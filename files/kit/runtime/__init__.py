@@ -1,4 +1,4 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Environments and images that workloads run in: made once, on the share, from pinned packages."""
+"""Environments and images for workloads: created once, on the share, from pinned packages."""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Have an Apptainer image on the share: there already, copied, or built; checked, hashed and written down."""
+"""Put an Apptainer image on the share: existing, copied, or built; checked, hashed and recorded."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from kit.runtime.image_record import known, record_path
 
 @dataclass(frozen=True)
 class Wanted:
-    """An image that must be at ``path``; one of the other three says how it gets there, else it is there already."""
+    """An image required at ``path``; one of the other three says how it gets there, otherwise it must exist."""
 
     name: str
     path: Path
     sha256: str | None = None
-    incoming: Path | None = None  # what was copied, to be put in place
+    incoming: Path | None = None  # a copy, to be put in place
     recipe: image_build.Recipe | None = None
 
 
 def is_ready(wanted: Wanted, folder: Path) -> bool:
-    """Tell whether nothing has to be copied, built or hashed any more."""
+    """Return whether nothing is left to copy, build or hash."""
     document, _why = known(record_path(folder, wanted.name, wanted.path), wanted.path)
     if document is None or (wanted.sha256 and document["sha256"] != wanted.sha256):
         return False
@@ -40,9 +40,9 @@ def is_ready(wanted: Wanted, folder: Path) -> bool:
 
 
 def stage(wanted: Wanted, folder: Path, machine: str = platform.machine()) -> dict[str, Any]:
-    """Have the image in place and return what it is. ``folder`` keeps what is known of images.
+    """Put the image in place and return its description. ``folder`` keeps the records of images.
 
-    Raise KitError where it is missing, cut off, of another architecture or not the one that was asked for.
+    Raise KitError if it is missing, truncated, of another architecture or not the requested one.
     """
     started, record = time.monotonic(), record_path(folder, wanted.name, wanted.path)
     record.parent.mkdir(parents=True, exist_ok=True)
@@ -59,44 +59,44 @@ def stage(wanted: Wanted, folder: Path, machine: str = platform.machine()) -> di
                 os.replace(wanted.incoming, wanted.path)
             if not wanted.path.exists():
                 raise KitError(
-                    f"there is no image {wanted.path}: pull or build it there, or let hpc_validation_images."
+                    f"image {wanted.path} does not exist: pull or build it there, or let hpc_validation_images."
                     f"{wanted.name} name a file (path) or have the login node build it (source: build)"
                 )
             _write_down(wanted, record, machine)
         elif wanted.incoming:
-            wanted.incoming.unlink(missing_ok=True)  # another run has put it in place while this one copied
+            wanted.incoming.unlink(missing_ok=True)  # another run put it in place while this one copied
     document, why = known(record, wanted.path)
     if document is None:
-        raise KitError(f"image {wanted.path}: {why}; does another run stage it at this moment?")
+        raise KitError(f"image {wanted.path}: {why}; is another run staging it right now?")
     return {**document, "changed": changed, "seconds": round(time.monotonic() - started, 1)}
 
 
 def _accept(path: Path, wanted: Wanted, machine: str) -> tuple[sif.Sif, str]:
     """Return header and SHA-256 of an image that may be used here.
 
-    The header is that of before the hashing: a file that takes the place of this one meanwhile is not this one.
+    The header is read before the hashing, so that a file replaced in the meantime does not match it.
     """
     found = sif.read(path)
     _require_own(path, os.getuid())
     if found.machine != machine:
-        raise KitError(f"image {path} is built for {found.machine}, and this is {machine}: hand in one for {machine}")
+        raise KitError(f"image {path} is built for {found.machine}, but this is {machine}: provide one for {machine}")
     digest = sha256(path)
     if wanted.sha256 and digest != wanted.sha256:
         raise KitError(
-            f"image {path} has SHA-256 {digest}, and {wanted.sha256} is asked for "
-            f"(hpc_validation_images.{wanted.name}.sha256): it is damaged, or not the one that was meant"
+            f"image {path} has SHA-256 {digest}, expected {wanted.sha256} "
+            f"(hpc_validation_images.{wanted.name}.sha256): it is damaged, or not the intended image"
         )
     return found, digest
 
 
 def _require_own(path: Path, user: int) -> None:
-    """Jobs run what is in an image as this user, so nobody else may be able to change it."""
+    """Raise KitError if another user can change an image: jobs run its content as this user."""
     file, folder = path.stat(), path.parent.stat()
     if file.st_uid not in (0, user, folder.st_uid):
-        raise KitError(f"image {path} belongs to user {file.st_uid}: it must be yours, root's or the folder's owner's")
+        raise KitError(f"image {path} belongs to user {file.st_uid}: it must belong to you, root or the folder's owner")
     for place, mode in ((path, file.st_mode), (path.parent, folder.st_mode)):
         if mode & stat.S_IWOTH:
-            raise KitError(f"everybody may write to {place}, so anybody may change the image: chmod o-w {place}")
+            raise KitError(f"everybody may write to {place}, and so change the image: chmod o-w {place}")
 
 
 def _write_down(wanted: Wanted, record: Path, machine: str) -> None:

@@ -20,21 +20,21 @@ from kit.runtime.installers import run
 from kit.runtime.venv import MEGABYTE, read_lock
 
 LEAST_APPTAINER = (1, 4)  # the first that takes --mksquashfs-args
-# What an installer may be told by its environment; Apptainer hands on what is called APPTAINERENV_ and nothing else.
+# The variables that may configure an installer; Apptainer passes on only those that start with APPTAINERENV_.
 HANDED_ON = ("UV_", "PIP_")
 NOT_THERE = ("UV_CONFIG_FILE", "PIP_CONFIG_FILE")  # paths of the login node
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE")
-WITHIN = "/var/cache/hpc_validation"  # where the build sees what it is lent: made by the definition's %setup
+WITHIN = "/var/cache/hpc_validation"  # where the build sees the bound folders: created by the definition's %setup
 COMPRESSION = "-comp zstd -Xcompression-level 1"  # gzip, the default, takes minutes longer for gigabytes
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What an image is built from."""
+    """The sources that an image is built from."""
 
     name: str
-    base: str  # as Apptainer has it: docker://python:3.13-slim, docker-archive:/path, localimage:/path, …
+    base: str  # in Apptainer's form: docker://python:3.13-slim, docker-archive:/path, localimage:/path, …
     scripts: Path  # the folder with kit/, requirements/ and containers/
     cache: Path
     wheelhouse: Path | None = None
@@ -51,7 +51,7 @@ class Recipe:
 
     @cached_property
     def digest(self) -> str:
-        """What tells this recipe from another: lock, definition and base."""
+        """The hash that identifies this recipe: lock, definition and base."""
         try:
             parts = [self.lock.read_bytes(), self.definition.read_bytes(), self.base.encode()]
         except OSError as error:
@@ -60,7 +60,7 @@ class Recipe:
 
 
 def build(recipe: Recipe, target: Path, folder: Path) -> Path:
-    """Build beside ``target`` and return the new file; KitError with what Apptainer said where it cannot be built."""
+    """Build next to ``target`` and return the new file; raise KitError with Apptainer's output if that fails."""
     agent, _colon, source = recipe.base.partition(":")
     if not source:
         raise KitError(f"base image {recipe.base!r}: expected AGENT:SOURCE, such as docker://python:3.13-slim")
@@ -89,27 +89,29 @@ def _require_apptainer() -> None:
     found = apptainer()
     version = found["version"]
     if not version:
-        raise KitError(f"an image cannot be built here: {found['error']}; install Apptainer, or hand in a ready image")
+        raise KitError(
+            f"an image cannot be built here: {found['error']}; install Apptainer, or provide a finished image"
+        )
     if tuple(int(number) for number in version.split(".")[:2]) < LEAST_APPTAINER:
         least = ".".join(map(str, LEAST_APPTAINER))
-        raise KitError(f"an image cannot be built here: Apptainer is {version}, and {least} is the first that can")
+        raise KitError(f"an image cannot be built here: Apptainer is {version}, expected {least} or newer")
 
 
 def _require_space(temporary: Path, folder: Path, recipe: Recipe) -> None:
     needed = read_lock(recipe.lock).needs_mb
     for place, remedy in (
         (temporary, "set APPTAINER_TMPDIR in hpc_validation_install_environment"),
-        (folder, "make room"),
+        (folder, "free space"),
     ):
         free = shutil.disk_usage(place).free // MEGABYTE
         if free < needed:
             raise KitError(
-                f"{place} has {free} MB free, the image {recipe.name} takes about {needed} MB there: {remedy}"
+                f"{place} has {free} MB free, the image {recipe.name} needs about {needed} MB there: {remedy}"
             )
 
 
 def _lent(recipe: Recipe) -> tuple[list[str], dict[str, str]]:
-    """What the build is lent: bind options, and the variables that say so inside."""
+    """Return the bind options of the build, and the variables that name the bound folders inside."""
     binds = [f"{recipe.cache}:{WITHIN}/uv"]
     inside = {"HPC_VALIDATION_CACHE": f"{WITHIN}/uv", "UV_LINK_MODE": "copy"}
     if recipe.wheelhouse:

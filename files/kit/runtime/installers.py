@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The two ways to fill an environment: uv (found, or fetched by its pin) and pip. Both demand the lock's hashes."""
+"""The two ways to fill an environment: uv (found, or fetched by its pin) and pip. Both require the lock's hashes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kit.runtime import wheels
 
 @dataclass(frozen=True)
 class Source:
-    """Where packages come from: indexes, or one folder of wheels and nothing else."""
+    """The source of packages: indexes, or exactly one folder of wheels."""
 
     indexes: tuple[str, ...] = ()  # empty: the installer's own configuration decides
     wheelhouse: Path | None = None
@@ -30,7 +30,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Tools:
-    """Which installer to use, and where uv keeps its cache (default: beside the environments)."""
+    """The installer to use, and the folder of uv's cache (default: next to the environments)."""
 
     installer: str = "auto"  # auto: uv named or on PATH, else uv by its pin, else pip
     uv: str | None = None
@@ -40,9 +40,9 @@ class Tools:
 def install_packages(
     building: Path, lock: Path, python: str, source: Source, tools: Tools, *, built: Sequence[str] = ()
 ) -> str:
-    """Make the environment ``building`` from ``python`` and fill it; return the installer's name and version.
+    """Create the environment ``building`` from ``python`` and fill it; return the installer's name and version.
 
-    Packages come as wheels; those in ``built`` have none, and are built from their source, whose hash the lock has too.
+    Packages are installed from wheels; those in ``built`` have none and are built from source, also pinned by the lock.
     """
     form = ["--only-binary", ":all:", *(word for name in built for word in ("--no-binary", name))]
     uv = None if tools.installer == "pip" else _find_uv(building.parent, source, tools)
@@ -53,10 +53,10 @@ def install_packages(
 
 
 def _find_uv(root: Path, source: Source, tools: Tools) -> str | None:
-    """Return a uv to run: the named one, the one on PATH, the pinned one; None when pip has to do."""
+    """Return a uv to run: the named one, the one on PATH, or the pinned one; None if pip has to be used."""
     if tools.uv:
         if not shutil.which(tools.uv):
-            raise KitError(f"--uv {tools.uv}: not an executable file")
+            raise KitError(f"--uv: expected an executable file, found {tools.uv}")
         return tools.uv
     found = shutil.which("uv")
     if found:
@@ -106,7 +106,7 @@ def _install_with_pip(building: Path, lock: Path, python: str, source: Source, f
         run([python, "-m", "venv", str(building)], environment)
     except KitError as error:
         raise KitError(
-            f"{python} cannot make virtual environments and uv cannot be had: put uv on PATH, name it with --uv, "
+            f"{python} cannot create virtual environments and uv is not available: put uv on PATH, name it with --uv, "
             f"or install the distribution's python3-venv package. {error}"
         ) from error
     pip = [str(building / "bin" / "python"), "-m", "pip"]
@@ -117,7 +117,7 @@ def _install_with_pip(building: Path, lock: Path, python: str, source: Source, f
 
 
 def _index_options(source: Source, first: str, further: str) -> list[str]:
-    """Spell the source in an installer's own options."""
+    """Return the source as options of an installer."""
     if source.wheelhouse:
         return ["--no-index", "--find-links", str(source.wheelhouse)]
     options = []
@@ -127,7 +127,7 @@ def _index_options(source: Source, first: str, further: str) -> list[str]:
 
 
 def run(command: Sequence[str], environment: dict[str, str], folder: Path | None = None) -> str:
-    """Run a command (in ``folder``) and return its output; KitError with its last lines when it fails."""
+    """Run a command (in ``folder``) and return its output; raise KitError with its last lines if it fails."""
     try:
         done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
     except OSError as error:

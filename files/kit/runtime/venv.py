@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Install a locked Python environment on the share: built aside, verified, then renamed into use.
+"""Install a locked Python environment on the share: built aside, verified, then renamed into place.
 
-An environment's folder name carries the lock's hash, the Python version and the architecture, so a changed lock is a
-new environment and a finished one is never touched again.
+An environment's folder name contains the lock's hash, the Python version and the architecture, so a changed lock gives
+a new environment and a finished one never changes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ MEGABYTE = 1_000_000
 
 @dataclass(frozen=True)
 class Lock:
-    """A requirements file with hashes, and what its comment lines ask of the installer."""
+    """A requirements file with hashes, and the installer settings in its comment lines."""
 
     path: Path
     sha256: str
     verify: tuple[str, ...]
-    sources: tuple[str, ...]  # packages that come as source alone
+    sources: tuple[str, ...]  # packages that are published only as source
     lowest: tuple[int, int] | None
     highest: tuple[int, int] | None
     needs_mb: int
@@ -46,7 +46,7 @@ class Lock:
 
 @dataclass(frozen=True)
 class Interpreter:
-    """The Python that an environment is made from."""
+    """The Python that an environment is created from."""
 
     path: str
     version: str  # such as 3.13.5
@@ -64,13 +64,13 @@ def _minor(version: str) -> tuple[int, int]:
 
 
 def read_lock(path: str | os.PathLike[str]) -> Lock:
-    """Read a lock file; KitError where it is missing or carries no hashes."""
+    """Read a lock file; raise KitError if it does not exist or has no hashes."""
     try:
         text = Path(path).read_text()
     except OSError as error:
         raise KitError(f"lock file {path}: {error.strerror}") from error
     if "--hash=" not in text:
-        raise KitError(f"lock file {path} holds no hashes; make it with `uv pip compile --generate-hashes`")
+        raise KitError(f"lock file {path} has no hashes; create it with `uv pip compile --generate-hashes`")
     said = dict(re.findall(r"^# (verify|python|needs-mb|source-only): (.+)$", text, re.MULTILINE))
     bounds = [_minor(word) for word in said.get("python", "").split()]
     return Lock(
@@ -85,7 +85,7 @@ def read_lock(path: str | os.PathLike[str]) -> Lock:
 
 
 def read_interpreter(python: str) -> Interpreter:
-    """Ask an interpreter for its version and architecture; KitError when it does not answer."""
+    """Ask an interpreter for its version and architecture; raise KitError if it does not answer."""
     question = "import json, platform; print(json.dumps([platform.python_version(), platform.machine()]))"
     try:
         answer = subprocess.run([python, "-I", "-c", question], capture_output=True, timeout=60, check=True)
@@ -96,7 +96,7 @@ def read_interpreter(python: str) -> Interpreter:
 
 
 def environment_path(root: Path, name: str, lock: Lock, interpreter: Interpreter) -> Path:
-    """Return where the environment lies, or will lie."""
+    """Return the path of the environment, whether or not it exists."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise KitError(f"runtime name {name!r}: use letters, digits, - and _")
     major, minor = interpreter.minor
@@ -104,7 +104,7 @@ def environment_path(root: Path, name: str, lock: Lock, interpreter: Interpreter
 
 
 def check_python(lock: Lock, interpreter: Interpreter) -> None:
-    """Raise KitError where the lock does not cover this Python."""
+    """Raise KitError if the lock does not cover this Python."""
     too_old = lock.lowest and interpreter.minor < lock.lowest
     too_new = lock.highest and interpreter.minor > lock.highest
     if too_old or too_new:
@@ -116,17 +116,17 @@ def check_python(lock: Lock, interpreter: Interpreter) -> None:
 
 
 def check_space(root: Path, lock: Lock) -> None:
-    """Raise KitError where the share has less space than the lock says it needs."""
+    """Raise KitError if the share has less space than the lock requires."""
     free = shutil.disk_usage(root).free // MEGABYTE
     if free < lock.needs_mb:
         raise KitError(
             f"{root} has {free} MB free, {lock.path.name} needs about {lock.needs_mb} MB: "
-            "make room, or put the environments elsewhere with --root"
+            "free space, or put the environments elsewhere with --root"
         )
 
 
 def is_usable(path: Path, lock: Lock) -> bool:
-    """Tell whether a finished environment of this lock is at ``path`` and its Python still starts."""
+    """Return whether a finished environment of this lock is at ``path`` and its Python still starts."""
     try:
         if strict_json.read(path / "runtime.json")["lock_sha256"] != lock.sha256:
             return False
@@ -146,10 +146,10 @@ def install(
     tools: Tools | None = None,
     check: bool = False,
 ) -> dict[str, Any]:
-    """Make sure that the environment exists; return what and where it is.
+    """Make sure that the environment exists; return its description and path.
 
-    ``check``: say what would happen, do nothing. Safe to run twice at once. KitError when it cannot be installed;
-    nothing half-made is ever in use.
+    ``check``: report what would happen, do nothing. Two processes may run this at the same time. Raise KitError if it
+    cannot be installed; an unfinished environment is never used.
     """
     started = time.monotonic()
     lock, interpreter, folder = read_lock(lock_path), read_interpreter(python), Path(root).absolute()
@@ -181,7 +181,7 @@ def install(
 
 
 def _build(target: Path, lock: Lock, interpreter: Interpreter, source: Source, tools: Tools) -> str:
-    """Build beside ``target``, verify, rename; return the installer's name and version."""
+    """Build next to ``target``, verify, rename; return the installer's name and version."""
     building = unfinished.beside(target)
     try:
         used = install_packages(building, lock.path, interpreter.path, source, tools, built=lock.sources)
@@ -201,11 +201,11 @@ def _build(target: Path, lock: Lock, interpreter: Interpreter, source: Source, t
         _put_in_place(building, target, lock)
         return used
     finally:
-        shutil.rmtree(building, ignore_errors=True)  # not there any more when it was renamed
+        shutil.rmtree(building, ignore_errors=True)  # no longer there if it was renamed
 
 
 def _verify(building: Path, lock: Lock) -> dict[str, str]:
-    """Import what the lock names; return the versions of everything installed. KitError when an import fails."""
+    """Import the lock's modules; return the versions of all installed packages. Raise KitError if an import fails."""
     script = (
         "import importlib, importlib.metadata, json, sys\n"
         "for name in sys.argv[1:]: importlib.import_module(name)\n"
@@ -219,7 +219,7 @@ def _verify(building: Path, lock: Lock) -> dict[str, str]:
 
 
 def _relocate_scripts(building: Path, target: Path) -> None:
-    """Give the console scripts the path that they will have after the rename."""
+    """Write the path after the rename into the console scripts."""
     for script in (building / "bin").iterdir():
         if script.is_symlink() or not script.is_file():
             continue
@@ -235,7 +235,7 @@ def _write(content: bytes, stream: BinaryIO) -> None:
 
 
 def _put_in_place(building: Path, target: Path, lock: Lock) -> None:
-    """Rename; where another node's installer was first, its environment stays."""
+    """Rename; if another node's installer was first, keep its environment."""
     if target.exists() and not is_usable(target, lock):
         broken = target.with_name(f"{building.name}-broken")
         target.rename(broken)

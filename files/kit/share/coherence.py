@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Do two nodes see the same share? Run as one Slurm step, `srun --nodes=2 --ntasks=2`: task 0 is A, task 1 is B.
 
-They meet through files in a folder of their own on the share. Times are of a round trip on the writer's clock (the
-file seen there and the answer seen here), so that the nodes' clocks need not agree.
+They communicate through files in a private folder on the share. Times are round trips on the writer's clock (the file
+seen there and the answer seen here), so that the nodes' clocks need not agree.
 
-A word may take as long to be seen as a change, --wait seconds, so that an answer takes twice that, and three times that
-where the other task first looks for a change in vain.
+A message may take as long to be seen as a change, --wait seconds, so an answer may take twice that, and three times
+that if the other task first waits for a change in vain.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from kit.share import mounts
 
 Facts = dict[str, Any]
 BYTES = 1 << 20
-PAUSES = (0.002, 0.02)  # seconds between two looks: the first ones, later ones
+PAUSES = (0.002, 0.02)  # seconds between two attempts: the first ones, later ones
 LOCKS: dict[str, Callable[[int, int], None]] = {"flock": fcntl.flock, "fcntl": fcntl.lockf}
 STEPS = ("create", "overwrite", "rename", "unlink")
-ANSWER, LOOKED = 2, 3  # times the wait: for an answer, and for one after a look
-# Times the wait that all may take: meeting, then in both directions each step and twice two answers for each lock.
+ANSWER, LOOKED = 2, 3  # times the wait: for an answer, and for an answer after waiting for a change
+# Times the wait for everything: meeting, then in both directions each step and twice two answers for each lock.
 ALL = 2 * LOOKED + 2 * (len(STEPS) * LOOKED + 2 * len(LOCKS) * ANSWER) + ANSWER
 START = 60.0  # seconds for the other task to be started, and for the writing itself
 
 
 class PeerError(Exception):
-    """The other task did not appear or did not answer; the message says at what."""
+    """The other task did not appear or did not answer; the message says at which step."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ class Meeting:
     wait: float
 
     def say(self, word: str, **said: Any) -> None:
-        """Leave a word for the other task."""
+        """Leave a message for the other task."""
         path = self.folder / f"{self.task}-{word}.json"
         temporary = path.with_suffix(".part")
         write(temporary, json.dumps(said).encode())
         os.replace(temporary, path)
 
     def hear(self, word: str, times: int = ANSWER) -> Facts:
-        """Return the other task's word. Raise PeerError when it does not come in `times` x wait."""
+        """Return the other task's message. Raise PeerError if it does not arrive in `times` x wait."""
         path = self.folder / f"{1 - self.task}-{word}.json"
         found = look(lambda: strict_json.read(path), self.wait * times)
         if found is None:
@@ -73,7 +73,7 @@ class Meeting:
 
 
 def look(see: Callable[[], Any], seconds: float) -> Any:
-    """Return the first thing seen that is neither None nor an error of a file that is not (yet) whole, or None."""
+    """Return the first result that is neither None nor the error of a file not (yet) complete, or None."""
     begin = time.monotonic()
     while True:
         try:
@@ -99,7 +99,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def content(name: str, version: int) -> bytes:
-    """Return what both tasks know that version to hold, so that only the file itself can show it."""
+    """Return the content of that version, which both tasks can compute, so that the file itself is compared."""
     return hashlib.shake_256(f"{name} {version}".encode()).digest(BYTES)
 
 
@@ -115,7 +115,7 @@ def change(step: str, path: Path) -> None:
 
 
 def change_seen(step: str, path: Path) -> bool | None:
-    """Say whether the reader sees the step's outcome; None where it does not yet."""
+    """Return whether the reader sees the step's outcome; None if it does not yet."""
     if step == "unlink":
         return None if path.exists() else True
     found = hashlib.sha256(path.read_bytes()).digest()
@@ -123,14 +123,14 @@ def change_seen(step: str, path: Path) -> bool | None:
 
 
 def steps(meeting: Meeting, writer: int) -> dict[str, Facts]:
-    """Go through the steps in one direction; the writer's account is the one that counts."""
+    """Go through the steps in one direction; the writer's result counts."""
     path = meeting.folder / f"data-{writer}"
     account: dict[str, Facts] = {}
     for step in STEPS:
         word = f"{step}-{writer}"
         if meeting.task != writer:
             meeting.hear(f"{word}-next")
-            # Not told when it is done: what is measured is the file, not the message.
+            # The reader gets no message when it is done: the file is measured, not the message.
             meeting.say(word, seen=look(partial(change_seen, step, path), meeting.wait) is True)
             continue
         meeting.say(f"{word}-next")
@@ -142,7 +142,7 @@ def steps(meeting: Meeting, writer: int) -> dict[str, Facts]:
 
 
 def attempt(path: Path, lock: Callable[[int, int], None]) -> str:
-    """Try to take a lock; return granted, refused or the error's words."""
+    """Try to take a lock; return granted, refused or the error's text."""
     descriptor = os.open(path, os.O_RDWR)
     try:
         lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -212,12 +212,12 @@ def _play(task: int, node: str, folder: Path, wait: float) -> Facts | None:
 def _number(environment: dict[str, str], name: str) -> int:
     text = environment.get(name, "")
     if text not in ("0", "1"):
-        raise KitError(f"{name} is {text!r}: run this by srun --nodes=2 --ntasks=2, a task for each of two nodes")
+        raise KitError(f"{name} is {text!r}: run this with srun --nodes=2 --ntasks=2, one task on each of two nodes")
     return int(text)
 
 
 def run(arguments: argparse.Namespace, environment: dict[str, str]) -> Facts | None:
-    """Return the coherence document from task 0, None from task 1. Raise KitError where it is called wrongly."""
+    """Return the coherence document from task 0, None from task 1. Raise KitError if it is called wrongly."""
     task = _number(environment, "SLURM_PROCID")
     name = arguments.run or "-".join(
         environment.get(key, "0") for key in ("SLURM_JOB_ID", "SLURM_RESTART_COUNT", "SLURM_STEP_ID")
@@ -250,7 +250,7 @@ def run(arguments: argparse.Namespace, environment: dict[str, str]) -> Facts | N
 
 
 def _remove(folder: Path) -> None:
-    with contextlib.suppress(mounts.ChildError):  # it does not answer; the document says so already
+    with contextlib.suppress(mounts.ChildError):  # it does not answer, as the document already reports
         mounts.in_child(lambda: shutil.rmtree(folder, ignore_errors=True), 10.0)
 
 
@@ -265,5 +265,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deadline",
         type=float,
-        help=f"seconds for all (default {START:g} and {ALL} times --wait: every step in both directions at its latest)",
+        help=f"seconds for everything (default {START:g} plus {ALL} times --wait: the maximum for all steps)",
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A private folder on the share that goes away again, and with it what earlier runs had to leave."""
+"""A temporary private folder on the share, and the removal of folders left by earlier runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DAY = 86400.0
 
 
 def private_name() -> str:
-    """Return this process's name for its folder: whose it is can be told from it."""
+    """Return the name of this process's folder, which shows its owner."""
     return f".check-{socket.gethostname()}-{os.getpid()}"
 
 
@@ -24,7 +24,7 @@ def make(folder: Path) -> None:
     """Make the private folder. Raise OSError."""
     os.mkdir(folder, 0o700)
     try:
-        os.chmod(folder, 0o700)  # whatever the umask or a default ACL made of it
+        os.chmod(folder, 0o700)  # whatever the umask or a default ACL made it
     except OSError:
         os.rmdir(folder)
         raise
@@ -37,7 +37,7 @@ def remove(folder: Path) -> None:
 
 
 def leftovers(parent: Path) -> list[str]:
-    """Remove folders that this user's runs left more than a day ago; return their names."""
+    """Remove folders left by this user's runs more than a day ago; return their names."""
     removed = []
     for entry in os.scandir(parent):
         match = re.fullmatch(r"\.check-(.+)-(\d+)", entry.name)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node sees of the share: its mount, what it does when it is used, how fast it is. Facts only, as JSON."""
+"""What a node sees of the share: its mount, its behaviour in use, and its speed. Facts only, as JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Options:
-    """What to look at and how; deadline in seconds for each check, size in bytes, reserve in bytes left free."""
+    """What to examine and how; deadline in seconds for each check, size in bytes, reserve in bytes left free."""
 
     path: str
     type: str = "beegfs"
@@ -44,7 +44,7 @@ class Options:
 
 
 def collect(options: Options) -> Facts:
-    """Return the share facts (schema share.json). A share that does not answer is left alone from then on."""
+    """Return the share facts (schema share.json). A share that does not answer is not touched again."""
     begin = time.monotonic()
     facts: Facts = {
         "schema": 1,
@@ -66,7 +66,7 @@ def collect(options: Options) -> Facts:
 
 
 def _look_again(mount: Facts, options: Options) -> None:
-    """Connections to storage servers are made when they are used."""
+    """Read the mount again: the client connects to storage servers only when it uses them."""
     if mount["client"]:
         try:
             mounts.put_client(mount, options.type, options.deadline, options.proc)
@@ -82,13 +82,13 @@ class _Session:
         self._parent = Path(options.path) / options.folder
         self._folder = self._parent / share_folder.private_name()
         self._ours = True
-        self._silent = False  # it did not answer: nothing touches it any more, not even to tidy up
-        # Why nothing more is done on the share.
+        self._silent = False  # it did not answer: nothing touches it any more, not even to clean up
+        # Why no more is done on the share.
         self._stopped: str | None = mount["problem"] or self._too_full(mount["statfs"])
 
     def _too_full(self, said: Facts | None) -> str | None:
         if said is None:
-            return "the share did not say how full it is"
+            return "the share did not report how full it is"
         needed = 2 * self._options.size + 64 * (1 << 20)
         left = said["free"] - needed
         if left < self._options.reserve:
@@ -131,13 +131,13 @@ class _Session:
         return found
 
     def _guarded(self, work: Callable[[], Any]) -> Any:
-        """Do `work` in a child, unless there is a reason to do nothing more. Raise ChildError."""
+        """Do `work` in a child unless the session has stopped. Raise ChildError."""
         if self._stopped:
             raise mounts.ChildError(f"not done: {self._stopped}")
         return self._in_child(work)
 
     def _in_child(self, work: Callable[[], Any]) -> Any:
-        """Do `work` in a child; after one that did not answer, none is started. Raise ChildError."""
+        """Do `work` in a child; after a child that did not answer, start none. Raise ChildError."""
         if self._silent:
             raise mounts.ChildError(str(self._stopped))
         try:
@@ -147,7 +147,7 @@ class _Session:
             raise
 
     def _use(self, name: str) -> Facts:
-        """`seen` is what the check saw; `error` what the file system refused; `missing` why it was not established."""
+        """Return `seen`, what the check saw; `error`, what the file system refused; or `missing`, why it is unknown."""
         result: Facts = {"seen": None, "error": None, "missing": None, "seconds": None}
         folder = self._folder / name
 
@@ -204,7 +204,7 @@ class _Session:
         return result
 
     def _leave(self) -> Facts:
-        """Remove the folder and what dead runs left; not on a share that does not answer, where it would block too."""
+        """Remove the folder and those of dead runs, unless the share does not answer: this would block too."""
         found: Facts = {"removed": False}
         try:
             if self._ours:
@@ -222,23 +222,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--type", choices=mounts.TYPES, default="beegfs")
     parser.add_argument("--checks", default=",".join(SECTIONS), help="of mount, use, speed (default: all)")
     parser.add_argument(
-        "--folder", default="jobs", help="where below the path the private folder is made (default jobs)"
+        "--folder", default="jobs", help="folder below the path in which the private folder is created (default jobs)"
     )
     parser.add_argument(
         "--directories",
         default="",
-        help="folders below the path whose striping is asked, with commas (default: that of --folder)",
+        help="comma-separated folders below the path whose striping is read (default: that of --folder)",
     )
-    parser.add_argument("--size", type=int, default=32, help="MiB of each measurement of throughput (default 32)")
-    parser.add_argument("--reserve", type=float, default=1.0, help="GiB that are to stay free (default 1)")
+    parser.add_argument("--size", type=int, default=32, help="MiB for each throughput measurement (default 32)")
+    parser.add_argument("--reserve", type=float, default=1.0, help="GiB that must stay free (default 1)")
     parser.add_argument("--deadline", type=float, default=30.0, help="seconds for each check (default 30)")
-    parser.add_argument("--tool", choices=("auto", "fio", "own"), default="auto", help="what measures throughput")
+    parser.add_argument("--tool", choices=("auto", "fio", "own"), default="auto", help="tool that measures throughput")
     parser.add_argument("--node", help="this node's name (default: SLURMD_NODENAME, then the host's)")
     parser.add_argument("--proc", default="/proc", help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> Facts:
-    """Return the share facts that the command line asks for. Raise KitError where it cannot be meant."""
+    """Return the share facts that the command line requests. Raise KitError for invalid options."""
     checks = tuple(name for name in arguments.checks.split(",") if name)
     directories = tuple(name for name in arguments.directories.split(",") if name)
     if not checks or set(checks) - set(SECTIONS):

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Is the share mounted and are its servers there? Asked of /proc first: touching a dead mount blocks for ever.
+"""Check that the share is mounted and its servers are up, first in /proc: touching a dead mount blocks forever.
 
-Stands alone (standard library, nothing of the kit), so that it also runs where the share cannot be read, from stdin:
+Self-contained (standard library, nothing else of the kit), so that it also runs from stdin if the share is unreadable:
 
-    python3 - guard --path /mnt/beegfs --token scripts/token:1f3a [-- command that runs if all is well] < mounts.py
+    python3 - guard --path /mnt/beegfs --token scripts/token:1f3a [-- command to run if all is well] < mounts.py
 """
 
 import argparse
@@ -21,7 +21,7 @@ import time
 from typing import Any, Callable, NoReturn, Optional
 
 OLD_PYTHON = 86
-if sys.version_info < (3, 9):  # said before anything below is read that an older one does not know
+if sys.version_info < (3, 9):  # reported before any code below that an older version cannot run
     sys.stderr.write(f"Python {sys.version.split()[0]}\n")
     sys.exit(OLD_PYTHON)
 
@@ -29,10 +29,10 @@ BEEGFS_MAGIC = 0x19830326  # f_type of statfs(2)
 TYPES = ("beegfs", "simulated", "other")
 NODE_LISTS = {"management": "mgmt_nodes", "meta": "meta_nodes", "storage": "storage_nodes"}
 STATE_LISTS = {"meta": "meta_target_state", "storage": "storage_target_state"}
-MOST_BYTES = 1 << 20  # read of a /proc file
-AUTOMOUNT = "autofs"  # the type of an automounter's mount, where nothing else is mounted yet
+MOST_BYTES = 1 << 20  # read from a /proc file
+AUTOMOUNT = "autofs"  # the type of an automounter's mount before anything else is mounted there
 
-# Exit codes of guard: all that reaches the controller when the share does not.
+# Exit codes of guard: the controller gets nothing else if the share does not answer.
 GOOD = 0
 NOT_MOUNTED = 80
 NO_SERVERS = 81
@@ -43,7 +43,7 @@ UNKNOWN = 85
 
 
 class ChildError(Exception):
-    """What a child did failed; the message says how."""
+    """A child failed; the message says how."""
 
 
 class NoAnswerError(ChildError):
@@ -53,7 +53,7 @@ class NoAnswerError(ChildError):
 def in_child(work: Callable[[], Any], seconds: float) -> Any:
     """Return what `work` returns (JSON), called in a child that is killed and given up after `seconds`.
 
-    A process that waits for a dead file system cannot be killed, so it is not waited for either. Raise ChildError.
+    A process that waits for a dead file system cannot be killed, so nothing waits for it. Raise ChildError.
     """
     receive, send = os.pipe()
     sys.stdout.flush()
@@ -77,14 +77,14 @@ def in_child(work: Callable[[], Any], seconds: float) -> Any:
         kind, value = json.loads(answer)
     except ValueError:
         how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {status >> 8}"
-        raise ChildError(f"it ended with {how} and no answer") from None
+        raise ChildError(f"it ended with {how} and without an answer") from None
     if kind != "value":
         raise ChildError(value)
     return value
 
 
 def _child(work: Callable[[], Any], receive: int, send: int) -> NoReturn:
-    """Answer over the pipe. Nothing else stays open, or whoever reads this program's output would wait for it."""
+    """Answer over the pipe. Close everything else, or a reader of this program's output would wait for the child."""
     try:
         os.close(receive)
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -109,13 +109,13 @@ def _child(work: Callable[[], Any], receive: int, send: int) -> NoReturn:
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when its parent ends, however that ends."""
+    """Have the kernel kill this process when its parent ends for any reason."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _answer(receive: int, deadline: float) -> Optional[bytes]:
-    """Return all that comes before the pipe is closed, or None when that is not before `deadline`."""
+    """Return everything read until the pipe is closed, or None if that does not happen before `deadline`."""
     answer = b""
     while True:
         ready, _other, _other = select.select([receive], [], [], max(0.0, deadline - time.monotonic()))
@@ -141,7 +141,7 @@ def read(path: str) -> str:
 
 
 def parse_mounts(text: str) -> list[dict[str, Any]]:
-    """Return the mounts of /proc/mounts: device, mount_point, fstype, options; its octal escapes resolved."""
+    """Return the mounts of /proc/mounts: device, mount_point, fstype, options; with octal escapes decoded."""
     mounts = []
     for line in text.splitlines():
         fields = [re.sub(r"\\([0-3][0-7]{2})", lambda found: chr(int(found[1], 8)), field) for field in line.split(" ")]
@@ -152,7 +152,7 @@ def parse_mounts(text: str) -> list[dict[str, Any]]:
 
 
 def mount_of(path: str, mounts: list[dict[str, Any]]) -> Optional[dict[str, Any]]:
-    """Return the mount that the absolute `path` lies on: the longest prefix, and the last one mounted there."""
+    """Return the mount that contains the absolute `path`: the longest prefix, and the last one mounted there."""
     chosen = None
     for mount in mounts:
         point = mount["mount_point"].rstrip("/")
@@ -164,7 +164,7 @@ def mount_of(path: str, mounts: list[dict[str, Any]]) -> Optional[dict[str, Any]
 
 
 def resolve(path: str, mounts: list[dict[str, Any]]) -> str:
-    """Return `path` with its links followed, as far as that is possible without touching a mounted file system."""
+    """Return `path` with its links resolved, as far as possible without touching a mounted file system."""
     points = {mount["mount_point"] for mount in mounts} - {"/"}
     left, done = [part for part in path.split("/") if part], ""
     for _each in range(40):  # as many links as the kernel follows
@@ -186,7 +186,7 @@ def resolve(path: str, mounts: list[dict[str, Any]]) -> str:
 
 
 def parse_nodes(text: str) -> list[dict[str, Any]]:
-    """Return the servers of a *_nodes file with their connections; None where it does not say which there are."""
+    """Return the servers of a *_nodes file with their connections; None for connections it does not list."""
     nodes: list[dict[str, Any]] = []
     for line in text.splitlines():
         head = re.match(r"(\S.*?) \[ID: ([^\]]+)\]\s*$", line)
@@ -221,7 +221,7 @@ def parse_config(text: str) -> dict[str, str]:
 
 
 def clients(fstype: str, proc: str = "/proc") -> dict[str, dict[str, Any]]:
-    """Return the kernel clients of that type by id: config, servers, targets. What is unreadable is None."""
+    """Return the kernel clients of that type by ID: config, servers, targets; None for what is unreadable."""
     folder = os.path.join(proc, "fs", fstype)
     try:
         names = sorted(os.listdir(folder))
@@ -253,17 +253,17 @@ def option(mount: dict[str, Any], name: str) -> Optional[str]:
 
 
 def client_module(mount: dict[str, Any], share_type: str) -> str:
-    """Return the name of the client's module, by which /proc/fs knows it.
+    """Return the name of the client's module, which is its folder under /proc/fs.
 
-    A simulated client tells as much of itself as a real one; only its mount is of the machine's own type.
+    A simulated client reports the same as a real one; only its mount has another type.
     """
     return "beegfs" if share_type == "simulated" else str(mount["fstype"])
 
 
 def put_client(known: dict[str, Any], share_type: str, deadline: float, proc: str) -> None:
-    """Put into `known`, which names the mount, what its client says of itself now: `clients` and `client`.
+    """Put the current facts of the mount's client into `known`, which names the mount: `clients` and `client`.
 
-    Raise ChildError, and LookupError saying why no client can be told to serve it; there is none in `known` then.
+    Raise ChildError, or LookupError with the reason if the client cannot be found; `known` then has none.
     """
     known["client"] = None
     module = client_module(known, share_type)
@@ -273,7 +273,7 @@ def put_client(known: dict[str, Any], share_type: str, deadline: float, proc: st
 
 
 def client_of(mount: dict[str, Any], found: dict[str, dict[str, Any]], module: str) -> dict[str, Any]:
-    """Return the client that serves `mount`, told by its configuration. Raise LookupError saying why there is none."""
+    """Return the client that serves `mount`, found by its configuration. Raise LookupError with the reason if none."""
     config, host = option(mount, "cfgFile"), option(mount, "sysMgmtdHost")
     fitting = [
         client
@@ -288,10 +288,10 @@ def client_of(mount: dict[str, Any], found: dict[str, dict[str, Any]], module: s
 
 
 def why_dead(client: dict[str, Any]) -> Optional[str]:
-    """Say why touching this client's mount would block, or None.
+    """Return why touching this client's mount would block, or None.
 
-    A client drops idle connections, so that a metadata server without one is gone only if it is not said to be online,
-    or nobody can say so because the management server has no connection either.
+    A client drops idle connections, so a metadata server without a connection is down only if it is not reported
+    online, or if that is unknown because the management server has no connection either.
     """
     nodes, targets = client["nodes"], client["targets"]
     managed = any(node["connections"] for node in nodes["management"] or [])
@@ -314,7 +314,7 @@ def why_dead(client: dict[str, Any]) -> Optional[str]:
 
 
 def statfs(path: str) -> dict[str, Any]:
-    """Return type, id, space in bytes and inodes of the file system at `path`. Raise OSError."""
+    """Return type, ID, space in bytes and inodes of the file system at `path`. Raise OSError."""
     buffer = ctypes.create_string_buffer(512)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.statfs(os.fsencode(path), buffer) != 0:
@@ -334,17 +334,17 @@ def statfs(path: str) -> dict[str, Any]:
 
 
 def is_beegfs(fstype: str) -> bool:
-    """Say whether that is a BeeGFS client's type: its module's name, which differs where several are installed."""
+    """Return whether that is a BeeGFS client's type: its module's name, which differs if several are installed."""
     return fstype.startswith("beegfs")
 
 
 def open_folder(path: str) -> None:
-    """Open `path`, which has an automounter mount it. Raise OSError."""
+    """Open `path`, which makes an automounter mount it. Raise OSError."""
     os.close(os.open(path, os.O_RDONLY))
 
 
 def find_mount(path: str, deadline: float, proc: str) -> Optional[dict[str, Any]]:
-    """Return the mount that `path` lies on, without touching it. Raise ChildError where the mounts cannot be read."""
+    """Return the mount that contains `path`, without touching it. Raise ChildError if the mounts cannot be read."""
     try:
         mounts = in_child(lambda: parse_mounts(read(os.path.join(proc, "mounts"))), deadline)
     except ChildError as error:
@@ -353,9 +353,9 @@ def find_mount(path: str, deadline: float, proc: str) -> Optional[dict[str, Any]
 
 
 def facts(path: str, share_type: str, deadline: float, proc: str = "/proc") -> dict[str, Any]:
-    """Return what is known of the mount of `path`; `problem` says why it was not touched, or did not answer.
+    """Return what is known about the mount of `path`; `problem` says why it was not touched, or did not answer.
 
-    The share is touched (statfs) only where its servers are there, and then in a child.
+    The share is touched (statfs) only if its servers are up, and then in a child.
     """
     result: dict[str, Any] = {
         "path": path,
@@ -376,7 +376,7 @@ def facts(path: str, share_type: str, deadline: float, proc: str = "/proc") -> d
     refused = None
     try:
         mount = find_mount(path, deadline, proc)
-        if mount and mount["fstype"] == AUTOMOUNT:  # idle: it mounts when it is opened
+        if mount and mount["fstype"] == AUTOMOUNT:  # idle: opening it mounts it
             try:
                 in_child(lambda: open_folder(path), deadline)
             except NoAnswerError as error:
@@ -387,13 +387,13 @@ def facts(path: str, share_type: str, deadline: float, proc: str = "/proc") -> d
     except ChildError as error:
         return {**result, "problem": str(error)}
     if mount and mount["fstype"] == AUTOMOUNT:
-        why = refused or "it was opened, and nothing was mounted"
+        why = refused or "it was opened, but nothing was mounted"
         return {**result, "mounted": False, "problem": f"the automount at {mount['mount_point']}: {why}"}
     if mount is None or mount["mount_point"] == "/":
         return {**result, "mounted": False, "problem": f"nothing is mounted at {path} or above it"}
     result.update(mount, mounted=True, config_file=option(mount, "cfgFile"))
     if share_type == "beegfs" and not is_beegfs(mount["fstype"]):
-        return {**result, "problem": f"{mount['mount_point']} is of type {mount['fstype']}, not beegfs"}
+        return {**result, "problem": f"{mount['mount_point']}: expected type beegfs, found {mount['fstype']}"}
     if share_type != "other":
         try:
             put_client(result, share_type, deadline, proc)
@@ -405,7 +405,7 @@ def facts(path: str, share_type: str, deadline: float, proc: str = "/proc") -> d
     result["touched"] = True
     try:
         result["statfs"] = in_child(lambda: statfs(path), deadline)
-        if result["client"]:  # being touched, it has connected again
+        if result["client"]:  # touching it made it connect again
             put_client(result, share_type, deadline, proc)
     except (ChildError, LookupError) as error:
         result["problem"] = f"{path}: {error}"
@@ -428,7 +428,7 @@ def guard(
     deadline: float = 10.0,
     proc: str = "/proc",
 ) -> None:
-    """Return if the share is the right one and can be written to. Raise RefusalError.
+    """Return if the share is the right one and is writable. Raise RefusalError.
 
     `token` is a file below `path` and its content; `write_to` a folder below it (default: the token's). With neither,
     nothing is written.
@@ -457,7 +457,7 @@ def _require_the_share(path: str, share_type: str, found: dict[str, Any]) -> Non
         raise RefusalError(silent or NOT_MOUNTED, found["problem"])
     if share_type == "beegfs" and found["statfs"]["magic"] != BEEGFS_MAGIC:
         raise RefusalError(
-            NOT_MOUNTED, f"statfs says type {found['statfs']['magic']:#x}, not BeeGFS's {BEEGFS_MAGIC:#x}"
+            NOT_MOUNTED, f"expected BeeGFS's type {BEEGFS_MAGIC:#x} from statfs, found {found['statfs']['magic']:#x}"
         )
     if not found["statfs"]["directory"]:
         raise RefusalError(NOT_MOUNTED, f"{path} is not a folder")
@@ -489,7 +489,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("command", choices=("guard", "facts"))
     parser.add_argument("--path", required=True)
     parser.add_argument("--type", choices=TYPES, default="beegfs")
-    parser.add_argument("--token", metavar="FILE:TEXT", help="a file below the path, and what it must hold")
+    parser.add_argument("--token", metavar="FILE:TEXT", help="a file below the path, and its required content")
     parser.add_argument("--write-to", metavar="FOLDER", help="folder below the path to write to")
     parser.add_argument("--deadline", type=float, default=10.0, help="seconds for each touch of the share")
     parser.add_argument("--proc", default="/proc", help=argparse.SUPPRESS)
@@ -505,12 +505,12 @@ def main(arguments: list[str]) -> int:
     except RefusalError as refusal:
         print(f"guard: {chosen.path}: {refusal}", file=sys.stderr)
         return refusal.code
-    except Exception as error:  # whatever it is, the share was not found good
+    except Exception as error:  # any error: the share was not found usable
         print(f"guard: {chosen.path}: {type(error).__name__}: {error}", file=sys.stderr)
         return UNKNOWN
     if command:
         try:
-            os.execvp(command[0], command)  # noqa: S606 - that no shell is in between is meant
+            os.execvp(command[0], command)  # noqa: S606 - no shell in between, on purpose
         except OSError as error:
             print(f"guard: {command[0]}: {error.strerror}", file=sys.stderr)
             return 127

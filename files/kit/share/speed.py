@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How fast the share is: throughput by fio or by our own code, with the same figures, and the rate of metadata."""
+"""The speed of the share: throughput with fio or our own code, with the same figures, and the metadata rate."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ BLOCK = 1 << 20
 FIGURES = ("write_direct", "write_buffered", "read_direct", "read_buffered")
 FILES = 500
 METADATA_SECONDS = 2.0
-VERSION_SECONDS = 10.0  # for fio to say its version
+VERSION_SECONDS = 10.0  # for fio to print its version
 MILLION = 1_000_000
 
 Measure = Callable[[str, Path, int], float]
 
 
 def own(figure: str, folder: Path, size: int) -> float:
-    """Return MiB/s of one figure, `size` bytes in blocks of 1 MiB; what is read was written before. Raise OSError."""
+    """Return MiB/s of one figure, `size` bytes in blocks of 1 MiB; reads need a preceding write. Raise OSError."""
     direction, _sep, how = figure.partition("_")
     path = folder / f"{how}.data"
     flags = os.O_DIRECT if how == "direct" else 0
-    with mmap.mmap(-1, BLOCK) as block:  # aligned as O_DIRECT wants it
+    with mmap.mmap(-1, BLOCK) as block:  # aligned as O_DIRECT requires
         block.write(os.urandom(BLOCK))
         view = memoryview(block)
         try:
@@ -48,7 +48,7 @@ def _write(path: Path, flags: int, view: memoryview, size: int) -> float:
         for offset in range(0, size, BLOCK):
             if os.pwrite(descriptor, view, offset) != BLOCK:
                 raise OSError(f"a write to {path} was cut short")
-        os.fsync(descriptor)  # else it would be memory that is measured
+        os.fsync(descriptor)  # otherwise memory would be measured
         return time.perf_counter() - begin
     finally:
         os.close(descriptor)
@@ -58,7 +58,7 @@ def _read(path: Path, flags: int, view: memoryview, size: int) -> float:
     descriptor = os.open(path, os.O_RDONLY | flags)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)  # as fio says it
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)  # as fio does
         begin = time.perf_counter()
         for offset in range(0, size, BLOCK):
             if os.preadv(descriptor, [view], offset) != BLOCK:
@@ -69,7 +69,7 @@ def _read(path: Path, flags: int, view: memoryview, size: int) -> float:
 
 
 def fio_arguments(figure: str, folder: Path, size: int) -> list[str]:
-    """Return the command by which fio does the same."""
+    """Return the fio command that does the same."""
     direction, _sep, how = figure.partition("_")
     return [
         "fio",
@@ -101,7 +101,7 @@ def fio(figure: str, folder: Path, size: int) -> float:
     )
     direction = figure.partition("_")[0]
     try:
-        # Messages may stand before the document.
+        # Messages may precede the document.
         rate = json.loads(done.stdout[done.stdout.index(b"{") :])["jobs"][0][direction]["bw_bytes"]
         if done.returncode != 0 or not isinstance(rate, int) or rate <= 0:
             raise ValueError
@@ -112,7 +112,7 @@ def fio(figure: str, folder: Path, size: int) -> float:
 
 
 def tool(wanted: str) -> tuple[str, Measure]:
-    """Return the name of what measures (auto, fio or own) and the function. Raise OSError where there is no fio."""
+    """Return the name of the tool (fio or own) and its function. Raise OSError if fio is missing."""
     if wanted == "own":
         return "own", own
     try:
@@ -124,11 +124,11 @@ def tool(wanted: str) -> tuple[str, Measure]:
         if wanted == "auto":
             return "own", own
         missing = isinstance(error, FileNotFoundError)
-        raise OSError("fio is not on PATH" if missing else f"fio is of no use: {error}") from None
+        raise OSError("fio is not on PATH" if missing else f"fio does not work: {error}") from None
 
 
 def metadata(folder: Path) -> dict[str, Any]:
-    """Return how many files per second are made, looked at and removed, by one process in one folder."""
+    """Return how many files per second one process creates, looks up and removes in one folder."""
     names = [str(folder / f"{number:04d}") for number in range(FILES)]
 
     def make(name: str) -> None:
@@ -145,7 +145,7 @@ def metadata(folder: Path) -> dict[str, Any]:
         "stats_per_s": stats,
         "unlinks_per_s": unlinks,
         "operations_per_s": 3 / per_file,
-        # Nobody makes a million files in a preflight: it is what these rates would come to.
+        # A preflight does not create a million files: the time is extrapolated from these rates.
         "million_files": {"extrapolated": True, "from_files": len(made), "seconds": MILLION * per_file},
     }
 

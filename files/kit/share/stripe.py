@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How BeeGFS stripes what is made in a folder, by ioctl on an open file: needs neither a secret nor root."""
+"""How BeeGFS stripes files created in a folder, by ioctl on an open file: needs neither a secret nor root."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATTERNS = {1: "raid0", 2: "raid10", 3: "buddy mirror"}
 
 
 def stripe_info(folder: Path) -> dict[str, Any]:
-    """Return the striping of a file just made in `folder` (a folder itself has none to ask for). Raise OSError."""
+    """Return the striping of a file just created in `folder` (it cannot be read from the folder). Raise OSError."""
     path = folder / f".check-stripe-{socket.gethostname()}-{os.getpid()}"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:

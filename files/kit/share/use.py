@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of the share by use: each does one thing in a private folder and returns what it saw. Nothing is judged."""
+"""Checks of the share in use: each does one thing in a private folder and returns what it saw. Nothing is judged."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Callable
 
 Seen = dict[str, Any]
-BYTES = 4 << 20  # of the file that is read back
+BYTES = 4 << 20  # size of the file that is read back
 SPARSE_BYTES = 64 << 20
-LARGE_OFFSET = 5 << 30  # beyond what 32 bits hold
+LARGE_OFFSET = 5 << 30  # does not fit into 32 bits
 MANY = 200
 
 
@@ -37,7 +37,7 @@ def write_file(path: Path, content: bytes, *, flags: int = os.O_CREAT | os.O_EXC
 
 
 def forget(path: Path) -> str:
-    """Drop the cached pages of `path`, so that it is read from the servers; say how."""
+    """Drop the cached pages of `path`, so that it is read from the servers; return how."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -47,7 +47,7 @@ def forget(path: Path) -> str:
 
 
 def read_direct(path: Path, size: int) -> bytes:
-    """Read past the client's cache with O_DIRECT. Raise OSError where the file system does not have it."""
+    """Read past the client's cache with O_DIRECT. Raise OSError if the file system does not support it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
     try:
         with mmap.mmap(-1, size) as buffer:
@@ -107,7 +107,7 @@ def hard_link(folder: Path) -> Seen:
 
 
 def symbolic_link(folder: Path) -> Seen:
-    """Environments are made of links."""
+    """Create a symbolic link and read through it; environments use them."""
     write_file(folder / "target", b"pointed at")
     os.symlink("target", folder / "link")
     return {"target": os.readlink(folder / "link"), "content": (folder / "link").read_text()}
@@ -146,17 +146,17 @@ def _locked(folder: Path, lock: Callable[[int, int], None]) -> Seen:
 
 
 def flock(folder: Path) -> Seen:
-    """Lock a whole file; a second process is to be refused."""
+    """Lock a whole file; a second process must be refused."""
     return _locked(folder, fcntl.flock)
 
 
 def fcntl_lock(folder: Path) -> Seen:
-    """Lock a file's bytes; a second process is to be refused."""
+    """Lock a file's bytes; a second process must be refused."""
     return _locked(folder, fcntl.lockf)
 
 
 def permissions(folder: Path) -> Seen:
-    """Set modes and look at them again."""
+    """Set modes and read them back."""
 
     def mode(path: Path) -> str:
         return f"{stat.S_IMODE(os.stat(path).st_mode):04o}"
@@ -172,7 +172,7 @@ def permissions(folder: Path) -> Seen:
 
 
 def sparse(folder: Path) -> Seen:
-    """Write only the end of a file; the hole reads as zeros."""
+    """Write only the end of a file; the hole must read as zeros."""
     path = folder / "sparse"
     with open(path, "wb") as stream:
         stream.seek(SPARSE_BYTES)
@@ -203,7 +203,7 @@ def large_file(folder: Path) -> Seen:
 
 
 def many_files(folder: Path) -> Seen:
-    """Make, list, look at and remove many small files."""
+    """Create, list, look up and remove many small files."""
     names = [f"file-{number:04d}" for number in range(MANY)]
     for number, name in enumerate(names):
         write_file(folder / name, b"%d" % number, sync=False)
@@ -216,7 +216,7 @@ def many_files(folder: Path) -> Seen:
 
 
 def unlink_open(folder: Path) -> Seen:
-    """Go on reading and writing a file whose name is gone."""
+    """Read and write an open file after its name was removed."""
     path = folder / "gone"
     with open(path, "w+b") as stream:
         stream.write(b"before ")
@@ -264,7 +264,7 @@ def utime(folder: Path) -> Seen:
 
 
 def execute(folder: Path) -> Seen:
-    """Run a program from there: environments lie on the share."""
+    """Run a program from the share, as environments on it require."""
     write_file(folder / "program", b"#!/bin/sh\nexit 7\n")
     os.chmod(folder / "program", 0o700)
     return {"exit_code": subprocess.run([str(folder / "program")], timeout=10, check=False).returncode}

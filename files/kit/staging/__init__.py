@@ -1,4 +1,4 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Datasets and models on the share: fetched, checked, and told from stand-ins."""
+"""Datasets and models on the share: fetched, checked, and distinguished from stand-ins."""

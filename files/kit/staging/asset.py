@@ -3,13 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Put a model or a dataset on the share: downloaded, from a folder, or its stand-in.
 
-What was obtained is checked in a folder beside the target, completed there, provenance.json last, and renamed into
-place whole: a job sees the old files, the new ones, or for a moment none.
+The files are checked and completed in a folder next to the target, provenance.json last, and renamed into place as a
+whole: a job sees the old files, the new ones, or for a moment none.
 
-Whether something is staged already is decided by sizes and times of change, which provenance.json records; only where
-a time differs is a file read again, or all of them with ``verify``. That does not notice a file whose content changed
-while its size and time did not, such as one that a disk damaged. It need not: the job reads the whole file afterwards
-and its training shows it, while reading 14 GB before each play would take a minute or more.
+Sizes and modification times, recorded in provenance.json, decide whether an asset is already staged; a file is read
+again only if its time differs, or with ``verify``. This misses a file whose content changed but not its size and time,
+such as one damaged by a disk. That is acceptable: the job reads the whole file afterwards and its training shows it,
+while reading 14 GB before each play would take a minute or more.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SOURCES = ("download", "path", "stand-in")
 
 Contents = Mapping[str, Union[bytes, Path]]  # name on the share → content, or the file that has it
 Facts = Mapping[str, Any]
-Fill = Callable[[Path], None]  # put files into a folder, as their publisher has them
+Fill = Callable[[Path], None]  # put files into a folder, as published
 
 
 @dataclass(frozen=True)
@@ -51,19 +51,19 @@ class Asset:
     descriptions: Mapping[str, str]  # source → what the verdict says of it
     recipe: Mapping[str, Any]  # what the stand-in is made from
     make_stand_in: Fill
-    # Check such a folder; return what jobs read, and for the provenance what it says, in words under `holds`; KitError.
+    # Check such a folder; return what jobs read, and the facts for the provenance, described in `holds`. Raise KitError.
     prepare: Callable[[Path], tuple[Contents, Facts]]
 
 
 @dataclass(frozen=True)
 class Obtained:
-    """A folder of files as their publisher has them."""
+    """A folder of files as published."""
 
     folder: Path
     ours: bool  # its files may be moved away
     revision: str | None = None
     requested: str | None = None
-    digests: Mapping[Path, str] = field(default_factory=dict)  # SHA-256 of files that were read already
+    digests: Mapping[Path, str] = field(default_factory=dict)  # SHA-256 of files that were already read
 
 
 def stage(
@@ -76,13 +76,15 @@ def stage(
     check: bool = False,
     verify: bool = False,
 ) -> dict[str, Any]:
-    """Stage ``asset`` in the folder ``target`` unless it is there already; return what is there.
+    """Stage ``asset`` in the folder ``target`` unless it is already there; return what is there.
 
-    ``folder`` belongs to the source path. ``revision`` belongs to download; without it the commit of an earlier staging
-    stays, else the hub's main is resolved once. ``check``: say whether anything would change, do nothing. ``verify``:
-    compare every file with its recorded SHA-256. KitError says what is wrong. Safe to run twice at once.
+    ``folder`` is for source path. ``revision`` is for download; without it the commit of an earlier staging is kept,
+    else the hub's main is resolved once. ``check``: report whether anything would change, do nothing. ``verify``:
+    compare every file with its recorded SHA-256. Raise KitError. Two processes may run this at the same time.
     """
-    recipe = json.loads(json.dumps(asset.recipe)) if source == "stand-in" else None  # as it is read back
+    recipe = (
+        json.loads(json.dumps(asset.recipe)) if source == "stand-in" else None
+    )  # in the form in which it is read back
     wanted = {"name": asset.name, "source": source, "recipe": recipe}
     given = asset.prepare(folder)[0] if folder else None
     target = target.absolute()
@@ -110,9 +112,9 @@ def is_staged(
     revision: str | None = None,
     verify: bool = False,
 ) -> bool:
-    """Tell whether ``target`` holds, unchanged, what is wanted and nothing else.
+    """Return whether ``target`` holds exactly the wanted files, unchanged.
 
-    ``wanted`` are keys of its provenance; ``given`` is what the source path holds now.
+    ``wanted`` are keys of its provenance; ``given`` is the current content of the source path.
     """
     try:
         provenance = strict_json.read(target / PROVENANCE)
@@ -134,7 +136,7 @@ def is_staged(
 
 
 def _is_same(content: bytes | Path, recorded: Mapping[str, Any], mtime: int, verify: bool = False) -> bool:
-    """Compare a content or a file with what is recorded of it. Raise OSError."""
+    """Compare a content or a file with its record. Raise OSError."""
     if isinstance(content, bytes):
         return hashlib.sha256(content).hexdigest() == recorded["sha256"]
     said = content.stat()
@@ -144,7 +146,7 @@ def _is_same(content: bytes | Path, recorded: Mapping[str, Any], mtime: int, ver
 
 
 def _answer(asset: Asset, target: Path, source: str, changed: bool, read: bool) -> dict[str, Any]:
-    """Return what the command line prints; ``read``: the target holds it already."""
+    """Return what the command line prints; ``read``: the target already holds it."""
     provenance = strict_json.read(target / PROVENANCE) if read else {}
     kept_there = ("name", "recipe", "requested", "holds", "files", "mtimes")
     facts = {key: value for key, value in provenance.items() if key not in kept_there}
@@ -160,7 +162,7 @@ def _answer(asset: Asset, target: Path, source: str, changed: bool, read: bool) 
 
 
 def _renew(asset: Asset, target: Path, wanted: dict[str, Any], folder: Path | None, revision: str | None) -> None:
-    """Obtain, check, complete beside ``target``, rename. KitError; OSError where the share does not let it."""
+    """Obtain, check and complete next to ``target``, then rename. Raise KitError, or OSError from the share."""
     unfinished.remove_beside(target)
     building = unfinished.beside(target)
     with _obtain(asset, target, wanted["source"], folder, revision) as obtained:
@@ -179,20 +181,20 @@ def _renew(asset: Asset, target: Path, wanted: dict[str, Any], folder: Path | No
             write_json(building / PROVENANCE, document)
             _put_in_place(building, target, wanted)
         finally:
-            shutil.rmtree(building, ignore_errors=True)  # not there any more when it was renamed
+            shutil.rmtree(building, ignore_errors=True)  # no longer there if it was renamed
 
 
 def _describe(asset: Asset, source: str, obtained: Obtained, facts: Facts) -> str:
-    """Return what the verdict says of it."""
+    """Return the description for the verdict."""
     commit = f" at commit {obtained.revision[:12]}" if obtained.revision else ""
     return f"{asset.descriptions[source]}{commit}, {facts['holds']}"
 
 
 @contextmanager
 def _obtain(asset: Asset, target: Path, source: str, folder: Path | None, revision: str | None) -> Iterator[Obtained]:
-    """Give a folder of files as their publisher has them, and remove it afterwards where it is ours.
+    """Provide a folder of files as published, and remove it afterwards if it is ours.
 
-    A download from the hub that does not end stays, and the next one goes on with it.
+    An unfinished download from the hub is kept, and the next one continues it.
     """
     origin = {"download": asset.source, "stand-in": asset.make_stand_in}.get(source)
     if source == "path" and folder:
@@ -227,7 +229,7 @@ def _pinned(target: Path, name: str) -> str | None:
 
 
 def _fill(building: Path, contents: Contents, obtained: Obtained) -> tuple[dict[str, Any], dict[str, int]]:
-    """Make ``building`` of the contents; return size and SHA-256 of each file, and its time of change in seconds."""
+    """Create ``building`` from the contents; return each file's size, SHA-256, and modification time in seconds."""
     known = {path: obtained.digests.get(path) or sha256(path) for path in _paths(contents)} if obtained.ours else {}
     building.mkdir(mode=0o755)
     for name, content in contents.items():
@@ -245,7 +247,7 @@ def _fill(building: Path, contents: Contents, obtained: Obtained) -> tuple[dict[
         said = os.stat(building / name)
         digest = known.get(content) if isinstance(content, Path) else None
         files[name] = {"size": said.st_size, "sha256": digest or sha256(building / name)}
-        times[name] = int(said.st_mtime)  # whole seconds: not every file system keeps more
+        times[name] = int(said.st_mtime)  # whole seconds: some file systems keep no more
     return files, times
 
 
@@ -258,7 +260,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file with its time of change, so that both can be compared later without being read."""
+    """Copy a file with its modification time, so that both can be compared later without being read."""
     with open(source, "rb") as stream:
         write_atomic(target, lambda out: shutil.copyfileobj(stream, out, 1 << 20))
     said = os.stat(source)
@@ -274,7 +276,7 @@ def _sync(path: Path) -> None:
 
 
 def _put_in_place(building: Path, target: Path, wanted: Mapping[str, Any]) -> None:
-    """Rename; where another node's process was first, its files stay."""
+    """Rename; if another node's process was first, keep its files."""
     sync_directory(building)
     replaced = building.with_name(f"{building.name}-replaced")
     if os.path.lexists(target):
@@ -292,7 +294,7 @@ def _put_in_place(building: Path, target: Path, wanted: Mapping[str, Any]) -> No
 
 
 def main(asset: Asset, description: str | None = None, arguments: Sequence[str] | None = None) -> int:
-    """Run the command line of an asset's stage.py; 0 staged, 1 a problem told on stderr."""
+    """Run the command line of an asset's stage.py; return 0 if staged, 1 for a problem reported on stderr."""
     parser = command_line(description)
     return run(asset, parser, parser.parse_args(arguments))
 
@@ -303,22 +305,22 @@ def command_line(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--target", type=Path, required=True)
     parser.add_argument("--source", choices=SOURCES, required=True)
     parser.add_argument("--from", dest="folder", type=Path, help="folder with the files, for --source path")
-    parser.add_argument("--revision", help="of the hub: branch, tag or commit (default: as staged before, else main)")
-    parser.add_argument("--check", action="store_true", help="say whether anything would change, do nothing")
+    parser.add_argument("--revision", help="branch, tag or commit on the hub (default: as staged before, else main)")
+    parser.add_argument("--check", action="store_true", help="report whether anything would change, do nothing")
     parser.add_argument("--verify", action="store_true", help="read every staged file and compare its SHA-256")
     return parser
 
 
 def run(asset: Asset, parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
-    """Stage as the command line says; 0 staged, 1 a problem told on stderr."""
+    """Stage as the command line says; return 0 if staged, 1 for a problem reported on stderr."""
     if (given.source == "path") != (given.folder is not None):
-        parser.error("--from belongs to --source path")
+        parser.error("--from requires --source path")
     if given.revision and not (given.source == "download" and isinstance(asset.source, Source)):
-        parser.error("--revision belongs to --source download from the Hugging Face hub")
-    os.umask(0o022)  # jobs read what it makes, and nobody else may write there
+        parser.error("--revision requires --source download from the Hugging Face hub")
+    os.umask(0o022)  # jobs read these files, so nobody else may write to them
     options = {"folder": given.folder, "revision": given.revision, "check": given.check, "verify": given.verify}
     try:
-        with redirect_stdout(sys.stderr):  # on stdout is the answer alone, whatever a library has to say
+        with redirect_stdout(sys.stderr):  # stdout is only for the answer, whatever a library prints
             result = stage(asset, given.target, given.source, **options)
     except (KitError, OSError, ImportError) as error:
         print(f"stage {asset.name}: {' '.join(str(error).split())}", file=sys.stderr)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a file is that is not what its name says: an interrupted or misdirected download leaves such files."""
+"""Detect files that are not what their name says, as interrupted or misdirected downloads leave them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ HEAD_BYTES = 512
 
 
 def lookalike(head: bytes) -> str | None:
-    """Name, from its first bytes, what a file is instead of data; None where it is nothing of the known kinds."""
+    """Return what a file is instead of data, from its first bytes, or None if it is none of the known kinds."""
     text = head.lstrip()[:64].lower()
     if not head:
         return "an empty file"
     if head.startswith(b"version https://git-lfs"):
-        return "a Git-LFS pointer, not the file it stands for (git lfs pull fetches that)"
+        return "a Git LFS pointer, not the file itself (git lfs pull fetches that)"
     if text.startswith((b"<!doctype html", b"<html", b"<?xml")):
-        return "an HTML or XML page, such as a proxy or a login page answers with"
+        return "an HTML or XML page, such as one from a proxy or a login page"
     if head.startswith(b"PK\x03\x04"):
         return "a ZIP archive, such as a pickled PyTorch file"
     if head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
@@ -34,7 +34,7 @@ def lookalike(head: bytes) -> str | None:
 
 
 def refuse_lookalike(path: Path) -> bytes:
-    """Return the file's first bytes; KitError names what it is instead, or that it cannot be read."""
+    """Return the file's first bytes. Raise KitError if it is something else or cannot be read."""
     try:
         with open(path, "rb") as stream:
             head = stream.read(HEAD_BYTES)
@@ -49,13 +49,13 @@ def refuse_lookalike(path: Path) -> bytes:
 def read_json(path: Path, limit: int) -> Any:
     """Return a file's JSON document.
 
-    KitError names the file where it cannot be read, holds more than ``limit`` bytes or is not JSON.
+    Raise KitError with the file's name if it cannot be read, has more than ``limit`` bytes or is not JSON.
     """
     refuse_lookalike(path)
     try:
         size = os.stat(path).st_size
         if size > limit:
-            raise KitError(f"{path.name} has {size} bytes, more than the {limit} that such a file may have")
+            raise KitError(f"{path.name} has {size} bytes, expected at most {limit}")
         return strict_json.read(path)
     except OSError as error:
         raise KitError(f"{path.name}: cannot be read: {error.strerror}") from error

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Download the needed files of a repository of the Hugging Face hub: pinned, resumable, compared with its list."""
+"""Download the needed files of a Hugging Face hub repository: pinned, resumable, compared with the hub's list."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ MEGABYTE = 1_000_000
 
 @dataclass(frozen=True)
 class Source:
-    """A repository of the hub, and patterns of the only files in it that are needed."""
+    """A repository of the hub, and the patterns of the files needed from it."""
 
     kind: str  # model or dataset
     repo: str
     patterns: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what is not a kind; ValueError."""
+        """Raise ValueError for an unknown kind."""
         if self.kind not in KINDS:
             raise ValueError(f"kind {self.kind!r}: expected one of {', '.join(KINDS)}")
 
     @property
     def page(self) -> str:
-        """The repository's page for people."""
+        """The URL of the repository's web page."""
         return f"https://huggingface.co/{'datasets/' if self.kind == 'dataset' else ''}{self.repo}"
 
     def admits(self, name: str) -> bool:
-        """Tell whether a file of the repository is needed."""
+        """Return whether a file of the repository is needed."""
         refused = any(fnmatch(name, pattern) for pattern in PICKLES)
         return not refused and any(fnmatch(name, pattern) for pattern in self.patterns)
 
 
 @dataclass(frozen=True)
 class Download:
-    """What was downloaded."""
+    """The result of a download."""
 
     folder: Path  # the repository's files, and the library's notes in .cache
     commit: str
@@ -58,24 +58,24 @@ class Download:
 
 
 def download(source: Source, target: Path, revision: str) -> Download:
-    """Download what is needed of a repository into a folder beside ``target``, going on where an earlier try ended.
+    """Download the needed files of a repository into a folder next to ``target``, continuing an earlier attempt.
 
-    Whole files of that try are not fetched again; part of one is only where the library can use it (since some 1.x
-    it goes on with it within one run alone).
+    Complete files are not fetched again; a partial file is continued only if the library can do so (since some 1.x
+    only within one run).
 
     ``revision`` is a branch, a tag or a commit. The token comes from HF_TOKEN, the hub's address from HF_ENDPOINT.
-    KitError where the hub refuses, cannot be reached, or what came is not what the hub lists.
+    Raise KitError if the hub refuses, cannot be reached, or the files differ from the hub's list.
     """
     token = os.environ.get("HF_TOKEN") or None
     hub = _import_hub(target)
     with _told(source, revision, token):
-        # False: no token but the given one, not one that the user's home may hold.
+        # False: use only the given token, not one from the user's home.
         info = hub.HfApi().repo_info(
             source.repo, repo_type=source.kind, revision=revision, files_metadata=True, token=token or False
         )
     commit, listing = str(info.sha), _listing(source, info.siblings or [])
     if not re.fullmatch("[0-9a-f]{40}", commit):
-        raise KitError(f"{_endpoint()} does not say which commit {source.repo} {revision} is: {commit[:80]!r}")
+        raise KitError(f"{_endpoint()}: expected the commit of {source.repo} {revision}, found {commit[:80]!r}")
     folder = target.with_name(f".download-{target.name}-{commit[:12]}")
     folder.mkdir(mode=0o755, exist_ok=True)
     _remove_unusable(folder)
@@ -94,9 +94,9 @@ def download(source: Source, target: Path, revision: str) -> Download:
 
 
 def _import_hub(target: Path) -> Any:
-    """Import huggingface_hub, which reads its settings from the environment when it is imported."""
+    """Import huggingface_hub, which reads its settings from the environment on import."""
     os.environ.update(HF_HUB_DISABLE_PROGRESS_BARS="1", HF_HUB_DISABLE_TELEMETRY="1")
-    # Its caches and logs are not wanted in the user's home; they go when the download has been put in place.
+    # Keep its caches and logs out of the user's home; they are removed when the download is in place.
     os.environ.setdefault("HF_HOME", str(target.with_name(f".download-{target.name}-home")))
     try:
         import huggingface_hub  # noqa: PLC0415 - only a download needs it
@@ -115,91 +115,91 @@ def _listing(source: Source, siblings: Sequence[Any]) -> dict[str, tuple[int | N
             continue
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*", entry.rfilename):
             raise KitError(
-                f"{_endpoint()} lists a file {entry.rfilename[:80]!r} of {source.repo}: not a name to write to"
+                f"{_endpoint()} lists a file {entry.rfilename[:80]!r} of {source.repo}: not a safe file name"
             )
         listing[entry.rfilename] = (entry.size, getattr(entry.lfs, "sha256", None))
     if not listing:
-        raise KitError(f"{source.repo} on {_endpoint()} holds none of {', '.join(source.patterns)}")
+        raise KitError(f"{source.repo} on {_endpoint()} has none of {', '.join(source.patterns)}")
     return listing
 
 
 def _remove_unusable(folder: Path) -> None:
-    """Remove what killed downloads left that the library does not go on with: its name is of one process alone."""
+    """Remove files of killed downloads that the library cannot continue: their names belong to one process."""
     for path in folder.glob(".cache/huggingface/download/**/*.incomplete"):
         if re.search(r"\.[0-9a-f]{8}\.incomplete$", path.name):
             path.unlink(missing_ok=True)
 
 
 def _check_space(source: Source, folder: Path, listing: Mapping[str, tuple[int | None, str | None]]) -> None:
-    """Raise KitError where the share has less space than what is still to be fetched needs."""
+    """Raise KitError if the share has less space than the remaining files need."""
     needed = sum(size or 0 for name, (size, _digest) in listing.items() if not (folder / name).is_file())
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise KitError(
-            f"{folder.parent} has {free // MEGABYTE} MB free, {source.repo} needs {needed // MEGABYTE} MB: make room"
+            f"{folder.parent} has {free // MEGABYTE} MB free, {source.repo} needs {needed // MEGABYTE} MB: free space"
         )
 
 
 def _compare(source: Source, folder: Path, listing: Mapping[str, tuple[int | None, str | None]]) -> dict[Path, str]:
-    """Compare what came with the hub's list; return the SHA-256 of the files that had to be read.
+    """Compare the files with the hub's list; return the SHA-256 of the files that had to be read.
 
-    KitError; a file that differs is removed, so that the next try fetches it again.
+    Raise KitError for a file that differs, after removing it so that the next run fetches it again.
     """
     digests = {}
     for name, (size, digest) in listing.items():
         path = folder / name
         if not path.is_file():
-            raise KitError(f"{name} of {source.repo} did not come: run it again, what was fetched is kept")
+            raise KitError(f"{name} of {source.repo} was not received: run it again, fetched files are kept")
         found = path.stat().st_size
         if size is not None and found != size:
             path.unlink()
-            raise KitError(f"{name} of {source.repo} came with {found} bytes, the hub lists {size}: run it again")
+            raise KitError(f"{name} of {source.repo} has {found} bytes, the hub lists {size}: run it again")
         if digest:
             digests[path] = sha256(path)
             if digests[path] != digest:
                 path.unlink()
                 raise KitError(
-                    f"{name} of {source.repo} came with SHA-256 {digests[path]}, the hub lists {digest}: run it again"
+                    f"{name} of {source.repo} has SHA-256 {digests[path]}, the hub lists {digest}: run it again"
                 )
     return digests
 
 
 @contextmanager
 def _told(source: Source, revision: str, token: str | None) -> Iterator[None]:
-    """Turn whatever the hub's library raises into a KitError."""
+    """Turn any exception of the hub's library into a KitError."""
     try:
         yield
-    except Exception as error:  # it lets errors of its HTTP library through, which share no class with its own
+    except Exception as error:  # errors of its HTTP library have no base class in common with its own
         raise KitError(_why(error, source, revision, token)) from error
 
 
 def _why(error: Exception, source: Source, revision: str, token: str | None) -> str:
-    """Say why a download failed and what to do, without the token."""
+    """Return why a download failed and what to do, without the token."""
     status, where = _status(error), _endpoint()
     if status in (401, 403) and token:
         return (
             f"{where} refuses {source.repo} (HTTP {status}) with the token of hpc_validation_hub_token: accept the "
-            f"licence on {source.page} with the account that the token belongs to, and let it read gated repositories"
+            f"licence on {source.page} with the token's account, and let it read gated repositories"
         )
     if status in (401, 403):
         return (
-            f"{where} refuses {source.repo} (HTTP {status}) without a token: accept the licence on {source.page}, make "
-            "a token there that may read, and set hpc_validation_hub_token to it (by hand: HF_TOKEN)"
+            f"{where} refuses {source.repo} (HTTP {status}) without a token: accept the licence on {source.page}, create "
+            "a read token there, and set hpc_validation_hub_token to it (by hand: HF_TOKEN)"
         )
     if status == 404:
         return f"{where} has no {source.kind} {source.repo} with the revision {revision!r}: check both, and HF_ENDPOINT"
     if status == 429:
-        return f"{where} wants fewer requests (HTTP 429): run it again later, or with hpc_validation_hub_token set"
+        return f"{where} limits requests (HTTP 429): run it again later, or with hpc_validation_hub_token set"
     said = " ".join(str(error).split())[:300] or type(error).__name__
     said = _without_password(said.replace(token, "***") if token else said)
     return (
-        f"cannot download {source.repo} from {where}: {said}. Run it again, what was fetched is kept; a mirror is "
-        "named with HF_ENDPOINT; without internet use --source path, or --source stand-in"
+        f"cannot download {source.repo} from {where}: {said}. Run it again, fetched files are kept; set HF_ENDPOINT "
+        "to use a mirror; without internet use --source path, or --source stand-in"
     )
 
 
 def _status(error: BaseException | None) -> int | None:
-    """Return the HTTP status that an error, or what caused it, came from."""
+    """Return the HTTP status behind an error or its cause."""
     for _depth in range(10):
         if error is None:
             break

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A model of the Hugging Face hub as something that can be staged, with a small one of its kind as its stand-in."""
+"""A model of the Hugging Face hub as an asset, with a small model of the same type as its stand-in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kit.stand_in import model, texts
 
 
 def model_asset(name: str, repository: str, known_as: str, design: model.Design) -> Asset:
-    """Return the model that lies on the share as ``name``; ``design`` is of its stand-in, which is of the same type."""
+    """Return the asset of the model staged as ``name``; ``design`` describes its stand-in of the same type."""
     kind = design.model_type.capitalize()
     return Asset(
         name=name,

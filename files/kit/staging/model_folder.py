@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Check a model's folder before anything loads it: whole, safetensors, and nothing that runs code of its own."""
+"""Check a model's folder before anything loads it: complete, safetensors, and without code of its own."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ OTHERS = (
     "merges.txt",
     "chat_template.jinja",
 )
-PATTERNS = (CONFIG, WEIGHTS, INDEX, SHARD, *TOKENIZERS, *OTHERS)  # all that is fetched of a model
+PATTERNS = (CONFIG, WEIGHTS, INDEX, SHARD, *TOKENIZERS, *OTHERS)  # the files fetched for a model
 PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
-MAX_JSON = 64 << 20  # bytes; tokenizer.json of a vocabulary of 256,000 has some 30 MB
+MAX_JSON = 64 << 20  # bytes; tokenizer.json for a vocabulary of 256,000 has about 30 MB
 MAX_CONFIG = 1 << 20  # bytes
 
 
 def check_model(folder: Path, model_types: Sequence[str]) -> tuple[dict[str, Path], dict[str, Any]]:
     """Check a model's folder as a hub serves it.
 
-    Return the files that are part of the model (name → path) and what they say: model_type, parameters. KitError names
-    the file and the fault.
+    Return the files that are part of the model (name → path) and their facts: model_type, parameters. Raise KitError
+    with the file and the fault.
     """
     model_type = _check_config(folder, model_types)
     tokenizer = _check_tokenizer(folder)
@@ -54,7 +54,7 @@ def check_model(folder: Path, model_types: Sequence[str]) -> tuple[dict[str, Pat
 def _check_config(folder: Path, model_types: Sequence[str]) -> str:
     """Return config.json's model_type."""
     if not (folder / CONFIG).is_file():
-        raise KitError(f"{folder} is not a model's folder: {CONFIG} is missing")
+        raise KitError(f"{folder} is not a model folder: {CONFIG} is missing")
     config = _read_object(folder / CONFIG)
     found = config.get("model_type")
     if found not in model_types:
@@ -63,14 +63,14 @@ def _check_config(folder: Path, model_types: Sequence[str]) -> str:
 
 
 def _read_object(path: Path, limit: int = MAX_CONFIG) -> dict[str, Any]:
-    """Return a JSON object that asks for no code."""
+    """Return a JSON object that does not ask for code."""
     document = read_json(path, limit)
     if not isinstance(document, dict):
         raise KitError(f"{path.name} is not a JSON object")
     if document.get("auto_map"):
         raise KitError(
-            f"{path.name} names code of the model's own (auto_map), which would need trust_remote_code: refused. "
-            "Give a model that transformers itself knows"
+            f"{path.name} names the model's own code (auto_map), which would need trust_remote_code: refused. "
+            "Use a model that transformers itself supports"
         )
     return document
 
@@ -79,7 +79,7 @@ def _check_tokenizer(folder: Path) -> list[str]:
     """Return the names of the tokenizer's main files."""
     found = [name for name in TOKENIZERS if (folder / name).is_file()]
     if not found:
-        raise KitError(f"{folder} holds no tokenizer: expected {' or '.join(TOKENIZERS)}")
+        raise KitError(f"{folder} has no tokenizer: expected {' or '.join(TOKENIZERS)}")
     for name in found:
         _check_other(folder / name)
     return found
@@ -93,9 +93,9 @@ def _check_other(path: Path) -> None:
 
 
 def _check_weights(folder: Path) -> tuple[list[str], int]:
-    """Return the names of the weights' files and how many parameters they hold.
+    """Return the names of the weight files and the number of parameters.
 
-    One file goes before an index, as it does in transformers.
+    A single file takes precedence over an index, as in transformers.
     """
     if (folder / WEIGHTS).is_file():
         return [WEIGHTS], read_header(folder / WEIGHTS).parameters
@@ -104,22 +104,22 @@ def _check_weights(folder: Path) -> tuple[list[str], int]:
     pickled = sorted(path.name for path in folder.iterdir() if path.suffix in PICKLES)
     if pickled:
         raise KitError(
-            f"{folder} holds its weights only as pickles ({', '.join(pickled[:3])}), which run code when they are "
-            "loaded: refused. Give the model as safetensors (load it on a machine of its own, save_pretrained)"
+            f"{folder} has its weights only as pickles ({', '.join(pickled[:3])}), which run code when they are "
+            "loaded: refused. Provide the model as safetensors (load it on a separate machine, save_pretrained)"
         )
-    raise KitError(f"{folder} holds no weights: expected {WEIGHTS}, or {INDEX} and what it names")
+    raise KitError(f"{folder} has no weights: expected {WEIGHTS}, or {INDEX} and the files it names")
 
 
 def _check_shards(folder: Path) -> tuple[list[str], int]:
-    """Follow the index: every shard is there, whole, and holds the tensors that the index says it holds."""
+    """Check the index: every shard must exist, be complete, and hold the tensors that the index lists."""
     weight_map = _read_object(folder / INDEX, MAX_JSON).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
-        raise KitError(f"{INDEX}: weight_map is not an object that names a file for each tensor")
+        raise KitError(f"{INDEX}: expected weight_map as an object with a file for each tensor")
     promised: dict[str, set[str]] = {}
     for tensor, shard in weight_map.items():
         if not isinstance(shard, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.safetensors", shard):
             raise KitError(
-                f"{INDEX}: the file of tensor {tensor!r} is {str(shard)[:80]!r}, not a safetensors file's name"
+                f"{INDEX}: expected a safetensors file name for tensor {tensor!r}, found {str(shard)[:80]!r}"
             )
         promised.setdefault(shard, set()).add(tensor)
     parameters = 0
@@ -129,6 +129,6 @@ def _check_shards(folder: Path) -> tuple[list[str], int]:
         header = read_header(folder / shard)
         missing = sorted(tensors - set(header.tensors))
         if missing:
-            raise KitError(f"{shard} does not hold tensor {missing[0]!r}, which {INDEX} says it holds")
+            raise KitError(f"{shard} has no tensor {missing[0]!r}, which {INDEX} lists there")
         parameters += header.parameters
     return [INDEX, *sorted(promised)], parameters

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Read the header of a safetensors file and compare it with the file: whole, cut short, or something else.
+"""Read the header of a safetensors file and compare it with the file: complete, truncated, or something else.
 
 The format: 8 bytes with the header's length, a header in JSON (name → dtype, shape, first and last offset), the data.
 """
@@ -33,19 +33,19 @@ BITS = {
 
 @dataclass(frozen=True)
 class Header:
-    """What a safetensors file says it holds."""
+    """The content of a safetensors file according to its header."""
 
     tensors: dict[str, tuple[int, ...]]  # name → shape
     data_bytes: int
 
     @property
     def parameters(self) -> int:
-        """How many numbers the tensors hold."""
+        """The number of elements in all tensors."""
         return sum(math.prod(shape) for shape in self.tensors.values())
 
 
 def read_header(path: Path) -> Header:
-    """Return the header of a file whose length agrees with it; KitError names the file and what does not agree."""
+    """Return the header of a file whose length matches it. Raise KitError with the file and the difference."""
     head = refuse_lookalike(path)
     try:
         size = os.stat(path).st_size
@@ -63,24 +63,24 @@ def read_header(path: Path) -> Header:
 def _header_length(name: str, head: bytes, size: int) -> int:
     """Return the header's length in bytes."""
     if len(head) < 8:
-        raise KitError(f"{name} has {size} bytes, too few for a safetensors file: it was cut short, fetch it again")
+        raise KitError(f"{name} has {size} bytes, too few for a safetensors file: it is truncated, fetch it again")
     (length,) = struct.unpack("<Q", head[:8])
     if length > MAX_HEADER or head[8:9] not in (b"{", b""):
-        raise KitError(f"{name} is not a safetensors file: it does not begin with a header's length and a header")
+        raise KitError(f"{name} is not a safetensors file: expected the length of a header and a header first")
     _compare(name, 8 + length, size, exactly=False)
     return int(length)
 
 
 def _compare(name: str, expected: int, size: int, exactly: bool = True) -> None:
-    """Compare the length in bytes that the header promises with the file's."""
+    """Compare the length in bytes from the header with the file's."""
     if size < expected:
-        raise KitError(f"{name} has {size} bytes, its header promises {expected}: it was cut short, fetch it again")
+        raise KitError(f"{name} has {size} bytes, its header says {expected}: it is truncated, fetch it again")
     if exactly and size > expected:
-        raise KitError(f"{name} has {size} bytes, its header promises {expected}: it is damaged, fetch it again")
+        raise KitError(f"{name} has {size} bytes, its header says {expected}: it is damaged, fetch it again")
 
 
 def _parse(name: str, text: bytes) -> Header:
-    """Return the header after comparing every tensor's shape with its place; KitError otherwise."""
+    """Return the header if every tensor's shape matches its offsets. Raise KitError."""
     try:
         document = strict_json.parse(text)
         entries = {key: value for key, value in document.items() if key != "__metadata__"}
@@ -91,21 +91,21 @@ def _parse(name: str, text: bytes) -> Header:
     end = 0
     for (first, last), key in places:
         if first != end:
-            raise KitError(f"{name}: tensor {key!r} begins at byte {first} of the data, {end} is expected")
+            raise KitError(f"{name}: tensor {key!r} begins at byte {first} of the data, expected {end}")
         end = last
     if not tensors:
-        raise KitError(f"{name} holds no tensors")
+        raise KitError(f"{name} has no tensors")
     return Header(tensors, end)
 
 
 def _place(key: str, entry: dict[str, Any]) -> tuple[int, int]:
-    """Return a tensor's offsets; ValueError where they do not fit its shape."""
+    """Return a tensor's offsets. Raise ValueError if they do not match its shape."""
     first, last = entry["data_offsets"]
     numbers = (first, last, *entry["shape"])
     if any(not isinstance(number, int) or isinstance(number, bool) or number < 0 for number in numbers):
-        raise ValueError(f"tensor {key!r} has a shape or an offset that is no length")
+        raise ValueError(f"tensor {key!r} has an invalid shape or offset")
     if entry["dtype"] not in BITS:
-        raise ValueError(f"tensor {key!r} is of the unknown type {entry['dtype']!r}")
+        raise ValueError(f"tensor {key!r} has the unknown type {entry['dtype']!r}")
     expected = math.prod(entry["shape"]) * BITS[entry["dtype"]]
     if (last - first) * 8 != expected:
         raise ValueError(f"tensor {key!r} has {last - first} bytes of data, its shape needs {expected / 8:g}")

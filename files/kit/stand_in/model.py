@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A language model small enough for two CPU cores, in a real one's files: random weights, a tokenizer of its own."""
+"""A language model small enough for two CPU cores, in the files of a real one: random weights, its own tokenizer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VOCABULARY = 1500
 
 @dataclass(frozen=True)
 class Design:
-    """What a stand-in takes over from the model that it stands in for, and how small it is."""
+    """The properties that a stand-in takes from its model, and its size."""
 
     model_type: str  # one that transformers knows
     sizes: Mapping[str, Any]  # of its configuration
@@ -26,11 +26,11 @@ class Design:
     end: str
     unknown: str
     others: tuple[str, ...] = ()
-    adds_begin: bool = False  # every text is tokenized with the begin token in front
+    adds_begin: bool = False  # every text is tokenized with a leading begin token
 
     @property
     def special(self) -> list[str]:
-        """The special tokens, in the order of their ids."""
+        """The special tokens, in the order of their IDs."""
         return list(dict.fromkeys((self.unknown, self.begin, self.end, *self.others)))
 
 
@@ -45,14 +45,14 @@ def make(folder: Path, design: Design, texts: Iterable[str]) -> None:
     ids = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos")}
     config = AutoConfig.for_model(design.model_type, vocab_size=len(tokenizer), **design.sizes, **ids)
     torch.manual_seed(SEED)
-    # As the real ones are kept. A job that asks for no type of its own gets the type of the file.
+    # The type of the real models. A job that does not set a type gets the type of the file.
     model = AutoModelForCausalLM.from_config(config).to(torch.bfloat16)
     tokenizer.save_pretrained(folder)
     model.save_pretrained(folder, safe_serialization=True)
 
 
 def make_tokenizer(design: Design, texts: Iterable[str]) -> Any:
-    """Train a byte-level BPE tokenizer: whatever the text, it has an encoding and is decoded to what it was."""
+    """Train a byte-level BPE tokenizer, which encodes any text and decodes it unchanged."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers  # noqa: PLC0415
     from transformers import PreTrainedTokenizerFast  # noqa: PLC0415
 
@@ -67,7 +67,9 @@ def make_tokenizer(design: Design, texts: Iterable[str]) -> Any:
     )
     tokenizer.train_from_iterator(texts, trainer)
     if tokenizer.get_vocab_size() < VOCABULARY:
-        raise KitError(f"the texts give a vocabulary of {tokenizer.get_vocab_size()} entries, expected {VOCABULARY}")
+        raise KitError(
+            f"expected a vocabulary of {VOCABULARY} entries from the texts, found {tokenizer.get_vocab_size()}"
+        )
     if design.adds_begin:
         begin = (design.begin, tokenizer.token_to_id(design.begin))
         tokenizer.post_processor = processors.TemplateProcessing(

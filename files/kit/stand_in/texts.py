@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Instructions and their answers, made from seeded templates: short, all different, and learnable."""
+"""Instructions and answers generated from seeded templates: short, all different, and learnable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Instruction:
 
     @property
     def prompt(self) -> str:
-        """The task as somebody would type it."""
+        """The task as a user would type it."""
         return f"{self.instruction}\n{self.input}" if self.input else self.instruction
 
 
@@ -144,7 +144,7 @@ TASKS: Sequence[Callable[[random.Random], Instruction]] = (
 
 
 def instructions(count: int, seed: int) -> list[Instruction]:
-    """Return ``count`` instructions, no two of which ask the same."""
+    """Return ``count`` instructions, all different."""
     draw = random.Random(seed)  # noqa: S311 - repeatable, not secret
     found: dict[str, Instruction] = {}
     while len(found) < count:
@@ -182,11 +182,11 @@ def _turn(role: str, content: str) -> dict[str, str]:
 
 
 def corpus() -> list[str]:
-    """Return what a stand-in's tokenizer learns from: texts of the kind that the stand-ins for data hold."""
+    """Return the texts to train a stand-in's tokenizer, of the same kind as in the stand-ins for data."""
     made = [f"{each.prompt}\n{each.output}" for each in instructions(4000, seed=0)]
     return [*made, *SYSTEMS]
 
 
 def digest(texts: Any) -> str:
-    """Return a short hash of texts, for a recipe: other templates make another stand-in."""
+    """Return a short hash of texts for a recipe: different templates give a different stand-in."""
     return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()[:12]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # ruff: noqa: SIM905 - a word list is easier to read than a list of strings
-"""The words that the templates of texts.py are filled with."""
+"""The words for the templates in texts.py."""
 
 from __future__ import annotations
 

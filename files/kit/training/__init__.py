@@ -1,4 +1,4 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What trains. Only here, in stand_in and in workloads may torch and transformers be imported."""
+"""Training code. Only this package, stand_in and workloads may import torch and transformers."""

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The all-reduce of a job's ranks by itself: are its sums right, and how fast is it over message sizes?
+"""Check the all-reduce of a job's ranks by itself: the sums, and the speed over message sizes.
 
-Bandwidths as nccl-tests defines them: algorithm bandwidth is bytes over time; bus bandwidth is that times 2(n-1)/n,
-what the slowest link carries. In bytes and seconds. Imports PyTorch.
+Bandwidths are defined as in nccl-tests: algorithm bandwidth is bytes over time; bus bandwidth is that times 2(n-1)/n,
+the load of the slowest link. In bytes and seconds. Imports PyTorch.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from kit.training.distributed import Group
 
 SIZES = {"cuda": [1 << power for power in range(12, 29, 2)], "cpu": [1 << power for power in range(12, 23, 2)]}
 REPEATS = 10
-PERIOD = 251  # a prime: no chunk of a ring begins with the same value as another
+PERIOD = 251  # a prime: no two chunks of a ring begin with the same value
 
 
 def expected(elements: int, ranks: int, device: torch.device) -> torch.Tensor:
-    """Return the closed form of the sum over ranks r of (r + 1) (i mod 251), a whole number that float32 holds."""
+    """Return the closed form of the sum over ranks r of (r + 1) (i mod 251), an integer that float32 holds exactly."""
     return _pattern(elements, device) * (ranks * (ranks + 1) / 2)
 
 
@@ -63,15 +63,15 @@ def _wait(device: torch.device) -> None:
 
 
 def bandwidths(size: int, taken: float, ranks: int) -> dict[str, float]:
-    """Return algorithm and bus bandwidth of an all-reduce of ``size`` bytes that took so many seconds."""
+    """Return algorithm and bus bandwidth of an all-reduce of ``size`` bytes that took ``taken`` seconds."""
     return {"algorithm_bandwidth": size / taken, "bus_bandwidth": size / taken * 2 * (ranks - 1) / ranks}
 
 
 def check(group: Group, gradient_bytes: int) -> dict[str, Any]:
-    """Return the sums that are wrong, by rank, and bandwidths, also for a message as long as the gradients.
+    """Return the wrong sums, by rank, and bandwidths, also for a message as long as the gradients.
 
-    A size's bandwidths are the slowest rank's; the bus bandwidth of all is the largest message's, where what a message
-    costs to start no longer counts. Ranks on several nodes are named with the interface that leads to the others.
+    The bandwidths for a size are those of the slowest rank; the overall bus bandwidth is that of the largest message,
+    where the start-up cost no longer matters. Ranks on several nodes are named with their interface to the others.
     """
     sizes = sorted({*SIZES[group.device.type], max(4, gradient_bytes // 4 * 4)})
     wrong = sum(wrong_elements(group, size) for size in sizes)
@@ -98,7 +98,7 @@ def check(group: Group, gradient_bytes: int) -> dict[str, Any]:
 
 
 def _interface(group: Group) -> str | None:
-    """Return the interface that leads from this rank's node to the first other; None where all are on one."""
+    """Return the interface from this rank's node to the first other node, or None if all ranks are on one."""
     others = sorted(_nodes(group) - {group.node})
     return str(interface_to(others[0], wanted_by(distributed.get_backend(), os.environ))) if others else None
 
@@ -112,17 +112,17 @@ def _named(label: str, interface: str | None) -> str:
 
 
 def by_nccl_tests(group: Group) -> dict[str, Any] | None:
-    """Return what nccl-tests say of the all-reduce (nccl_tests); None without CUDA and where nobody asks for them.
+    """Return the result of nccl-tests for the all-reduce (nccl_tests); None without CUDA or if not requested.
 
-    Rank 0 runs them on all GPUs while the others wait on their CPUs: a GPU that waited in NCCL would be measured too.
+    Rank 0 runs them on all GPUs while the others wait on their CPUs: a GPU waiting in NCCL would affect the result.
     """
     program = os.environ.get("HPC_VALIDATION_NCCL_TESTS")
     if not program or group.device.type != "cuda":
         return None
     nodes = len(_nodes(group))
     if nodes > 1:
-        return {"wrong": None, "bus_bandwidth": None, "problem": f"it runs on one node and the ranks are on {nodes}"}
-    torch.cuda.empty_cache()  # what our messages took is needed again
+        return {"wrong": None, "bus_bandwidth": None, "problem": f"it runs on one node, but the ranks are on {nodes}"}
+    torch.cuda.empty_cache()  # release the memory of our own messages
     waiting = distributed.new_group(backend="gloo", timeout=timedelta(seconds=2 * nccl_tests.LIMIT))
     found = [nccl_tests.measure(program, group.size) if group.rank == 0 else None]
     distributed.broadcast_object_list(found, src=0, group=waiting)

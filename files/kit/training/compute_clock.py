@@ -3,15 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Each rank's own computing time in a step of distributed data parallel training, before it waits for the others.
 
-All ranks' steps take equally long, since each waits for the slowest. What a rank needs until its last gradients are
-ready for the all-reduce, without what it waits for others until then, is its own, and names the slow one.
+All ranks' steps take equally long, since each waits for the slowest. A rank's own time ends when its last gradients are
+ready for the all-reduce, minus any waiting for others until then; it identifies the slow rank.
 
-On GPUs it is the GPUs that wait for each other, while the ranks' hosts run on: soon the GPU of the rank whose host is a
-little faster finds a step's work all queued, and the other's still waits for its host. One would be timed without its
-host and one with it, so only steps count that begin with nothing queued. Imports PyTorch.
+On GPUs the GPUs wait for each other while the ranks' hosts run ahead: soon the GPU of the rank with the slightly faster
+host finds a step's work all queued, while another GPU still waits for its host. One would be timed without its host
+and one with it, so only steps that begin with nothing queued count. Imports PyTorch.
 """
 
-# Without the annotations' future: PyTorch compares those of a communication hook, which must be no strings.
+# No `annotations` from __future__: PyTorch compares those of a communication hook, which must not be strings.
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,15 +24,15 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 class ComputeClock:
-    """Times steps: on a GPU by events in its own order of work, which nothing waits for until they are read."""
+    """Times steps: on a GPU with events in its own stream, for which nothing waits until they are read."""
 
     def __init__(self, model: DistributedDataParallel, device: torch.device) -> None:
-        """Time the steps of ``model``, whose all-reduce stays PyTorch's own.
+        """Time the steps of ``model``, which keeps PyTorch's own all-reduce.
 
-        ValueError where the model waits for rank 0's buffers before each step: their wait would be every rank's.
+        Raise ValueError if the model waits for rank 0's buffers before each step: that wait would count for every rank.
         """
         if model.broadcast_buffers and any(True for _buffer in model.buffers()):
-            raise ValueError("a model with buffers is to be timed with broadcast_buffers=False")
+            raise ValueError("a model with buffers needs broadcast_buffers=False to be timed")
         self._device = device
         self._steps: list[tuple[Any, Any, Any, list[tuple[Any, Any]], bool]] = []
         self._begun: Any = None
@@ -53,29 +53,29 @@ class ComputeClock:
         return default_hooks.allreduce_hook(distributed.group.WORLD, bucket)
 
     def begin(self) -> None:
-        """A step begins on a GPU that has nothing left to do, as the other ranks' has not."""
+        """Begin a step while this rank's GPU and those of the other ranks have nothing left to do."""
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         self._begun, self._ready, self._waits, self._alike = self._now(), None, [], True
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """What happens within waits for other ranks, such as a collective: it is no computing."""
+        """Exclude code that waits for other ranks, such as a collective, from the computing time."""
         before = self._now()
         yield
         if self._ready is None:
             self._waits.append((before, self._now()))
 
     def end(self) -> None:
-        """A step ended, and the next begins: what a rank does between two steps holds up the others as well."""
+        """End a step and begin the next: time between two steps delays the other ranks as well."""
         now = self._now()
         self._steps.append((self._begun, self._ready, now, self._waits, self._alike))
         self._begun, self._ready, self._waits, self._alike = now, None, [], self._device.type != "cuda"
 
     def take(self) -> tuple[list[float], list[float]]:
-        """Return the seconds of computing alone and of the whole of the steps since the last call.
+        """Return the seconds of computing and of the whole steps since the last call.
 
-        On a GPU the former are of the steps right after ``begin`` alone.
+        On a GPU the former include only steps right after ``begin``.
         """
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The device that a training runs on: chosen without excuses, described for metrics.json, and held busy.
+"""The device for a training: chosen without a fallback, described for metrics.json, and kept busy.
 
-Imports PyTorch, so it is for scripts that run in a runtime and for nothing else of the kit.
+Imports PyTorch, so it is only for scripts that run in a runtime, not for the rest of the kit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kit.gpu import nvml
 def choose(accelerator: str, local_rank: int = 0) -> torch.device:
     """Return the device that a node's rank trains on.
 
-    With ``cuda`` a missing, surplus or other job's GPU is a KitError, no reason for the CPU.
+    With ``cuda``, raise KitError for a missing or surplus GPU or one of another job, and never fall back to the CPU.
     """
     if accelerator != "cuda":
         allowed = len(os.sched_getaffinity(0))
@@ -29,13 +29,13 @@ def choose(accelerator: str, local_rank: int = 0) -> torch.device:
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise KitError(
-            "a CUDA GPU is expected and PyTorch sees none: check that the job asked for one (--gres=gpu:1), then "
-            "`nvidia-smi` and the driver on this node. A cluster without GPUs says hpc_validation_accelerator: cpu"
+            "expected a CUDA GPU, but PyTorch sees none: check that the job requested one (--gres=gpu:1), then "
+            "`nvidia-smi` and the driver on this node. On a cluster without GPUs set hpc_validation_accelerator: cpu"
         )
     allocated = os.environ.get("SLURM_GPUS_ON_NODE")
     if allocated and int(allocated) != torch.cuda.device_count():
         raise KitError(
-            f"Slurm allocated {allocated} GPU(s) on this node and PyTorch sees {torch.cuda.device_count()}: "
+            f"Slurm allocated {allocated} GPU(s) on this node, but PyTorch sees {torch.cuda.device_count()}: "
             "check gres.conf and ConstrainDevices in cgroup.conf"
         )
     if local_rank >= torch.cuda.device_count():
@@ -54,21 +54,23 @@ def uuid_of(device: torch.device) -> str:
 
 
 def _require_allocated(uuid: str) -> None:
-    """Raise KitError where this job's GPUs are known and this is none of them.
+    """Raise KitError if this job's GPUs are known and this is not one of them.
 
-    Slurm numbers device files, CUDA counts in an order of its own: where nothing confines the job, the two may differ.
+    Slurm numbers device files, CUDA counts in its own order: if nothing confines the job, the two may differ.
     """
     allocated = [gpu.uuid for gpu in nvml.usable_gpus().gpus if gpu.uuid]
-    instance = "MIG-" in os.environ.get("CUDA_VISIBLE_DEVICES", "")  # CUDA then tells its UUID, NVML the whole GPU's
+    instance = "MIG-" in os.environ.get(
+        "CUDA_VISIBLE_DEVICES", ""
+    )  # CUDA then reports the UUID of the instance, NVML that of the whole GPU
     if allocated and uuid not in allocated and not instance:
         raise KitError(
-            f"CUDA's device is {uuid} and the job was allocated {', '.join(allocated)}: set ConstrainDevices=yes in "
+            f"CUDA's device is {uuid}, but the job was allocated {', '.join(allocated)}: set ConstrainDevices=yes in "
             "cgroup.conf, and compare gres.conf with `nvidia-smi -L` and CUDA_VISIBLE_DEVICES in provenance.json"
         )
 
 
 def describe(device: torch.device, accelerator: str) -> dict[str, Any]:
-    """Return the facts on hardware and PyTorch that metrics.json holds; memory in bytes, None where there is no GPU."""
+    """Return the facts on hardware and PyTorch for metrics.json; memory in bytes, None without a GPU."""
     facts: dict[str, Any] = {
         "device": device.type,
         "accelerator": accelerator,
@@ -97,5 +99,5 @@ def describe(device: torch.device, accelerator: str) -> dict[str, Any]:
 
 
 def occupied(accelerator: str, local_rank: int | None = None) -> AbstractContextManager[object]:
-    """Hold the simulated GPUs, or one rank's, busy while the CPU does their work; a real one needs no help."""
+    """Keep the simulated GPUs, or one rank's, busy while the CPU does their work; no effect on real GPUs."""
     return nvml.occupied(local_rank) if accelerator == "simulated" else nullcontext()

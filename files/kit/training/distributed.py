@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every rank of a distributed training does beside training: meet the others, agree with them, report, part.
+"""What every rank of a distributed training does besides training: join the group, compare, report, and leave.
 
-Imports PyTorch, so it is for scripts that run in a runtime and for nothing else of the kit.
+Imports PyTorch, so it is only for scripts that run in a runtime, not for the rest of the kit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kit.process.bounded import die_with_parent
 from kit.ranks import state as ranks_state
 from kit.training import device as training_device
 
-PATIENCE = 120  # seconds that a collective may take: a hang ends within them
+PATIENCE = 120  # seconds that a collective may take, which bounds a hang
 
 
 @dataclass(frozen=True)
@@ -47,26 +47,26 @@ class Group:
 
     @property
     def label(self) -> str:
-        """How verdicts name this rank."""
+        """This rank's name in verdicts."""
         return ranks_state.label({"rank": self.rank, "node": self.node, "gpu": self.gpu})
 
     def gather(self, value: Any) -> dict[str, Any]:
-        """Return every rank's value, by its label."""
+        """Return every rank's value, by label."""
         found: list[Any] = [None] * self.size
         distributed.all_gather_object(found, (self.label, value))
         return dict(found)
 
     def require_same(self, facts: Mapping[str, Any]) -> None:
-        """Raise KitError on every rank where one differs from rank 0 in a fact: what, on which rank, both values."""
+        """Raise KitError on every rank if one differs from rank 0 in a fact: what, on which rank, both values."""
         everybody = self.gather(dict(facts))
         first, *others = everybody.items()
         for name in facts:
             for label, said in others:
                 if said[name] != first[1][name]:
-                    raise KitError(f"{name} is {said[name]} on {label} and {first[1][name]} on {first[0]}")
+                    raise KitError(f"{name} is {said[name]} on {label}, but {first[1][name]} on {first[0]}")
 
     def require_own_gpus(self) -> None:
-        """Raise KitError where two ranks compute on one GPU."""
+        """Raise KitError if two ranks compute on one GPU."""
         seen: dict[tuple[str, str], str] = {}
         for label, (node, gpu) in self.gather((self.node, self.gpu)).items():
             if gpu is not None and (node, gpu) in seen:
@@ -79,7 +79,7 @@ class Group:
         return self._reduced(value, distributed.ReduceOp.MAX)
 
     def least(self, value: float) -> float:
-        """Return the least of all ranks' values."""
+        """Return the smallest of all ranks' values."""
         return self._reduced(value, distributed.ReduceOp.MIN)
 
     def sum(self, value: float) -> float:
@@ -94,11 +94,11 @@ class Group:
 
 @contextmanager
 def group(accelerator: str, output: Path) -> Iterator[Group]:
-    """Meet the other ranks, on this rank's own device; leave a state file whatever happens.
+    """Join the other ranks on this rank's own device; leave a state file in any case.
 
-    NCCL on GPUs, gloo on CPUs. KitError where the device is not what was asked for.
+    NCCL on GPUs, gloo on CPUs. Raise KitError if the device is not the requested one.
     """
-    die_with_parent(signal.SIGKILL)  # ranks have sessions of their own: nobody else ends them
+    die_with_parent(signal.SIGKILL)  # ranks have their own sessions, so nothing else ends them
     rank, local_rank, size = (int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
     state = ranks_state.RankState(output, rank)
     try:
@@ -128,7 +128,7 @@ def group(accelerator: str, output: Path) -> Iterator[Group]:
         )
         with training_device.occupied(accelerator, local_rank):
             yield joined
-        distributed.barrier()  # nobody leaves while another still talks to it
+        distributed.barrier()  # no rank leaves while another still communicates with it
         distributed.destroy_process_group()
         state.phase(ranks_state.ENDED)
     except BaseException as error:
@@ -153,7 +153,7 @@ def _own_device(accelerator: str, local_rank: int) -> tuple[torch.device, str | 
 
 
 def checksum(model: torch.nn.Module) -> str:
-    """Return the SHA-256 of a model's parameters, bit by bit. Buffers, such as running means, are each rank's own."""
+    """Return the SHA-256 of a model's parameters, bit by bit. Buffers, such as running means, differ per rank."""
     digest = hashlib.sha256()
     for name, tensor in model.named_parameters():
         digest.update(name.encode())

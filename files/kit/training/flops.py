@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a training computes, and what a GPU could: the two sides of model FLOPs utilisation (MFU)."""
+"""The FLOPs of a training and the peak of a GPU, for the model FLOPs utilisation (MFU)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from kit.errors import KitError
 
-# Dense bf16 FLOP/s by the makers' data sheets; the first name that the GPU's own contains.
+# Dense bf16 FLOP/s from the vendors' data sheets; the first name contained in the GPU's own name counts.
 PEAKS = (
     ("GH200", 989.4e12),
     ("H200 NVL", 835.5e12),
@@ -32,7 +32,7 @@ PEAKS = (
 
 @dataclass(frozen=True)
 class Shape:
-    """The model in the numbers that its FLOPs follow from; ``width`` is heads times head size."""
+    """The numbers of a model that determine its FLOPs; ``width`` is heads times head size."""
 
     parameters: int
     trainable: int
@@ -42,21 +42,21 @@ class Shape:
 
 
 def shape_of(model: Any, length: int) -> Shape:
-    """Return the shape of a decoder of transformers that reads ``length`` tokens at a time; KitError for another."""
+    """Return the shape of a transformers decoder that reads ``length`` tokens at a time. Raise KitError for others."""
     config = model.config
     try:
         heads = config.num_attention_heads
         size = getattr(config, "head_dim", None) or config.hidden_size // heads
         layers = config.num_hidden_layers
     except AttributeError as error:
-        raise KitError(f"the model's configuration is not one of a decoder: {error}") from error
+        raise KitError(f"expected the model configuration of a decoder: {error}") from error
     parameters = list(model.parameters())
     count = sum(item.numel() for item in parameters)
     return Shape(count, sum(item.numel() for item in parameters if item.requires_grad), layers, heads * size, length)
 
 
 def peak_flops(gpu_name: str | None) -> float | None:
-    """Return the GPU's dense bf16 FLOP/s, or None where its name is not known."""
+    """Return the GPU's dense bf16 FLOP/s, or None if its name is unknown."""
     words = (gpu_name or "").replace("-", " ").split()
     for name, peak in PEAKS:
         parts = name.split()
@@ -68,7 +68,7 @@ def peak_flops(gpu_name: str | None) -> float | None:
 def flops_per_token(shape: Shape) -> float:
     """Return training FLOPs for each token.
 
-    Forward and the gradients of activations take 2 each for every parameter, the gradients of weights 2 for every one
-    that is trained: 6N when all are. Attention takes 12 · layers · width · length besides.
+    Forward and activation gradients take 2 each for every parameter, weight gradients 2 for every trained one: 6N if
+    all are trained. Attention adds 12 · layers · width · length.
     """
     return 4.0 * shape.parameters + 2.0 * shape.trainable + 12.0 * shape.layers * shape.width * shape.length

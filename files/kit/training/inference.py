@@ -1,12 +1,12 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Use what a training saved: load it, generate with it, hold its loss on unseen rows against the untrained model's.
+"""Use a trained model: load it, generate with it, and compare its loss on unseen rows with the untrained model's.
 
     python -m kit.training.inference --untrained FOLDER --trained FOLDER --held-out FILE --report FOLDER \\
         --accelerator cuda
 
-Writes inference.json, also where something does not load: what failed is told there, by part.
+Writes inference.json even if something does not load: it reports failures by part.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kit import strict_json
 from kit.files import write_json
 
 REPORT = "inference.json"
-ROWS = 64  # of the held-out ones
+ROWS = 64  # held-out rows
 BATCH = 8
 MAX_LENGTH = 512  # tokens
 NEW_TOKENS = 24
@@ -35,14 +35,14 @@ SHOWN = 200  # characters of the generated text
 def load(folder: Path, device: torch.device) -> Any:
     """Load a model from a folder on the share, safetensors only, and put it on the device.
 
-    ValueError where weights are missing: transformers only warns, and makes them up.
+    Raise ValueError if weights are missing: transformers only warns, and initialises them.
     """
     model, told = AutoModelForCausalLM.from_pretrained(
         folder, local_files_only=True, use_safetensors=True, dtype=torch.float32, output_loading_info=True
     )
     lacking = sorted(map(str, [*told["missing_keys"], *told["mismatched_keys"]]))
     if lacking:
-        raise ValueError(f"{folder} lacks {len(lacking)} of its weights, such as {lacking[0]}")
+        raise ValueError(f"{folder} is missing {len(lacking)} of its weights, such as {lacking[0]}")
     return model.to(device).eval()
 
 
@@ -54,7 +54,7 @@ def read_rows(path: Path) -> list[list[dict[str, str]]]:
 
 @torch.inference_mode()
 def mean_loss(model: Any, tokenizer: Any, rows: list[list[dict[str, str]]]) -> float:
-    """Return the mean loss of a token over all rows; padding counts for nothing."""
+    """Return the mean loss per token over all rows, without padding."""
     total, tokens = 0.0, 0
     texts = [tokenizer.apply_chat_template(row, tokenize=False) for row in rows]
     for start in range(0, len(texts), BATCH):
@@ -73,7 +73,7 @@ def mean_loss(model: Any, tokenizer: Any, rows: list[list[dict[str, str]]]) -> f
 
 @torch.inference_mode()
 def generate(model: Any, tokenizer: Any, prompt: list[dict[str, str]]) -> dict[str, Any]:
-    """Generate an answer greedily; tell whether its logits are sound."""
+    """Generate an answer greedily; report whether its logits are finite."""
     inputs = tokenizer.apply_chat_template(
         prompt,
         add_generation_prompt=True,
@@ -103,7 +103,7 @@ def generate(model: Any, tokenizer: Any, prompt: list[dict[str, str]]) -> dict[s
 
 
 def checkpoints(trained: Path) -> list[dict[str, Any]]:
-    """Load every checkpoint whole; tell of each whether all its weights are finite numbers."""
+    """Load every checkpoint completely; report for each whether all its weights are finite."""
     found = []
     for folder in sorted(trained.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2])):
         entry: dict[str, Any] = {"name": folder.name, "loads": False, "finite": False, "error": None}
@@ -112,14 +112,14 @@ def checkpoints(trained: Path) -> list[dict[str, Any]]:
             entry["loads"] = True
             entry["finite"] = all(bool(torch.isfinite(weights).all()) for weights in model.parameters())
             entry["step"] = strict_json.read(folder / "trainer_state.json")["global_step"]
-        except Exception as problem:  # this checkpoint cannot be used, and the report says why
+        except Exception as problem:  # the report says why this checkpoint cannot be used
             entry["error"] = f"{type(problem).__name__}: {problem}"[:500]
         found.append(entry)
     return found
 
 
 def examine(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Do everything; return the report."""
+    """Run all parts; return the report."""
     started = time.monotonic()
     device = torch.device("cuda" if arguments.accelerator == "cuda" else "cpu")
     report: dict[str, Any] = {"loads": False, "error": None, "checkpoints": checkpoints(arguments.trained)}
@@ -134,7 +134,7 @@ def examine(arguments: argparse.Namespace) -> dict[str, Any]:
         del trained
         report["untrained_held_out_loss"] = mean_loss(load(arguments.untrained, device), tokenizer, rows)
         report["perplexity"] = math.exp(min(report["held_out_loss"], 700.0))
-    except Exception as problem:  # what fails here is the finding, not an accident
+    except Exception as problem:  # a failure here is the finding
         report["error"] = f"{type(problem).__name__}: {problem}"[:1000]
         print(f"inference with the trained model failed: {report['error']}", file=sys.stderr)
     report["seconds"] = time.monotonic() - started
@@ -142,7 +142,7 @@ def examine(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run the command line; 0 where the model could be used."""
+    """Run the command line; return 0 if the model could be used."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("untrained", "trained", "held-out", "report"):
         parser.add_argument(f"--{name}", type=Path, required=True)

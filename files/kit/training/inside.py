@@ -1,10 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a runtime is, told from inside by its own Python: libraries, lock, and in a container also the GPUs.
+"""Facts about a runtime from inside, by its own Python: libraries, lock, and in a container also the GPUs.
 
-`apptainer exec --nv` on a node without a driver warns and goes on, so nothing that is said outside proves what is there
-inside.
+`apptainer exec --nv` on a node without a driver only warns, so facts from outside do not prove what is inside.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def version(name: str) -> str | None:
 
 
 def cuda_libraries() -> dict[str, str | None]:
-    """Return the versions of CUDA, cuDNN and NCCL that PyTorch was built with or brings along."""
+    """Return the versions of CUDA, cuDNN and NCCL that PyTorch was built with or includes."""
     found: dict[str, str | None] = {"cuda": None, "cudnn": None, "nccl": None}
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
@@ -45,8 +44,8 @@ def cuda_libraries() -> dict[str, str | None]:
         return found
     suffix = "-cu" + said[1].split(".")[0]
     found = {"cuda": said[1], "cudnn": version(f"nvidia-cudnn{suffix}"), "nccl": version(f"nvidia-nccl{suffix}")}
-    if not (found["cudnn"] and found["nccl"]):  # a build with its libraries elsewhere
-        import torch  # noqa: PLC0415 - takes seconds, and is seldom needed
+    if not (found["cudnn"] and found["nccl"]):  # a build with external libraries
+        import torch  # noqa: PLC0415 - takes seconds, and is rarely needed
 
         found["cudnn"] = found["cudnn"] or str(torch.backends.cudnn.version())
         found["nccl"] = found["nccl"] or ".".join(map(str, torch.cuda.nccl.version()))
@@ -54,13 +53,13 @@ def cuda_libraries() -> dict[str, str | None]:
 
 
 def gpus() -> dict[str, dict[str, bool]]:
-    """Return the GPUs that this process may use, by UUID, and whether they answer NVML; none where there is no NVML."""
+    """Return the GPUs that this process may use, by UUID, and whether they answer NVML; none without NVML."""
     usable = nvml.usable_gpus().gpus
     return {gpu.uuid or f"index {gpu.index}": {"answers": gpu.error is None} for gpu in usable}
 
 
 def facts() -> dict[str, Any]:
-    """Return what the runtime is. ``container`` is the path of the image that this runs in, None outside of one."""
+    """Return facts about the runtime. ``container`` is the path of the image that this runs in, None outside one."""
     runtime = read_json(Path(sys.prefix) / "runtime.json")
     entered = os.environ.get("APPTAINER_CONTAINER") if Path("/.singularity.d").is_dir() else None
     return {

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Starts the ranks of one leg on this node with PyTorch's elastic launcher, the one behind `torchrun`.
+"""Start the ranks of one leg on this node with PyTorch's elastic launcher, which `torchrun` uses.
 
-Called as a library it tells the exit code of each rank, of which torchrun only prints a table. Launchers of several
-nodes meet where `kit legs` has found a free port, one of a node alone picks its own. Imports PyTorch, so it is for the
-runtime's Python.
+Called as a library it returns the exit code of each rank, while torchrun only prints a table. Launchers of several
+nodes meet at a free port found by `kit legs`; on a single node the launcher picks its own. Imports PyTorch, so it is
+for the runtime's Python.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from kit.ranks import state
 from kit.ranks.interface import interface_to
 
 JOINING = 120  # seconds for the launchers, and then for all ranks, to meet
-CALLED = 30  # seconds more for the node that is called: those that call in vain know more, and the first ends all
+CALLED = 30  # extra seconds for the node that is called: callers that fail know more, and the first failure ends all
 CALL, PAUSE = 5.0, 0.5  # seconds for one call, and between two
 
 
 class ApartError(Exception):
-    """The node where all meet cannot be reached; the text says why."""
+    """The meeting node cannot be reached; the message says why."""
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a leg: how many, which of them this is (from 0), and where they meet; nowhere if there is one."""
+    """The nodes of a leg: their number, this node's index (from 0), and the meeting address, if several."""
 
     count: int = 1
     own: int = 0
@@ -58,9 +58,9 @@ class Nodes:
         }
 
     def reach(self) -> None:
-        """Wait until the node where all meet can be reached from this one. ApartError where it never can.
+        """Wait until the meeting node can be reached from this one. Raise ApartError if it never can.
 
-        PyTorch's own way there tries for longer than it is told to.
+        PyTorch's own connection attempts exceed their timeout.
         """
         if self.own == 0 or self.meeting is None:
             return
@@ -76,7 +76,7 @@ class Nodes:
                 time.sleep(PAUSE)
 
     def apart(self, error: BaseException) -> str:
-        """Say that this node did not meet the others, by name and interface."""
+        """Return the message that this node did not meet the others, with name and interface."""
         text = " ".join(str(error).split())[:300]
         if self.own == 0:
             return f"{node_name()} waited at {self.meeting} for {self.count} nodes in vain: {text}"
@@ -85,7 +85,7 @@ class Nodes:
 
 
 def flight_recorder(output: Path) -> dict[str, str]:
-    """Return the settings with which NCCL's ranks leave their last collectives when one does not end in time."""
+    """Return the settings that make NCCL's ranks dump their last collectives if one does not end in time."""
     size, file = "TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE"
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 9):
         size, file = "TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"
@@ -93,9 +93,9 @@ def flight_recorder(output: Path) -> dict[str, str]:
 
 
 def home(output: Path) -> dict[str, str]:
-    """Return a home for the ranks where they have none that can be written, as in an image; else nothing.
+    """Return a home for the ranks if theirs is not writable, as in an image; else nothing.
 
-    Before it looks where its dump is to go, the flight recorder makes ~/.cache/torch, and dumps nothing if it cannot.
+    The flight recorder creates ~/.cache/torch regardless of its dump folder, and dumps nothing if it cannot.
     """
     cache = Path(os.environ.get("HOME", "/"), ".cache/torch")
     there = next(path for path in (cache, *cache.parents) if path.exists())
@@ -103,9 +103,9 @@ def home(output: Path) -> dict[str, str]:
 
 
 def launch(script: Sequence[str], count: int, output: Path, nodes: Nodes) -> int:
-    """Run ``script`` as ``count`` ranks on this node; return 0, or 1 where one failed.
+    """Run ``script`` as ``count`` ranks on this node; return 0, or 1 if one failed.
 
-    Their exit codes are then below ``output``, or how the nodes failed to meet.
+    Then ``output`` has their exit codes, or how the nodes failed to meet.
     """
     logs = output / state.FOLDER / "logs"
     logs.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""NVIDIA's nccl-tests, where a node has them: `all_reduce_perf` over message sizes on this node's GPUs.
+"""NVIDIA's nccl-tests, if the node has them: `all_reduce_perf` over message sizes on this node's GPUs.
 
-A second opinion on what PyTorch measures (all_reduce.py), by a program that knows no PyTorch. Its GB are 10^9 bytes.
+A second measurement besides PyTorch's (all_reduce.py), by a program independent of PyTorch. Its GB are 10^9 bytes.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ IN_PLACE_BUS = 11  # in place, as PyTorch reduces
 
 
 def measure(program: str, gpus: int) -> dict[str, Any]:
-    """Run ``program``, an all_reduce_perf, on so many GPUs; return its rows, in bytes and bytes/s, and how it went.
+    """Run ``program``, an all_reduce_perf, on ``gpus`` GPUs; return its rows, in bytes and bytes/s, and its result.
 
-    ``wrong`` is how many elements it found wrong, ``bus_bandwidth`` the largest message's. Both are None with the
-    reason in ``problem`` where it did not run to its end, but wrong elements that it did find are told all the same.
+    ``wrong`` is the number of wrong elements, ``bus_bandwidth`` that of the largest message. If it did not run to its
+    end, both are None, with the reason in ``problem``, except that wrong elements already found are still reported.
     """
     lines: list[str] = []
     problem = None
@@ -34,15 +34,15 @@ def measure(program: str, gpus: int) -> dict[str, Any]:
     try:
         for line in command_lines(argv, LIMIT):
             lines.append(line.decode(errors="backslashreplace"))
-    except GivenUpError as error:  # also where it found wrong elements, after its table
+    except GivenUpError as error:  # also if it found wrong elements, after its table
         problem = str(error)
     try:
         for row in parse(lines):
             rows.append(row)
         if [row["bytes"] for row in rows] != SIZES:
-            problem = problem or f"{program} told of {len(rows)} sizes, not of the {len(SIZES)} that it was asked for"
+            problem = problem or f"{program} reported {len(rows)} sizes, expected {len(SIZES)}"
     except ValueError as error:
-        problem = problem or f"{program} printed what cannot be read: {error}"
+        problem = problem or f"{program} printed unreadable output: {error}"
     wrong = sum(row["wrong"] for row in rows)
     return {
         "program": program,
@@ -54,26 +54,26 @@ def measure(program: str, gpus: int) -> dict[str, Any]:
 
 
 def parse(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table that all_reduce_perf prints, up to one that is none; there ValueError."""
+    """Yield the rows of the table that all_reduce_perf prints. Raise ValueError at a line that is not a row."""
     headed, rows = False, 0
     for line in lines:
         fields = line.split()
         if fields[:2] == ["#", "size"]:
             if tuple(fields[1:]) != HEADER:
-                raise ValueError(f"its columns are {' '.join(fields[1:])}")
+                raise ValueError(f"unknown columns {' '.join(fields[1:])}")
             headed = True
         elif fields and fields[0].isdigit():
             if not headed or len(fields) != len(HEADER):
-                raise ValueError(f"a row that is none of its table: {line.strip()[:200]}")
+                raise ValueError(f"expected a row of its table, found {line.strip()[:200]}")
             yield _row(fields)
             rows += 1
     if not rows:
-        raise ValueError("there is no table")
+        raise ValueError("it has no table")
 
 
 def _row(fields: list[str]) -> dict[str, Any]:
     bandwidth = float(fields[IN_PLACE_BUS]) * 1e9
     wrong = sum(int(fields[column]) for column in WRONG)
     if not math.isfinite(bandwidth) or bandwidth < 0 or wrong < 0:
-        raise ValueError(f"a row that cannot be: {' '.join(fields)}")
+        raise ValueError(f"an impossible row: {' '.join(fields)}")
     return {"bytes": int(fields[0]), "bus_bandwidth": bandwidth, "wrong": wrong}

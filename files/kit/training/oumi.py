@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Oumi's own training with a clock of ours beside it: what the workloads on one rank and on several have in common.
+"""Oumi's own training with our clock added: the part that the workloads on one rank and on several share.
 
-Oumi and transformers are imported by what trains alone, so that the rest needs neither.
+Only the functions that train import Oumi and transformers, so that the rest needs neither.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 
 from kit.staged import is_stand_in
 
-WARM_UP = 3  # steps: kernels are chosen, memory is taken
+WARM_UP = 3  # steps in which kernels are chosen and memory is allocated
 ENDS = 5  # steps at each end whose mean loss is compared
-# A model of random weights learns nothing in some hundred steps at a fine-tuning rate.
+# A model with random weights learns nothing in a few hundred steps at a fine-tuning rate.
 STAND_IN_LEARNING_RATE = 3e-3
 
 
 def overrides(model: Path, rows: Path, *, on_cpu: bool) -> list[str]:
-    """Return what depends on the staged model, the file of rows and the device, in Oumi's own dotted words."""
+    """Return the overrides that depend on the staged model, the file of rows and the device, as Oumi's dotted keys."""
     chosen = [f"model.model_name={model}", f"data.train.datasets[0].dataset_path={rows}"]
     if on_cpu:
         chosen.append("training.mixed_precision_dtype=NONE")
@@ -33,8 +33,8 @@ def overrides(model: Path, rows: Path, *, on_cpu: bool) -> list[str]:
 
 
 def configuration(path: Path, chosen: list[str]) -> Any:
-    """Return the configuration as Oumi reads it, with what was chosen; of two words for one key the last counts."""
-    from oumi.core.configs import TrainingConfig  # noqa: PLC0415 - seconds, not to be spent where nothing is trained
+    """Return the configuration as Oumi reads it, with the overrides ``chosen``; the last one for a key counts."""
+    from oumi.core.configs import TrainingConfig  # noqa: PLC0415 - takes seconds, and only training needs it
 
     config = TrainingConfig.from_yaml_and_arg_list(str(path), chosen)
     config.finalize_and_validate()
@@ -43,9 +43,9 @@ def configuration(path: Path, chosen: list[str]) -> Any:
 
 @contextmanager
 def watched_by(callback: Any) -> Iterator[None]:
-    """Have every Trainer that begins meanwhile call `callback`.
+    """Have every Trainer that starts in this context call `callback`.
 
-    It is the only way in that Oumi leaves: the list of callbacks that every Trainer starts from.
+    Oumi leaves no other way in than the list of callbacks that every Trainer starts with.
     """
     from transformers import trainer  # noqa: PLC0415 - as above
 
@@ -57,10 +57,10 @@ def watched_by(callback: Any) -> Iterator[None]:
 
 
 def loss_at_ends(losses: Sequence[Any]) -> tuple[float | None, float | None]:
-    """Return the mean loss of the first and of the last steps, None where there were none."""
+    """Return the mean loss of the first and of the last steps, or None if there were none."""
     return _mean(losses[:ENDS]), _mean(losses[-ENDS:])
 
 
 def _mean(losses: Sequence[Any]) -> float | None:
-    """Return the mean, which is not finite where one of them is not: JSON has such numbers as words."""
+    """Return the mean, which is not finite if one loss is not; JSON holds such numbers as strings."""
     return statistics.fmean(map(float, losses)) if losses else None

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A clock beside a Trainer of transformers: each step's loss, gradient, tokens and time. Imports transformers.
+"""A clock for a Trainer of transformers: each step's loss, gradient, tokens and time. Imports transformers.
 
-The Trainer replaces a loss that is not a number by an average before anybody sees it; the clock switches that off and
-ends the training at the first one.
+The Trainer silently replaces a loss that is not a number with an average; the clock switches that off and ends the
+training at the first one.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kit.training.flops import flops_per_token, peak_flops, shape_of
 
 
 class NotFiniteError(Exception):
-    """A loss or a gradient is not a number: the training is broken."""
+    """A loss or a gradient is not finite: the training is broken."""
 
 
 class StepClock(TrainerCallback):
-    """Times every step by a clock that waits for the device, without the time that saving takes."""
+    """Times every step with a clock that waits for the device, without the time for saving."""
 
     def __init__(self, progress: Progress | None) -> None:
-        """Report each step to ``progress``, which one rank alone has."""
+        """Report each step to ``progress``, which only one rank has."""
         self.progress = progress
         self.rows: list[dict[str, Any]] = []
         self.save_seconds = 0.0
@@ -36,7 +36,7 @@ class StepClock(TrainerCallback):
         self._since = 0.0
 
     def on_train_begin(self, args: TrainingArguments, *_state: Any, model: Any = None, **_other: Any) -> None:
-        """Start the clock; let losses that are not finite through to the log."""
+        """Start the clock; let the log show losses that are not finite."""
         args.logging_nan_inf_filter = False
         self.model = model
         self.started = self._since = time.monotonic()
@@ -49,7 +49,7 @@ class StepClock(TrainerCallback):
         logs: dict[str, Any] | None = None,
         **_other: Any,
     ) -> None:
-        """Take one step's row. The trainer has read the loss from the device by now, so the step is done."""
+        """Record one step's row. The Trainer has already read the loss from the device, so the step is complete."""
         if not logs or "loss" not in logs:
             return
         now = time.monotonic()
@@ -73,16 +73,16 @@ class StepClock(TrainerCallback):
                 raise NotFiniteError(f"{name} is {row[name]} in step {row['step']} of {row['steps']}")
 
     def on_save(self, *_states: Any, **_other: Any) -> None:
-        """Leave the time of saving out of the next step's."""
+        """Exclude the time for saving from the next step."""
         now = time.monotonic()
         self.save_seconds += now - self._since
         self._since = now
 
 
 def computed(model: Any, rows: list[dict[str, Any]], trained_rows: int, gpu_name: str | None) -> dict[str, Any]:
-    """Return what the training computed for each token: FLOPs by the length of the mean row, and the GPU's peak.
+    """Return FLOPs per token, by the mean length of a row, and the GPU's peak.
 
-    Nothing where the training did not come so far that this is known.
+    Nothing if the training ended before this was known.
     """
     if model is None or not rows or not rows[-1]["tokens_seen"]:
         return {}

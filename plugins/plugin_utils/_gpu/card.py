@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The checks of one GPU. Which of them a card must support is in the arguments `needed`.
+"""The checks of one GPU. The argument `needed` says which ones a card must support.
 
 Thresholds are those of DCGM 4.6's health watches unless the line says otherwise.
 """
@@ -24,9 +24,9 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.readin
 Json = dict[str, t.Any]
 
 GIB = 2**30
-LOADED = 50  # percent of utilisation from which the PCIe link must have left its idle generation
+LOADED = 50  # percent of utilisation above which the PCIe link must have left its idle generation
 
-# Clock event reasons, by the kit's names. Any that is in neither set is not judged to be harmless.
+# Clock event reasons, by the kit's names. A reason in neither set is undetermined.
 TROUBLE = {
     "hw_slowdown": "gpu.throttle",
     "sw_thermal_slowdown": "gpu.throttle.thermal",
@@ -37,23 +37,23 @@ HARMLESS = {"gpu_idle", "applications_clocks_setting", "sw_power_cap", "sync_boo
 
 
 def answers(judge: Judge, gpu: Gpu) -> Json:
-    """A GPU that is lost, or whose driver blocks, fails; what nobody can tell is undetermined."""
+    """Fail a GPU that is lost or whose driver blocks; if that is unknown, it is undetermined."""
     text = gpu.error.value
     if text is None:
         return judge.check_reading("gpu.answers", "eq", True, gpu.error, "the GPU as a whole")
-    verdict, why = ("fail", f"asked for it, NVML: {text}") if text else ("pass", "it answered")
+    verdict, why = ("fail", f"NVML returned: {text}") if text else ("pass", "it answered")
     return judge.decided("gpu.answers", verdict, text or True, "answers", why, "the GPU as a whole", gpu.symptom)
 
 
 def identity(judge: Judge, gpu: Gpu) -> list[Json]:
-    """Model and memory."""
+    """Judge model and memory."""
     name, call = gpu.get("name", TEXT), "nvmlDeviceGetName"
     model = judge.expect.get("model")
     if model is None:
         found = [judge.told("gpu.model", name, call, key="model")]
     elif model.endswith("*") and not name.missing:
         meets = name.value.startswith(model[:-1])
-        why = f'"{name.value}" {"starts" if meets else "does not start"} so'
+        why = f'"{name.value}" {"matches" if meets else "does not match"}'
         bound = f'starts with "{model[:-1]}"'
         found = [judge.decided("gpu.model", "pass" if meets else "fail", name.value, bound, why, call)]
     else:
@@ -66,19 +66,19 @@ def identity(judge: Judge, gpu: Gpu) -> list[Json]:
 
 
 def mig(judge: Judge, gpu: Gpu) -> Json:
-    """Whether MIG splits the GPU."""
+    """Judge whether MIG splits the GPU."""
     return mode(judge, gpu, "gpu.mig", "mig", "current", "nvmlDeviceGetMigMode", needed=False)
 
 
 def mode(judge: Judge, gpu: Gpu, check: str, key: str, leaf: str, call: str, *, needed: bool) -> Json:
-    """A mode that is changed by a reset: what is in force is what is expected, and what will be."""
+    """Judge a mode that changes at a reset: the current and the pending value must be the expected one."""
     current, pending = gpu.get(f"{key}.{leaf}", FLAG), gpu.get(f"{key}.pending", FLAG)
     expected = judge.expect.get(key)
     needed = needed or expected is not None
     if current.missing or pending.missing:
         return judge.check_reading(check, "eq", expected, current if current.missing else pending, call, needed=needed)
     if current.value != pending.value:
-        detail = "a change is pending until the GPU is reset"
+        detail = "the change takes effect when the GPU is reset"
         return judge.check_reading(check, "eq", pending.value, current, call, detail=detail, symptom=f"{check}.pending")
     if expected is None:
         return judge.told(check, current, call, key=key)
@@ -86,9 +86,9 @@ def mode(judge: Judge, gpu: Gpu, check: str, key: str, leaf: str, call: str, *, 
 
 
 def state(judge: Judge, gpu: Gpu) -> list[Json]:
-    """What the driver says of the GPU right now: recovery, throttling, temperatures, power."""
+    """Judge the driver's current view of the GPU: recovery, throttling, temperatures, power."""
     action, call = gpu.get("recovery_action", TEXT), "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION"
-    # DCGM only warns of drain_p2p; a GPU of which the driver asks anything is not ready to train on several.
+    # DCGM only warns about drain_p2p; but a GPU that needs any recovery is not ready for multi-GPU training.
     by_action = dict.fromkeys(("reset", "bus_reset", "drain_and_reset"), "gpu.xid.reset")
     by_action.update(dict.fromkeys(("reboot", "system_reboot"), "gpu.xid.reboot"))
     symptom = by_action.get(action.value or "")
@@ -97,7 +97,7 @@ def state(judge: Judge, gpu: Gpu) -> list[Json]:
 
 
 def throttle(judge: Judge, gpu: Gpu) -> Json:
-    """Idle, application clocks, the power cap and boosts together are how a sound GPU lowers its clocks."""
+    """Judge why clocks are lowered; idle, application clocks, the power cap and sync boost are normal."""
     reasons, call = gpu.get("throttle_reasons", LIST), "nvmlDeviceGetCurrentClocksEventReasons"
     if reasons.missing:
         return judge.check_reading("gpu.throttle", "eq", 0, reasons, call)
@@ -111,13 +111,13 @@ def throttle(judge: Judge, gpu: Gpu) -> Json:
         symptom = max((TROUBLE[reason] for reason in trouble), key=len)
         return judge.decided("gpu.throttle", "fail", shown, bound, f"in force: {', '.join(trouble)}", call, symptom)
     if unknown:
-        why = f"what {unknown[0]!r} means for the GPU is not known"
+        why = f"unknown throttle reason {unknown[0]!r}"
         return judge.decided("gpu.throttle", "undetermined", shown, bound, why, call, "gpu.unread")
     return judge.decided("gpu.throttle", "pass", shown, bound, ", ".join(shown) or "no reason is in force", call)
 
 
 def temperatures(judge: Judge, gpu: Gpu) -> list[Json]:
-    """Against the card's own limits: the lowest that it names, or the margin left to it where it names none."""
+    """Compare with the card's own limits: the lowest that it reports, or the remaining margin if it reports none."""
     now, margin = gpu.get("temperature.gpu_c", NUMBER), gpu.get("temperature.margin_c", NUMBER)
     limits = [gpu.get(f"temperature.{key}", NUMBER) for key in ("slowdown_c", "gpu_max_c")]
     damaged = [limit for limit in [*limits, margin] if limit.missing and not limit.unsupported]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many GPUs a node has, told by the kernel, whatever NVML lists and Slurm gives."""
+"""The number of GPUs a node has according to the kernel, whatever NVML lists and Slurm allocates."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Json = dict[str, t.Any]
 
 
 def is_jetson(facts: t.Any) -> bool:
-    """Whether the facts are those of a board whose GPU is part of the chip."""
+    """Return whether the facts come from a board whose GPU is part of the chip."""
     return read(facts, "source", TEXT).value == "jetson"
 
 
 def mig_enabled(facts: t.Any) -> bool:
-    """Whether MIG splits any GPU of the node, so that Slurm may count instances where this counts whole GPUs."""
+    """Return whether MIG splits any GPU of the node: Slurm may then count instances, not whole GPUs."""
     return any(mig_on(entry) for entry in read(facts, "gpus", LIST).value or [])
 
 
 def device_count(facts: t.Any) -> int | None:
-    """Return how many GPUs the node has; None where the facts do not tell."""
+    """Return how many GPUs the node has, or None if the facts do not say."""
     count = devices(facts)
     if count.missing or (count.value == 0 and facts["pci_devices"] is None):
         return None
@@ -33,9 +33,9 @@ def device_count(facts: t.Any) -> int | None:
 
 
 def devices(facts: t.Any) -> Reading:
-    """Device files, or PCI devices where those are more: a card that died keeps its place on the bus, not its file.
+    """Count device files, or PCI devices if there are more: a dead card stays on the bus but loses its device file.
 
-    A display controller that NVML does not list is a screen's, and none of the GPUs that there are for jobs.
+    A display controller that NVML does not list drives a screen and is not one of the GPUs for jobs.
     """
     if is_jetson(facts):
         return Reading(1)
@@ -45,14 +45,14 @@ def devices(facts: t.Any) -> Reading:
 
 
 def pci_gpus(facts: t.Any) -> Reading:
-    """Return the PCI addresses of the node's GPUs as the kernel writes them; none where the bus is hidden."""
+    """Return the PCI addresses of the node's GPUs as the kernel writes them; empty if the bus is hidden."""
     buses = _texts(facts, "pci_devices", hidden=True)
     displays = _texts(facts, "pci_displays", hidden=True, absent=True)
     if buses.missing or displays.missing:
         return buses if buses.missing else displays
     strange = [bus for bus in buses.value if address(bus) is None]
     if strange:
-        return Reading(missing=f"pci_devices holds {strange[0]!r}, no PCI address", damaged=True)
+        return Reading(missing=f"pci_devices: expected a PCI address, found {strange[0]!r}", damaged=True)
     entries = read(facts, "gpus", LIST).value or []
     listed = {address(read(entry, "pci", TEXT).value) for entry in entries}
     screens = {address(display) for display in displays.value} - listed
@@ -60,12 +60,12 @@ def pci_gpus(facts: t.Any) -> Reading:
 
 
 def _texts(facts: t.Any, key: str, *, hidden: bool = False, absent: bool = False) -> Reading:
-    """A list of texts; where it may be `hidden` null is an empty one, as is where it may be `absent` no key at all."""
+    """Return a list of strings; null is read as empty if `hidden`, and a missing key if `absent`."""
     if isinstance(facts, dict) and facts.get(key, 0) is None and hidden:
         return Reading([])
     if isinstance(facts, dict) and key not in facts and absent:
         return Reading([])
     told = read(facts, key, LIST)
     if not told.missing and not all(isinstance(text, str) and text for text in told.value):
-        return Reading(missing=f"{key} holds what is no text", damaged=True)
+        return Reading(missing=f"{key}: expected a list of strings", damaged=True)
     return told

@@ -16,7 +16,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.expect
     is_positive,
 )
 
-CORRECTED_MAX = 50_000_000  # volatile corrected errors: Meta's cluster monitoring (GCM) holds more to be critical
+CORRECTED_MAX = 50_000_000  # volatile corrected errors: Meta's cluster monitoring (GCM) treats more as critical
 _DRIVER = re.compile(r"(>=)?\d+(\.\d+)*")
 GPU = Expectations(
     "hpc_validation_gpu",
@@ -24,12 +24,12 @@ GPU = Expectations(
         "count": COUNT,
         "model": (
             lambda value: isinstance(value, str) and value.strip("* ") != "",
-            "a name, or the start of one and *",
+            "a name, or the start of a name followed by *",
         ),
         "memory_gib": (is_positive, "a number of GiB above 0"),
         "driver": (
             lambda value: isinstance(value, str) and _DRIVER.fullmatch(value) is not None,
-            'a version such as "570.133.20", or the least one, such as ">=570"',
+            'a version such as "570.133.20", or a minimum such as ">=570"',
         ),
         "ecc": FLAG,
         "persistence": FLAG,

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads single values out of facts that may be damaged: a value of the right type, or why there is none."""
+"""Read single values from facts that may be damaged: a value of the right type, or the reason it is missing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.readin
 
 Json = dict[str, t.Any]
 
-# NVML's errors for what the card or its driver does not have. Any other error is one of reading.
-LACKS = "NotSupported"  # the card itself has no such thing; the others speak of driver and binding
+# NVML's errors for what the card or its driver does not have. Any other error is a failure to read.
+LACKS = "NotSupported"  # the card itself does not have it; the others are about driver and binding
 UNSUPPORTED = {LACKS, "FunctionNotFound", "ArgumentVersionMismatch"}
 
 _KINDS: dict[str, t.Callable[[t.Any], bool]] = {
@@ -29,7 +29,7 @@ NUMBER, COUNT, FLAG, TEXT, LIST, OBJECT = _KINDS
 
 
 def read(facts: t.Any, path: str, kind: str) -> Reading:
-    """Return the value at the dotted `path` if it is of `kind`; `facts["unsupported"]` says why a null is one."""
+    """Return the value at the dotted `path` if it is of `kind`; `facts["unsupported"]` says why a value is null."""
     value = facts
     for key in path.split("."):
         if not isinstance(value, dict):
@@ -41,15 +41,15 @@ def read(facts: t.Any, path: str, kind: str) -> Reading:
 
 
 def _wrong(path: str, value: t.Any, kind: str) -> Reading:
-    return Reading(missing=f"{path} is or holds {scalars.describe(value)}, not {kind}", damaged=True)
+    return Reading(missing=f"{path}: expected {kind}, found {scalars.describe(value)}", damaged=True)
 
 
 def _absent(facts: t.Any, path: str) -> Reading:
-    return absent(facts, path) or Reading(missing=f"the facts do not hold {path}")
+    return absent(facts, path) or Reading(missing=f"{path} was not reported")
 
 
 def absent(facts: t.Any, path: str) -> Reading | None:
-    """Return the reason that `facts["unsupported"]` holds for the dotted `path` or a group it is in, if any."""
+    """Return the reason in `facts["unsupported"]` for the dotted `path` or a group that contains it, if any."""
     reasons = facts.get("unsupported") if isinstance(facts, dict) else None
     name = path
     while name and isinstance(reasons, dict):
@@ -61,7 +61,7 @@ def absent(facts: t.Any, path: str) -> Reading | None:
 
 
 def mig_on(gpu: t.Any) -> bool:
-    """Whether a GPU, one of the facts' `gpus`, is split by MIG."""
+    """Return whether MIG splits a GPU, one of the facts' `gpus`."""
     return read(gpu, "mig.current", FLAG).value is True
 
 
@@ -78,16 +78,16 @@ class Gpu:
 
     @property
     def split(self) -> bool:
-        """Whether MIG splits it, so that NVML tells less of it as a whole."""
+        """Whether MIG splits it, in which case NVML reports less about the whole GPU."""
         return self.error.value == "" and mig_on(self.facts)
 
     @property
     def symptom(self) -> str:
-        """What a GPU suffers from that does not answer."""
+        """The symptom of a GPU that does not answer."""
         return "gpu.answers.hung" if "did not answer" in str(self.error.value) else "gpu.answers"
 
     def get(self, path: str, kind: str) -> Reading:
-        """Return what the facts hold at `path`; of a GPU that does not answer nothing can be read."""
+        """Return the fact at `path`; nothing can be read from a GPU that does not answer."""
         if self.error.value == "":
             return read(self.facts, path, kind)
         if self.error.missing:
@@ -96,7 +96,7 @@ class Gpu:
 
 
 def _error(facts: t.Any) -> Reading:
-    """Return why the GPU as a whole could not be read; an empty text if it could."""
+    """Return why the GPU as a whole could not be read, or an empty string if it could."""
     if not isinstance(facts, dict) or "error" not in facts:
-        return Reading(missing=f"what is told of it is {scalars.describe(facts)}, without error")
+        return Reading(missing=f"expected an object with error, found {scalars.describe(facts)}")
     return Reading("") if facts["error"] is None else read(facts, "error", TEXT)

@@ -12,7 +12,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.facts im
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.checker import Judge
 
 Json = dict[str, t.Any]
-# What a board is judged by only where the inventory expects it, and the expectation: it is no part of most of them.
+# Checks applied to a board only if the inventory sets the expectation, since most boards do not have these parts.
 STATED = {
     "ecc": "gpu.ecc_mode",
     "persistence": "gpu.persistence",
@@ -26,7 +26,7 @@ STATED = {
 
 
 def findings(judge: Judge, gpu: Gpu) -> list[Json]:
-    """Return whether it answers, its model, its memory, its heat, and what else is expected of it."""
+    """Return the findings on whether it answers, its model, memory and temperature, and what else is expected."""
     stated = {check for key, check in STATED.items() if key in judge.expect}
     others = [
         *memory.ecc(judge, gpu),
@@ -40,7 +40,7 @@ def findings(judge: Judge, gpu: Gpu) -> list[Json]:
 
 
 def _heat(judge: Judge, gpu: Gpu) -> Json:
-    """Against the limit, if the board tells one; most do not, and lower their clocks themselves."""
+    """Compare with the limit, if the board reports one; most do not, and lower their clocks themselves."""
     now, limit = (gpu.get(f"temperature.{key}", NUMBER) for key in ("gpu_c", "slowdown_c"))
     call = "/sys/class/thermal"
     if limit.missing and not limit.damaged and not now.missing:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The checks of one GPU's links, PCIe and NVLink, and of who uses it."""
+"""The checks of one GPU's PCIe and NVLink links, and of the processes that use it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MIG_ON = "MIG is on"
 
 
 def pcie(judge: Judge, gpu: Gpu) -> list[Json]:
-    """Width always; generation only under load, since an idle link is slowed down to save power."""
+    """Judge the width always, the generation only under load: an idle link slows down to save power."""
     expected = judge.expect.get("pcie_width")
     bound = _above_0(gpu, "pcie.width_max") if expected is None else expected
     width, call = gpu.get("pcie.width", COUNT), "nvmlDeviceGetCurrPcieLinkWidth"
@@ -46,9 +46,9 @@ def pcie(judge: Judge, gpu: Gpu) -> list[Json]:
 
 
 def _above_0(gpu: Gpu, path: str) -> Reading:
-    """A link's limit, of which 0 is none: nothing would be below it."""
+    """Return a link's limit; 0 is damaged, since nothing would be below it."""
     limit = gpu.get(path, COUNT)
-    return Reading(missing=f"{path} is 0, which no link has", damaged=True) if limit.value == 0 else limit
+    return Reading(missing=f"{path}: expected a number above 0, found 0", damaged=True) if limit.value == 0 else limit
 
 
 def _generation(judge: Judge, gpu: Gpu) -> Json:
@@ -62,27 +62,27 @@ def _generation(judge: Judge, gpu: Gpu) -> Json:
         return judge.check_reading("gpu.pcie_generation", "ge", bound, busy, call, needed=needed)
     if not stated and (busy.missing or busy.value < card.LOADED):
         untold = f"{MIG_ON}: {busy.missing}" if gpu.split else busy.missing
-        idle = f"whether it is under load is not told ({untold})" if busy.missing else "the GPU is not under load"
+        idle = f"whether it is under load was not reported ({untold})" if busy.missing else "the GPU is not under load"
         why = now.missing or f"{idle}, and an idle link is slowed down"
         return judge.record("gpu.pcie_generation", now.value, why, call)
     return judge.check_reading("gpu.pcie_generation", "ge", bound, now, call, needed=needed)
 
 
 def nvlink(judge: Judge, gpu: Gpu) -> list[Json]:
-    """Links that are down, errors on them, and the fabric that they belong to."""
+    """Judge the links that are down, their errors, and the fabric that they belong to."""
     links = gpu.get("nvlink.links", LIST)
     found = _links(judge, gpu, links.value) if links.value else _no_links(judge, gpu, links)
     return [*found, _fabric(judge, gpu)]
 
 
 def _no_links(judge: Judge, gpu: Gpu, links: Reading) -> list[Json]:
-    """A card that has none, or of which none is told: an empty list is no statement that there are none."""
+    """Judge a card without reported links: an empty list does not say that the card has none."""
     expected, checks = judge.expect.get("nvlinks"), ("gpu.nvlink", "gpu.nvlink_errors")
     why = links if links.missing else absent(gpu.facts, "nvlink.links")
     if expected == 0 and why and why.reason == LACKS:
         said = f"the card has no NVLink ({why.missing})"
         return [judge.decided(check, "pass", 0, "= 0", said, LINK_STATE) for check in checks]
-    untold = why or Reading(missing="no NVLink is told, nor why there is none", unsupported=True)
+    untold = why or Reading(missing="NVLinks were not reported, nor why there are none", unsupported=True)
     return [judge.check_reading(check, "eq", 0, untold, LINK_STATE, needed=expected is not None) for check in checks]
 
 
@@ -92,13 +92,13 @@ def _links(judge: Judge, gpu: Gpu, links: list[t.Any]) -> list[Json]:
     up = [_of_link(gpu, link, "active", FLAG) for link in links]
     damaged = next((reading for reading in [*numbers, *up] if reading.missing), None)
     if damaged is None and len({number.value for number in numbers}) < len(links):
-        damaged = Reading(missing="nvlink.links names a link twice", damaged=True)
+        damaged = Reading(missing="a link appears twice in nvlink.links", damaged=True)
     active = damaged or Reading(sum(flag.value for flag in up))
     down = [number.value for number, flag in zip(numbers, up) if flag.value is False]
     if expected is None and active.value == 0:
         why = f"none of {len(up)} links is up"
         if gpu.split:
-            why = f"{why}; {MIG_ON}, with which no GPU reaches another by NVLink"
+            why = f"{why}; {MIG_ON}, so the GPU cannot use NVLink"
             found = [judge.record("gpu.nvlink", 0, why, LINK_STATE, unit="links")]
         else:
             why = f"{why}, and hpc_validation_gpu.nvlinks does not say how many should be"
@@ -122,7 +122,7 @@ def _of_link(gpu: Gpu, link: t.Any, path: str, kind: str) -> Reading:
 
 
 def _link_errors(judge: Judge, gpu: Gpu, links: list[t.Any]) -> list[Json]:
-    """A link that had to recover fails, as with DCGM; replays and checksum errors are how a sound link copes."""
+    """Fail a link that had to recover, as DCGM does; replays and checksum errors are normal on a sound link."""
     call = "nvmlDeviceGetNvLinkErrorCounter"
     sums: dict[str, Reading] = {}
     for counter in ("recovery", "replay", "crc_flit", "crc_data"):
@@ -150,7 +150,7 @@ def _fabric(judge: Judge, gpu: Gpu) -> Json:
     health = gpu.get("fabric.health", COUNT)
     if not health.missing or not health.unsupported:
         return judge.check_reading("gpu.fabric", "eq", HEALTHY, health, f"{call}, health summary")
-    mask = gpu.get("fabric.health_mask", COUNT)  # of drivers that do not sum it up
+    mask = gpu.get("fabric.health_mask", COUNT)  # from drivers without a health summary
     if mask.missing and mask.unsupported:
         return judge.check_reading("gpu.fabric", "eq", 0, status, f"{call}, status")
     if mask.missing:
@@ -162,7 +162,7 @@ def _fabric(judge: Judge, gpu: Gpu) -> Json:
 
 
 def processes(judge: Judge, gpu: Gpu) -> Json:
-    """Processes that are not of this job. Of a GPU that is split by MIG, NVML tells them to root alone, if at all."""
+    """Judge processes of other jobs. For a GPU split by MIG, NVML reports them to root only, if at all."""
     running, call = gpu.get("processes", LIST), "nvmlDeviceGetComputeRunningProcesses"
     if gpu.split and (running.unsupported or running.reason == "NoPermission"):
         return judge.record("gpu.foreign_processes", None, f"{MIG_ON}: {running.missing}", call, unit="processes")
@@ -176,7 +176,7 @@ def processes(judge: Judge, gpu: Gpu) -> Json:
         return judge.record("gpu.foreign_processes", listed, "the inventory allows other processes", call)
     count = Reading(len(foreign)) if foreign else _untold(gpu, ours) or Reading(0)
     pids = ", ".join(scalars.show(process["pid"]) for process in listed)
-    detail = f"process ids {pids}" if foreign else None
+    detail = f"process IDs {pids}" if foreign else None
     return judge.check_reading("gpu.foreign_processes", "eq", 0, count, call, unit="processes", detail=detail)
 
 

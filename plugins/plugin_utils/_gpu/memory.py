@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The checks of one GPU's memory errors: what ECC counts, and what was taken out of use for them.
+"""The checks of one GPU's memory errors: what ECC counts, and what memory was taken out of use.
 
 Thresholds are those of DCGM 4.6's health watches unless the line says otherwise.
 """
@@ -19,7 +19,7 @@ Json = dict[str, t.Any]
 RETIRED_PAGES = 63  # of 64 that a card can retire
 REMAPPED_ROWS = 512  # uncorrectable errors for which a card remaps rows in its life; DCGM warns, Azure's checks fail
 AGGREGATE = "gpu.ecc_uncorrected_aggregate"
-WITHOUT_ECC = "the inventory says hpc_validation_gpu.ecc: false"
+WITHOUT_ECC = "the inventory sets hpc_validation_gpu.ecc: false"
 REPAIRS = (
     "gpu.retired_pages",
     "gpu.retired_pages_pending",
@@ -31,7 +31,7 @@ REPAIRS = (
 
 
 def ecc(judge: Judge, gpu: Gpu) -> list[Json]:
-    """ECC mode and error counters."""
+    """Judge the ECC mode and error counters."""
     call = "nvmlDeviceGetTotalEccErrors"
     found = [_ecc_mode(judge, gpu)]
     counters = {
@@ -55,7 +55,7 @@ def _without_ecc(judge: Judge) -> bool:
 
 
 def _ecc_mode(judge: Judge, gpu: Gpu) -> Json:
-    """A card that has no ECC at all is as good as one on which it is off, where it is to be off."""
+    """Judge the ECC mode; where ECC should be off, a card without ECC passes."""
     current, call = gpu.get("ecc.mode", FLAG), "nvmlDeviceGetEccMode"
     if _without_ecc(judge) and current.reason == LACKS:
         return judge.decided("gpu.ecc_mode", "pass", None, "= false", f"the card has no ECC ({LACKS})", call)
@@ -63,13 +63,13 @@ def _ecc_mode(judge: Judge, gpu: Gpu) -> Json:
 
 
 def _aggregate(judge: Judge, gpu: Gpu, call: str) -> Json:
-    """The counter of a card's whole life never goes back, so an error that was dealt with must not condemn the card.
+    """Judge the lifetime counter, which never goes back: errors that were dealt with must not fail the card.
 
-    Two things deal with errors, each with those of its kind alone (NVIDIA's GPU memory error management, "RMA policy"):
-    SRAM errors are accepted below the threshold that the driver tells, by their number; memory that failed is taken out
-    of use by row or by page. That cannot be counted: one row gives many errors until the reset that puts its spare into
-    use (Azure's node checks accept 20 million where no row is pending or failed). So one row or page stands for all of
-    them; whether one is still waiting or has failed is for the checks of repairs, and errors since are volatile ones.
+    Errors are dealt with in two ways (NVIDIA's GPU memory error management, "RMA policy"): SRAM errors are accepted
+    below the threshold that the driver reports; other failed memory is taken out of use by row or by page. The latter
+    cannot be matched by number: one row gives many errors until the reset that puts its spare into use (Azure's node
+    checks accept 20 million if no row is pending or failed). So one row or page accounts for all of them; whether one
+    is still pending or has failed is judged by the checks of repairs, and later errors by the volatile counters.
     """
     total, sram = (gpu.get(f"ecc.{key}_aggregate", COUNT) for key in ("uncorrected", "sram_uncorrected"))
     if not total.value:
@@ -84,18 +84,18 @@ def _aggregate(judge: Judge, gpu: Gpu, call: str) -> Json:
         left -= in_memory
         dealt.append(f"rows remapped: {rows.value}" if rows.value else f"pages retired: {pages.value}")
     if not left:
-        why = f"errors of the card's whole life: {', '.join(dealt)}"
+        why = f"errors over the card's lifetime: {', '.join(dealt)}"
         return judge.record(AGGREGATE, total.value, why, call, unit="errors")
-    # What could not be read may be what deals with them; what the card has not cannot.
+    # A value that could not be read may account for them; one that the card does not have cannot.
     unread = [each for each in (sram, exceeded, rows, pages) if each.missing and not each.unsupported]
     if unread:
         return {**judge.check_reading(AGGREGATE, "eq", 0, unread[0], call), "unit": "errors"}
-    detail = f"{left} that neither a remapped row, nor a retired page, nor SRAM below its threshold accounts for"
+    detail = f"{left} not accounted for by a remapped row, a retired page, or SRAM below its threshold"
     return judge.check_reading(AGGREGATE, "eq", 0, total, call, unit="errors", detail=detail)
 
 
 def repairs(judge: Judge, gpu: Gpu) -> list[Json]:
-    """Memory that was taken out of use: by page before Ampere, by row since; one of the two must be readable."""
+    """Judge memory taken out of use: by page before Ampere, by row since; one of the two must be readable."""
     single, double = (gpu.get(f"retired_pages.{kind}_bit", COUNT) for kind in ("single", "double"))
     pages = single if single.missing else double.but((single.value or 0) + (double.value or 0))
     rows = gpu.get("remapped_rows.uncorrected", COUNT)
@@ -104,7 +104,7 @@ def repairs(judge: Judge, gpu: Gpu) -> list[Json]:
     waiting = gpu.get("retired_pages.pending", FLAG)
     states = {leaf: gpu.get(f"remapped_rows.{leaf}", FLAG) for leaf in ("pending", "failed")}
     if _without_ecc(judge) and all(each.unsupported for each in (single, double, waiting, rows, *states.values())):
-        reason = f"{WITHOUT_ECC}, and the card repairs no memory"
+        reason = f"{WITHOUT_ECC}, and the card cannot repair memory"
         return [judge.not_applicable(check, reason, call) for check in REPAIRS]
     found = [
         judge.check_reading("gpu.retired_pages", "lt", RETIRED_PAGES, pages, call, needed=not by_row, unit="pages"),

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judges the facts of a node's GPUs (`python -m kit probe`) against what the inventory expects of them.
+"""Judge the facts of a node's GPUs (`python -m kit probe`) against what the inventory expects.
 
-What is missing, of a wrong type or from another node is undetermined; a fact that nobody could read is no health.
+Facts that are missing, of the wrong type or from another node are undetermined: an unreadable fact never passes.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ __all__ = ["device_count", "findings", "mig_enabled"]
 Json = dict[str, t.Any]
 KERNEL_LOG = ("user", "journal", "sudo", "none")
 SCHEMA = 1
-# What stands for the rest where a card's health was not asked for.
+# The checks that remain if health was not requested.
 INVENTORY = ("readable", "count", "driver", "unique", "answers", "model", "memory", "mig")
-# What NVML or the kit says when no GPU can be read at all, and the symptom that has the remedy.
+# What NVML or the kit reports if no GPU can be read at all, and the symptom with the remedy.
 _UNREADABLE = {
     "nvidia-ml-py": "gpu.readable.no_binding",
     "LibraryNotFound": "gpu.readable.no_library",
     "DriverNotLoaded": "gpu.readable.no_driver",
-    "GpuNotFound": "gpu.readable.no_gpu",  # of drivers since 545
+    "GpuNotFound": "gpu.readable.no_gpu",  # from drivers since 545
     "LibRmVersionMismatch": "gpu.readable.mismatch",
     "did not answer": "gpu.readable.hung",
     "NoPermission": "gpu.readable.no_permission",
 }
-_UNKNOWN = Reading(missing="NVML was not read, so nobody counted")
+_UNKNOWN = Reading(missing="NVML was not read, so the GPUs were not counted")
 
 
 def findings(
     facts: t.Any, expect: t.Any, *, node: str, kernel_log: str = "user", simulated: bool = False, health: bool = True
 ) -> list[Json]:
-    """Return the findings for one node; without `health` those of its inventory.
+    """Return the findings for one node; without `health`, only those on its inventory.
 
-    Raise ExpectError for malformed expectations, ValueError for a `kernel_log` that is not one of KERNEL_LOG.
+    Raise ExpectError for malformed expectations, ValueError for a `kernel_log` not in KERNEL_LOG.
     """
     stated = GPU.read(expect, TITLES)
     if kernel_log not in KERNEL_LOG:
-        raise ValueError(f"kernel_log: {scalars.describe(kernel_log)}, not one of {', '.join(KERNEL_LOG)}")
+        raise ValueError(f"kernel_log: expected one of {', '.join(KERNEL_LOG)}, found {scalars.describe(kernel_log)}")
     board = is_jetson(facts)
     reader = ("simulated " if simulated else "") + ("sysfs" if board else "NVML")
     judge = Judge(GPU.setting, TITLES, stated, {"node": node}, reader)
@@ -79,7 +79,7 @@ def findings(
         found += jetson.findings(judge.of(gpu=gpu.name), gpu) if board else _of_gpu(judge.of(gpu=gpu.name), gpu)
     if not health:
         return [finding for finding in found if finding["id"].removeprefix("gpu.") in INVENTORY]
-    if board and not read(facts, "kernel_log.xids", LIST).value:  # the drivers of most boards know no Xids
+    if board and not read(facts, "kernel_log.xids", LIST).value:  # the drivers of most boards have no Xids
         return found
     return found + xids.findings(judge, facts, gpus, kernel_log)
 
@@ -92,22 +92,22 @@ def _of_gpu(judge: Judge, gpu: Gpu) -> list[Json]:
 
 
 def _foreign(facts: t.Any, node: str) -> str | None:
-    """Return why these are no facts of this node; None if they are."""
+    """Return why these are not facts of this node, or None if they are."""
     if not isinstance(facts, dict):
-        return f"the facts are {scalars.describe(facts)}, not an object"
+        return f"expected facts as an object, found {scalars.describe(facts)}"
     schema = facts.get("schema")
     if not isinstance(schema, int) or isinstance(schema, bool) or schema != SCHEMA:
-        return f"the facts are of schema {scalars.describe(schema)}; this judge knows {SCHEMA}"
+        return f"expected facts of schema {SCHEMA}, found {scalars.describe(schema)}"
     name = read(facts, "node", TEXT)
     if name.missing:
         return name.missing
     if name.value.split(".")[0].lower() != node.split(".", maxsplit=1)[0].lower():
-        return f"the facts are those of node {scalars.printable(name.value)}"
+        return f"the facts are from node {scalars.printable(name.value)}"
     return None
 
 
 def _not_asked(facts: Json) -> bool:
-    """Whether the facts say that the node, or the kit on it, told nothing."""
+    """Return whether the facts say that the node, or the kit on it, reported nothing."""
     return str(facts.get("error")).startswith(("the kit ", "the node "))
 
 
@@ -115,25 +115,25 @@ def _readable(judge: Judge, facts: Json) -> Json:
     source, call = read(facts, "source", TEXT), "nvmlInit"
     if "error" not in facts or source.missing:
         return judge.check_reading(
-            "gpu.readable", "eq", True, Reading(missing=source.missing or "the facts hold no error"), call
+            "gpu.readable", "eq", True, Reading(missing=source.missing or "error was not reported"), call
         )
     error = facts["error"]
     if error is not None:
         text = error if isinstance(error, str) else scalars.describe(error)
         symptom = next((symptom for sign, symptom in _UNREADABLE.items() if sign in text), None)
         symptom = "gpu.unread" if _not_asked(facts) else symptom
-        # What is none of the known is as likely our own failure as the node's.
+        # An unrecognised error may be ours, not the node's, so it is undetermined.
         verdict = "undetermined" if symptom in (None, "gpu.unread", "gpu.readable.no_binding") else "fail"
         value = text.partition(":")[0] if verdict == "fail" else None
         return judge.decided("gpu.readable", verdict, value, "readable", text, call, symptom)
     if source.value not in ("nvml", "jetson"):
-        why = f"the GPUs were read from {source.value!r}"
+        why = f"expected GPUs read from nvml or jetson, found {source.value!r}"
         return judge.decided("gpu.readable", "undetermined", source.value, "nvml or jetson", why, call)
     return judge.decided("gpu.readable", "pass", source.value, "readable", "it answered", call)
 
 
 def _placed(facts: Json, entries: list[t.Any]) -> list[t.Any]:
-    """Give a GPU that is too lost to say where it is the one address of the PCI bus that no other GPU has."""
+    """Give a lost GPU without an address the one PCI address that no other GPU has."""
     lost = [entry for entry in entries if isinstance(entry, dict) and entry.get("error") and entry.get("pci") is None]
     places = {xids.address(read(entry, "pci", TEXT).value) for entry in entries}
     free = [bus for bus in read(facts, "pci_devices", LIST).value or [] if xids.address(bus) not in places]
@@ -143,12 +143,12 @@ def _placed(facts: Json, entries: list[t.Any]) -> list[t.Any]:
 
 
 def _count(judge: Judge, facts: Json, entries: Reading, gpus: list[Gpu]) -> Json:
-    """As many whole GPUs as the inventory expects, or as the node has."""
+    """Compare the number of whole GPUs with what the inventory expects, or with what the node has."""
     call = "nvmlDeviceGetCount"
     listed = Reading(missing=entries.missing) if entries.missing else Reading(len(gpus))
     if any(not isinstance(entry, dict) for entry in entries.value or []):
-        listed = Reading(missing="an entry of gpus is no object")
-    split = "MIG is on, and whole GPUs are counted, not instances" if mig_enabled(facts) else None
+        listed = Reading(missing="gpus: expected a list of objects")
+    split = "MIG is on; whole GPUs are counted, not instances" if mig_enabled(facts) else None
     detail = "; ".join(filter(None, (None if is_jetson(facts) else _missing(facts, gpus), split))) or None
     if "count" in judge.expect:
         return judge.check_reading("gpu.count", "eq", judge.expect["count"], listed, call, unit="GPUs", detail=detail)
@@ -158,7 +158,7 @@ def _count(judge: Judge, facts: Json, entries: Reading, gpus: list[Gpu]) -> Json
 
 
 def _missing(facts: Json, gpus: list[Gpu]) -> str | None:
-    """Name the devices that the node has and NVML does not list."""
+    """Name the node's devices that NVML does not list."""
     places = {xids.address(read(gpu.facts, "pci", TEXT).value) for gpu in gpus}
     minors = {f"/dev/nvidia{read(gpu.facts, 'minor', COUNT).value}" for gpu in gpus}
     absent = [f"PCI {bus}" for bus in pci_gpus(facts).value or [] if xids.address(bus) not in places]
@@ -178,7 +178,7 @@ def _driver(judge: Judge, facts: Json) -> Json:
         return judge.check_reading("gpu.driver", "eq", expected, version, call)
     numbers = version.value.split(".")
     if not all(number.isdecimal() and number.isascii() for number in numbers):
-        why = f"{version.value!r} is no version"
+        why = f"expected a version, found {version.value!r}"
         return judge.decided("gpu.driver", "undetermined", version.value, expected, why, call, "gpu.unread")
     meets = [int(number) for number in numbers] >= [int(number) for number in expected[2:].split(".")]
     why = f"{version.value} is {'' if meets else 'not '}{expected}"
@@ -197,5 +197,5 @@ def _unique(judge: Judge, gpus: list[Gpu]) -> Json:
         twice += sorted({value for value in values if values.count(value) > 1})
     if any(gpu.error.missing for gpu in gpus):
         return judge.check_reading("gpu.unique", "eq", 0, next(gpu.error for gpu in gpus if gpu.error.missing), call)
-    detail = f"twice: {', '.join(twice)}" if twice else None
+    detail = f"appearing twice: {', '.join(twice)}" if twice else None
     return judge.check_reading("gpu.unique", "eq", 0, Reading(len(twice)), call, detail=detail)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an Xid means: files/xids.yml."""
+"""The meaning of each Xid: files/xids.yml."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths
 
 FILE = FILES / "xids.yml"
 SEVERITIES = ("fail", "warn", "info")
-# The gravest first: one remedy is shown for the worst of several.
+# The most severe first: if there are several, only the remedy of the worst is shown.
 ACTIONS = ("isolate", "reboot", "reset", "update", "application", "watch")
 
 
@@ -24,7 +24,7 @@ class XidsError(Exception):
 
 @dataclass(frozen=True)
 class Xid:
-    """A code's meaning; `nonfatal` is the severity of a line that says Nonfatal."""
+    """The meaning of a code; `nonfatal` is the severity of a line with the word Nonfatal."""
 
     code: int
     meaning: str
@@ -49,7 +49,7 @@ def load(path: Path = FILE) -> dict[int, Xid]:
         if not isinstance(code, int) or isinstance(code, bool) or not known:
             raise XidsError(f"{path}: {code}: expected a code, one of {SEVERITIES} and one of {ACTIONS}")
     if not xids:
-        raise XidsError(f"{path}: it is empty; is the collection installed whole?")
+        raise XidsError(f"{path} is empty; is the collection installed completely?")
     return xids
 
 

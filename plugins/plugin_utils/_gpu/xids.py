@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judges the Xids of a node's kernel log: whether the log tells all, and what each GPU and NVSwitch did."""
+"""Judge the Xids in a node's kernel log: whether the log is complete, and what each GPU and NVSwitch reported."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _ADDRESS = re.compile(r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\
 
 
 def address(pci: t.Any) -> tuple[int, ...] | None:
-    """Return domain, bus and device of a PCI address in any of its spellings; None if it is not one."""
+    """Return domain, bus and device of a PCI address in any spelling, or None if it is not a PCI address."""
     match = _ADDRESS.fullmatch(pci.strip().lower().removeprefix("pci:")) if isinstance(pci, str) else None
     return tuple(int(part or "0", 16) for part in match.groups()) if match else None
 
 
 def findings(judge: Judge, facts: t.Any, gpus: list[Gpu], setting: str) -> list[Json]:
-    """Return the findings of the node and of each GPU. `setting` is the inventory's way to the kernel log."""
+    """Return the findings for the node and each GPU. `setting` is how the inventory says to read the kernel log."""
     if setting == "none":
-        reason = "the inventory says hpc_validation_kernel_log: none"
+        reason = "the inventory sets hpc_validation_kernel_log: none"
         return [judge.not_applicable(check, reason, CALL) for check in ("gpu.kernel_log", "gpu.xid")]
     log = read(facts, "kernel_log", OBJECT)
     doubt = log.missing or _doubt(facts, judge.expect["xid_since"])
@@ -58,7 +58,7 @@ def findings(judge: Judge, facts: t.Any, gpus: list[Gpu], setting: str) -> list[
         place = address(read(gpu.facts, "pci", TEXT).value)
         own = by_address.pop(place, []) if place else []
         found += _of_part(judge.of(gpu=gpu.name), own, doubt)
-    for place, others in by_address.items():  # a GPU that is no longer listed, or that the line does not name
+    for place, others in by_address.items():  # a GPU that is no longer listed, or a line that names no GPU
         part = judge.of(gpu=f"GPU at {_shown(place)}, not listed") if place else judge
         found += _of_part(part, others, doubt)
     return found if gpus or by_address else [*found, *_of_part(judge, [], doubt)]
@@ -70,14 +70,14 @@ def _shown(place: tuple[int, ...]) -> str:
 
 def _kernel_log(judge: Judge, facts: t.Any, doubt: str | None) -> Json:
     source = read(facts, "kernel_log.source", TEXT).value or CALL
-    bound = f"readable, whole since {judge.expect['xid_since']}"
+    bound = f"readable, complete since {judge.expect['xid_since']}"
     if doubt:
         return judge.decided("gpu.kernel_log", "undetermined", None, bound, doubt, source)
     return judge.decided("gpu.kernel_log", "pass", source, bound, "it was read", source)
 
 
 def _start(facts: t.Any, since: t.Any) -> float | None:
-    """Return the time from which Xids count; None where the facts do not tell."""
+    """Return the time from which Xids count, or None if the facts do not say."""
     now, booted = read(facts, "time", NUMBER).value, read(facts, "boot_time", NUMBER).value
     if now is None or since != "boot":
         return None if now is None else now - since
@@ -85,12 +85,12 @@ def _start(facts: t.Any, since: t.Any) -> float | None:
 
 
 def _doubt(facts: t.Any, since: t.Any) -> str | None:
-    """Return why the log may hold Xids that were not seen; None if it was read whole."""
-    error = facts["kernel_log"].get("error", "no error is told, nor that there was none")
+    """Return why the log may hold Xids that were not seen, or None if all of it was read."""
+    error = facts["kernel_log"].get("error", "whether reading it failed was not reported")
     if error is not None:
         return f"the kernel log could not be read: {error if isinstance(error, str) else scalars.describe(error)}"
     if facts["kernel_log"].get("access") == "none":
-        return "the kernel log was not asked for"
+        return "the kernel log was not requested"
     readings = [read(facts, f"kernel_log.{key}", kind) for key, kind in _NEEDED.items()]
     absent = next((reading.missing for reading in readings if reading.missing), None)
     if absent:
@@ -98,22 +98,22 @@ def _doubt(facts: t.Any, since: t.Any) -> str | None:
     xids, more, complete, since_told = (reading.value for reading in readings)
     start = _start(facts, since)
     if start is None:
-        return "the facts do not hold the time of the reading, or of a boot before it"
+        return "the time of the reading, or of a boot before it, was not reported"
     if since_told > start + SLACK:
-        return f"it was read since {_utc(since_told)} only, not since {_utc(start)}"
-    # Asked for more than is judged, the log need only reach back to what is judged.
+        return f"it was read only from {_utc(since_told)}, not from {_utc(start)}"
+    # If more was requested than is judged, the log need only reach back to what is judged.
     oldest = read(facts, "kernel_log.oldest", NUMBER).value if since_told < start - SLACK else None
     if not complete and (oldest is None or oldest > start):
-        return "its oldest line is younger than what was asked for: the kernel's buffer was overwritten"
+        return "its oldest line is newer than the requested start: the kernel's buffer was overwritten"
     return f"{more} more Xids were left out" if more and _may_hide(xids, start, since_told) else None
 
 
 def _may_hide(xids: list[t.Any], start: float, since_told: float) -> bool:
-    """Whether an Xid that was left out may be of a GPU and code that no Xid listed shows.
+    """Return whether an omitted Xid may have a GPU and code that no listed Xid has.
 
-    The kit lists the first of each GPU and code, and the latest of all as far as there is room: what it leaves out is a
-    repetition, unless each one listed is a first. A kind hides only if all that is listed of it is too old to count,
-    and what was left out is not.
+    The kit lists the first Xid of each GPU and code, then the latest ones as far as there is room: what it omits is a
+    repetition, unless every listed Xid is a first. A repetition matters only if all listed Xids of its kind are too
+    old to count and the omitted one is not.
     """
     times: dict[tuple[t.Any, t.Any], list[float]] = {}
     for xid in xids:
@@ -131,7 +131,7 @@ _NEEDED = {"xids": LIST, "more": COUNT, "complete": FLAG, "since": NUMBER}
 
 
 def _earlier(entry: t.Any, start: float | None, told: float | None) -> bool:
-    """Whether the Xid is surely from before what is judged; one from before what was `told` of is damaged."""
+    """Return whether the Xid certainly precedes what is judged; one that precedes the log's `told` start is damaged."""
     time = read(entry, "time", NUMBER).value
     if time is None or start is None or told is None:
         return False
@@ -139,7 +139,7 @@ def _earlier(entry: t.Any, start: float | None, told: float | None) -> bool:
 
 
 def _of_part(judge: Judge, entries: list[t.Any], doubt: str | None) -> list[Json]:
-    """The findings of one GPU, or of the node for what no GPU is named in."""
+    """Return the findings for one GPU, or for the node from lines that name no GPU."""
     table = xid_table.shipped()
     fatal: list[tuple[xid_table.Xid, Json]] = []
     mild: list[xid_table.Xid] = []
@@ -163,7 +163,7 @@ def _of_part(judge: Judge, entries: list[t.Any], doubt: str | None) -> list[Json
 
 
 def _of_switch(judge: Judge, entries: list[t.Any]) -> Json:
-    """The finding of one NVSwitch, of which the kit lists fatal errors and lines of a form that it does not know."""
+    """Return the finding for one NVSwitch: the kit lists its fatal errors and lines of unknown form."""
     codes = sorted({code.value for code in (read(entry, "code", COUNT) for entry in entries) if code.value is not None})
     line = read(entries[-1], "text", TEXT).value or ""
     why = f'{len(entries)} SXid in the log; the last line: "{line[:200]}"'
@@ -183,7 +183,7 @@ def _fatal(judge: Judge, fatal: list[tuple[xid_table.Xid, Json]], unknown: list[
         why = f"{len(fatal)} in the log{when}: {named}" + (f'; the last line: "{text[:200]}"' if text else "")
         return judge.decided("gpu.xid", "fail", codes, bound, why, CALL, f"gpu.xid.{worst.action}")
     if unknown:
-        why = f"{', '.join(dict.fromkeys(unknown))}: not in files/xids.yml, so nobody knows how grave it is"
+        why = f"{', '.join(dict.fromkeys(unknown))}: not in files/xids.yml, so the severity is unknown"
         return judge.decided("gpu.xid", "undetermined", unknown, bound, why, CALL, "gpu.xid.unknown")
     if doubt:
         return judge.decided("gpu.xid", "undetermined", None, bound, doubt, CALL, "gpu.kernel_log")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What two nodes saw of each other's files and locks, judged. PRIVATE to the collection."""
+"""Judge what two nodes saw of each other's files and locks. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ STEPS = {
 
 
 def coherence_findings(document: t.Any, expect: t.Any, *, nodes: list[str], share_type: str = "beegfs") -> list[Json]:
-    """Judge what two nodes saw of each other's files; `nodes` are the two that were asked. Raise ExpectError."""
+    """Judge what two nodes saw of each other's files; `nodes` are the two that ran it. Raise ExpectError."""
     judging = judge(expect, share_type, {})
     problem = text(at(document, "error")) or _other_nodes(at(document, "nodes"), nodes)
-    if problem:  # nothing was compared, which one finding says
+    if problem:  # nothing was compared: one finding is enough
         return [judging.check("share.coherence", "eq", True, None, SOURCE, missing=problem)]
     directions = at(document, "directions")
     found = []
@@ -38,10 +38,10 @@ def coherence_findings(document: t.Any, expect: t.Any, *, nodes: list[str], shar
 
 
 def _other_nodes(told: t.Any, nodes: list[str]) -> str | None:
-    """Why the nodes that were `told` of are not the two that were asked; None where they are."""
+    """Return why the nodes `told` in the document are not the two requested ones, or None if they are."""
     if isinstance(told, list) and sorted(map(str, told)) == sorted(nodes) and len(set(nodes)) == 2:
         return None
-    return f"it was to run on {' and '.join(nodes)}, and ran on {told}"
+    return f"expected a run on {' and '.join(nodes)}, found {told}"
 
 
 def _told(directions: list[t.Any], writer: str, reader: str) -> t.Any:
@@ -50,7 +50,7 @@ def _told(directions: list[t.Any], writer: str, reader: str) -> t.Any:
 
 
 def _files(judging: Judge, told: t.Any, writer: str, reader: str, wait: t.Any) -> list[Json]:
-    """Judge what was written on one node and looked for on the other, for `wait` seconds."""
+    """Judge what was written on one node and awaited on the other for `wait` seconds."""
     found = []
     for step, identity in STEPS.items():
         seen, seconds = at(told, "steps", step, "seen"), at(told, "steps", step, "seconds")
@@ -63,8 +63,8 @@ def _files(judging: Judge, told: t.Any, writer: str, reader: str, wait: t.Any) -
                 value,
                 SOURCE,
                 unit=unit,
-                missing=f"it was looked for {wait} s only" if seen is False else "it was not told",
-                detail=f"written on {writer}, looked for on {reader}",
+                missing=f"it was awaited for only {wait} s" if seen is False else "it was not reported",
+                detail=f"written on {writer}, awaited on {reader}",
                 node=reader,
             )
         )
@@ -72,9 +72,9 @@ def _files(judging: Judge, told: t.Any, writer: str, reader: str, wait: t.Any) -
 
 
 def _outcome(bound: t.Any, seen: t.Any, seconds: t.Any, wait: t.Any) -> tuple[str, t.Any, t.Any, str | None]:
-    """Test, bound, value and unit of one step."""
+    """Return test, bound, value and unit of one step."""
     gave_up_early = scalars.is_number(wait) and wait < bound
-    if seen is False and not gave_up_early:  # it was looked for until the reader gave up
+    if seen is False and not gave_up_early:  # it was awaited until the reader gave up
         return "eq", f"seen within {bound} s", "not seen", None
     return "le", bound, seconds if seen is True else None, "s"
 
@@ -90,7 +90,7 @@ def _locks(judging: Judge, told: t.Any, writer: str, reader: str) -> list[Json]:
                 "refused while held, granted after",
                 f"{held} while held, {again} after" if held and again else None,
                 f"{SOURCE}: {kind}",
-                missing="it was not told",
+                missing="it was not reported",
                 detail=f"held on {writer}, tried on {reader}",
                 record=judging.expect["global_locks"] is False,
                 node=reader,

@@ -31,21 +31,21 @@ def _names(value: t.Any) -> bool:
 
 
 def _amounts(value: t.Any) -> bool:
-    """An amount for every target, or one for each type of target."""
+    """Return whether `value` is an amount for every target, or one for each type of target."""
     if isinstance(value, dict):
         return bool(value) and set(value) <= {"meta", "storage"} and all(is_amount(item) for item in value.values())
     return is_amount(value)
 
 
-COUNTS: Key = (_counts, "an object of meta and storage with whole numbers")
-AMOUNTS: Key = (_amounts, "a number of 0 or more, or an object of meta and storage with such numbers")
+COUNTS: Key = (_counts, "an object with whole numbers for meta and storage")
+AMOUNTS: Key = (_amounts, "a number of 0 or more, or an object with such numbers for meta and storage")
 TARGET_FREE_GIB = {"meta": 1, "storage": 1}
-# Of inodes a metadata target needs as many as the whole share does; a storage target has a file for each chunk file.
+# A metadata target needs as many inodes as the whole share; a storage target needs one for each chunk file.
 TARGET_FREE_INODES = {"meta": 100_000, "storage": 200_000}
 
 
 def amount(expect: t.Mapping[str, t.Any], key: str, kind: str) -> float:
-    """Return the least amount that is expected of a target of that type; of an unknown type, the most of any."""
+    """Return the minimum expected of a target of that type; for an unknown type, the largest minimum."""
     value = expect[key]
     if isinstance(value, dict):
         of_each = {**SHARE.defaults[key], **value}

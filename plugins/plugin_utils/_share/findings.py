@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The share, judged: facts of a node and of BeeGFS's servers, as findings.
+"""Judge the share: facts of a node and of BeeGFS's servers become findings.
 
-Whatever the facts hold, a finding comes out; what is missing or malformed is undetermined.
+Any facts give a finding; what is missing or malformed is undetermined.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def findings(
     part: str = "node",
     gate_speed: bool = True,
 ) -> list[Json]:
-    """Judge share facts (share.json). `part` is node or host, as `node` is named in where. Raise ExpectError.
+    """Judge share facts (share.json). `part`, node or host, is the key of `node` in where. Raise ExpectError.
 
-    Of the `checks` asked for, use and speed decide what is judged beside the mount, which always is.
-    Without `gate_speed` rates are recorded: of nodes that are measured at once each gets but a part of the share.
+    The mount is always judged; use and speed only if they are among `checks`.
+    Without `gate_speed` rates are only recorded: nodes measured at the same time divide the share's speed.
     """
     judging = judge(expect, share_type, {part: node})
     missing = _no_facts(facts, share_type)
@@ -53,11 +53,11 @@ def findings(
 
 
 def _no_facts(facts: t.Any, share_type: str) -> str | None:
-    """Why these are no facts of such a share; None if they are."""
+    """Return why these are not facts of such a share, or None if they are."""
     if at(facts, "schema") == 1 and at(facts, "type") == share_type:
         return None
-    known = "they are of another kind of share" if isinstance(facts, dict) else "they are no share facts"
-    return text(at(facts, "error")) or ("nothing was told of it" if facts is None else known)
+    known = "the facts are from another type of share" if isinstance(facts, dict) else "expected share facts"
+    return text(at(facts, "error")) or ("its facts were not reported" if facts is None else known)
 
 
 def servers_findings(
@@ -70,8 +70,8 @@ def servers_findings(
     client: t.Any = None,
     missing: str | None = None,
 ) -> list[Json]:
-    """Judge what BeeGFS's tool said on `host`; `client` is its mount's client, if it has one. Raise ExpectError.
+    """Judge the output of BeeGFS's tool on `host`; `client` is its mount's client, if any. Raise ExpectError.
 
-    `missing` says why there is nothing to judge, where that is known.
+    `missing` says why there is nothing to judge, if known.
     """
     return share_servers.findings(judge(expect, share_type, {"host": host}), servers, access, client, missing)

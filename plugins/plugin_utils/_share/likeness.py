@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether all nodes mount the share alike. PRIVATE to the collection."""
+"""Compare how the nodes mount the share. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.judgin
 
 Json = dict[str, t.Any]
 CHECK, SOURCE = "share.same_on_every_node", "/proc/mounts, /proc/fs, statfs"
-# Options of a mount that differ between nodes that mount alike: addresses and ports of the client, and those of the
-# server that it chose; sizes that both agreed on; logs; what the client's kernel adds. cfgFile is compared by itself.
+# Mount options that may differ between nodes with the same mount: addresses and ports of the client and of the server
+# that it chose; negotiated sizes; logs; what the client's kernel adds. cfgFile is compared separately.
 OWN_OPTIONS = (
     "clientaddr",
     "addr",
@@ -35,7 +35,7 @@ OWN_OPTIONS = (
     "connClientPortUDP",
     "cfgFile",
 )
-# What makes two mounts alike. Paths and intervals of the client's own do not.
+# The client settings that must be equal. Its own paths and intervals may differ.
 CONFIG = (
     "sysMgmtdHost",
     "connMgmtdPort",
@@ -53,12 +53,12 @@ CONFIG = (
 def same_everywhere(
     facts_by_node: t.Mapping[str, t.Any], expect: t.Any = None, *, share_type: str = "beegfs"
 ) -> list[Json]:
-    """Compare the mounts of all nodes that told of theirs; one that differs from most is named. Raise ExpectError."""
+    """Compare the mounts that nodes reported, and name each that differs from most. Raise ExpectError."""
     likenesses = {node: _likeness(at(facts, "mount")) for node, facts in facts_by_node.items()}
     told = {node: likeness for node, likeness in likenesses.items() if likeness}
     judging = judge(expect, share_type, {})
     if len(told) < 2:
-        missing = f"{len(told)} of {len(facts_by_node)} nodes told of their mount"
+        missing = f"{len(told)} of {len(facts_by_node)} nodes reported their mount"
         return [judging.check(CHECK, "eq", len(facts_by_node), None, SOURCE, missing=missing)]
     found = []
     for facet in sorted({facet for likeness in told.values() for facet in likeness}):
@@ -67,7 +67,7 @@ def same_everywhere(
 
 
 def _unlike(judging: Judge, facet: str, values: dict[str, str]) -> list[Json]:
-    """Name the nodes that have something else than most."""
+    """Return a finding for each node whose value differs from that of most nodes."""
     most = Counter(values.values()).most_common()[0][0]
     alike = ", ".join(node for node, value in values.items() if value == most)[:200]
     return [
@@ -78,7 +78,7 @@ def _unlike(judging: Judge, facet: str, values: dict[str, str]) -> list[Json]:
 
 
 def _likeness(mount: t.Any) -> dict[str, str] | None:
-    """What has to be the same everywhere, as text by its name; None where nothing is mounted or told of it."""
+    """Return what has to be the same everywhere, as text by name, or None if nothing was mounted or reported."""
     point, fstype, options = at(mount, "mount_point"), at(mount, "fstype"), at(mount, "options")
     if at(mount, "mounted") is not True or not text(point) or not text(fstype) or not isinstance(options, list):
         return None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a mount of the share is sound, from what the kernel says of it."""
+"""Judge whether a mount of the share is sound, from what the kernel reports about it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CLIENT_CHECKS = (
 
 
 def findings(judge: Judge, mount: t.Any, *, used: bool) -> list[Json]:
-    """Judge the `mount` of share facts; `used` says that files were written, over connections to some servers."""
+    """Judge the `mount` of share facts; `used` means that files were written, over connections to some servers."""
     problem = text(at(mount, "problem"))
     mounted = at(mount, "mounted")
     found = [
@@ -75,7 +75,7 @@ def _type(judge: Judge, mount: Json) -> list[Json]:
 
 
 def _mounted_right(judge: Judge, mount: Json) -> list[Json]:
-    """What only a real client's mount can be: of BeeGFS's type and magic, with its configuration."""
+    """Judge what only a real client's mount has: the type and magic of BeeGFS, and its configuration."""
     magic = at(mount, "statfs", "magic")
     return [
         *_type(judge, mount),
@@ -129,7 +129,7 @@ def _config(judge: Judge, mount: Json) -> Json:
 
 
 def _links(server: Json) -> tuple[list[Json], int | None]:
-    """Return a server's connections by protocol, and how many they are; None where that is not told."""
+    """Return a server's connections by protocol, and their number, or None if it was not reported."""
     links = server.get("connections")
     counts: list[t.Any] = [link.get("count") for link in rows(links)]
     known = are_rows(links) and all(map(scalars.is_number, counts))
@@ -137,7 +137,7 @@ def _links(server: Json) -> tuple[list[Json], int | None]:
 
 
 def _said_online(client: Json, kind: str, server: Json) -> bool:
-    """Whether the client knows all targets of a server to be online; it is not said of a server without one."""
+    """Return whether the client reports all targets of a server as online; False for a server without targets."""
     name, number = server.get("name"), server.get("id")
     states = [
         target.get("reachability")
@@ -149,10 +149,10 @@ def _said_online(client: Json, kind: str, server: Json) -> bool:
 
 
 def _connections(judge: Judge, client: Json, used: bool) -> list[Json]:
-    """A client drops idle connections and need not use every server.
+    """Judge the connections. A client drops idle connections and need not use every server.
 
-    So a server without one is amiss unless its targets are said to be online by a management server that is connected.
-    After use, some server of its kind must be connected, since that is how it was used.
+    So a server without a connection fails unless a connected management server reports its targets as online.
+    After use, at least one server of its kind must be connected, since the files were written through it.
     """
     source = "/proc/fs/beegfs"
     connected, routes, protocols = [], [], []
@@ -166,8 +166,8 @@ def _connections(judge: Judge, client: Json, used: bool) -> list[Json]:
             named = f"{name} {server.get('name')}"
             known, total = _links(server)
             idle = total == 0 and may_be_idle and _said_online(client, kind, server)
-            why = "idle, and said to be online" if idle else None
-            connected.append(Item(named, "gt", 0, total, "its connections were not told", why, record=idle))
+            why = "idle, and reported online" if idle else None
+            connected.append(Item(named, "gt", 0, total, "its connections were not reported", why, record=idle))
             if not total:
                 continue
             fallback = [link for link in known if link.get("fallback") is not False]
@@ -188,7 +188,7 @@ def _connections(judge: Judge, client: Json, used: bool) -> list[Json]:
 
 
 def _no_link(judge: Judge) -> Json:
-    """By what protocol servers are connected cannot be told where none is."""
+    """Return the finding on the protocol where no server is connected."""
     return judge.check(
         "share.rdma",
         "eq",
@@ -201,7 +201,7 @@ def _no_link(judge: Judge) -> Json:
 
 
 def _targets(judge: Judge, client: Json) -> list[Json]:
-    """The targets as this client sees them."""
+    """Judge the targets as this client sees them."""
     reach, state = [], []
     for kind in ("meta", "storage"):
         known = rows(at(client, "targets", kind))
@@ -256,7 +256,7 @@ def _space(judge: Judge, mount: Json) -> list[Json]:
             path=path,
         )
     )
-    # A file system without a fixed number of inodes says that it has none.
+    # A file system without a fixed number of inodes reports 0.
     unlimited = number("inodes") == 0
     found.append(
         check(

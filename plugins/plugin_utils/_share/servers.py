@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether BeeGFS's servers are sound, from what its command-line tool says of them (module beegfs_check)."""
+"""Judge whether BeeGFS's servers are sound, from what its command-line tool reports (module beegfs_check)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHECKS = (
     "share.mirrors",
     "share.quota",
 )
-# The causes for which there is a remedy of their own: share.servers.CAUSE.
+# The causes that have a remedy of their own: share.servers.CAUSE.
 CAUSES = (
     "tool",
     "secret",
@@ -47,10 +47,10 @@ UNMET = "parsed by its published source, never met"
 
 
 def findings(judge: Judge, servers: t.Any, access: str, client: t.Any, missing: str | None = None) -> list[Json]:
-    """Judge the `servers` of beegfs_check's facts; `access` is the inventory's way to ask.
+    """Judge the `servers` of beegfs_check's facts; `access` is how the inventory says to ask them.
 
-    `client` is the kernel client's own view, where there is one: what it knows must be listed. `missing` says why
-    nothing was told, where that is known.
+    `client` is the kernel client's own view, if any: what it knows must be listed. `missing` says why nothing was
+    reported, if known.
     """
     if judge.expect["share_type"] == "other":
         return beegfs_only(judge, CHECKS, "beegfs")
@@ -73,8 +73,8 @@ def findings(judge: Judge, servers: t.Any, access: str, client: t.Any, missing: 
 
 
 def _asked(judge: Judge, told: Told, missing: str | None) -> Json:
-    """Judge whether the servers could be asked, by what the management daemon alone answers."""
-    # Without any facts of the servers there is no more to say than why.
+    """Judge whether the servers could be asked, from the management daemon's own answers."""
+    # Without any facts about the servers, only the reason can be reported.
     problems = [(problem, _symptom(cause)) for problem, cause in told.basic_problems()] if told.servers else []
     if told.knows_nothing and not problems:
         problems = [(told.unknown_to_management("storage target"), _symptom("forgot"))]
@@ -84,11 +84,11 @@ def _asked(judge: Judge, told: Told, missing: str | None) -> Json:
         "share.servers",
         "eq",
         0,
-        # What is told beside an error may be all that there is, or not.
+        # What is reported next to an error may be incomplete.
         0 if told.targets and not problems else None,
         source=told.tool,
         unit="problems",
-        missing=reasons[0] + more if reasons else missing or "nothing was told of them",
+        missing=reasons[0] + more if reasons else missing or "nothing about them was reported",
         symptom=problems[0][1] if problems else None,
     )
 
@@ -105,7 +105,7 @@ def _tool(judge: Judge, told: Told) -> list[Json]:
 
 
 def _counts(judge: Judge, told: Told) -> list[Json]:
-    """Compare how many there are with what the inventory expects."""
+    """Compare the numbers of servers, targets and mirror groups with what the inventory expects."""
     parts = (
         ("share.node_count", "nodes", "servers"),
         ("share.target_count", "targets", "targets"),
@@ -117,11 +117,11 @@ def _counts(judge: Judge, told: Told) -> list[Json]:
             problem = told.problem(part, kind)
             listed = sum(row.get("type") == kind for row in told.rows(part))
             value = None if problem or not told.has(part) else listed
-            missing = problem or f"no {kind} {what} were told"
+            missing = problem or f"{kind} {what} were not reported"
             unit = f"{kind} {what}"
             found.append(judge.check(identity, "eq", wanted, value, source=told.tool, unit=unit, missing=missing))
     if judge.expect.get("quota") is True and told.knows_nothing:
-        said = "the management daemon knows no limit, nor any target"
+        said = "the management daemon knows no limit and no target"
         found.append(
             judge.check("share.quota", "eq", "enforced", said, source=told.tool, symptom="share.servers.forgot")
         )
@@ -129,13 +129,13 @@ def _counts(judge: Judge, told: Told) -> list[Json]:
 
 
 def _nodes(judge: Judge, told: Told) -> list[Json]:
-    """A server answers if it does so by one of its network cards; those by which it does not are told."""
+    """Judge the servers: one that answers on any of its network cards passes; the silent cards are recorded."""
     items = []
     for node in told.rows("nodes"):
         name, silent = f"{node.get('type')} server {node.get('name')}", text(node.get("unreachable_by"))
         items.append(Item(name, "eq", True, node.get("reachable")))
         if silent and node.get("reachable") is True:
-            items.append(Item(name, "eq", True, False, detail=f"not by {silent}", record=True))
+            items.append(Item(name, "eq", True, False, detail=f"not on {silent}", record=True))
     for kind in KINDS:
         if not any(node.get("type") == kind for node in told.rows("nodes")):
             missing, symptom = told.problem("nodes", kind), None
@@ -146,12 +146,12 @@ def _nodes(judge: Judge, told: Told) -> list[Json]:
 
 
 def _unlisted(told: Told) -> list[Item]:
-    """Servers of which no target is listed: the list was cut short, or they have lost theirs."""
+    """Return the servers without a listed target: the list was cut short, or they lost their targets."""
     found = []
     for kind in KINDS:
         owners = {target.get("node") for target in told.targets if target.get("type") == kind}
         names = [node.get("name") for node in told.rows("nodes") if node.get("type") == kind]
-        # 8.x may name servers otherwise than their targets' rows do.
+        # 8.x may name servers differently than their targets' rows do.
         if None not in owners and owners & set(names):
             found += [
                 Item(f"any target of {kind} server {name}", "eq", "online", None, "none is listed")
@@ -162,10 +162,10 @@ def _unlisted(told: Told) -> list[Item]:
 
 
 def _unknown(told: Told, client: t.Any) -> list[Item]:
-    """Targets that the client knows and the tool does not list."""
+    """Return the targets that the client knows but the tool does not list."""
     listed = {(target.get("type"), target.get("id")) for target in told.targets}
     return [
-        Item(f"{kind} target {target.get('target')}", "eq", "online", None, "the client knows it and it is not listed")
+        Item(f"{kind} target {target.get('target')}", "eq", "online", None, "the client knows it, but it is not listed")
         for kind in KINDS
         for target in flat(at(client, "targets", kind))
         if (kind, target.get("target")) not in listed
@@ -183,7 +183,7 @@ def _targets(judge: Judge, told: Told, client: t.Any) -> list[Json]:
                 missing, symptom = told.unknown_to_management(f"{kind} target"), _symptom("forgot")
             reach.append(Item(f"any {kind} target", "eq", "online", None, missing, symptom=symptom))
         elif told.was_just_started(kind):
-            missing = f"all {len(mine)} are said to be probably-offline, though every server answers"
+            missing = f"all {len(mine)} are reported probably-offline, though every server answers"
             reach.append(Item(f"every {kind} target", "eq", "online", None, missing, symptom=STARTED))
         else:
             reach += [_reached(told, target) for target in mine]
@@ -230,7 +230,7 @@ def _mirrors(judge: Judge, told: Told) -> list[Json]:
     for kind in KINDS:
         problem = told.problem("mirrors", kind)
         if problem or not told.has("mirrors"):
-            missing = problem or "it was not told which mirror groups there are"
+            missing = problem or "which mirror groups there are was not reported"
             items.append(Item(f"any {kind} mirror group", "eq", "online, good", None, missing))
     for group in told.rows("mirrors"):
         of_type = group.get("type")
@@ -239,7 +239,7 @@ def _mirrors(judge: Judge, told: Told) -> list[Json]:
             known = scalars.is_number(number) and (of_type, number) in listed
             unread = "the target is not listed"
             if known:
-                unread = told.problem("states", of_type) or "its state was not told"
+                unread = told.problem("states", of_type) or "its state was not reported"
             items.append(
                 Item(
                     f"{of_type} mirror group {group.get('group')}, {member} target {number}",
@@ -266,11 +266,11 @@ def _mirror_symptom(told: Told, kind: t.Any) -> str | None:
 
 
 def _quota(judge: Judge, told: Told, client: t.Any) -> list[Json]:
-    """A limit is judged. Where none is told, that says nothing of whether quota is enforced."""
+    """Judge the quota limits. A missing limit does not show whether quota is enforced."""
     record = judge.expect.get("quota") is False
     doubts = told.problem("quota", None)
     if doubts or not told.rows("quota"):
-        missing = doubts or "no quota was told"
+        missing = doubts or "quota was not reported"
         symptom = "share.quota.unanswered"
         return [
             judge.check("share.quota", "lt", 0, None, source=told.tool, missing=missing, record=record, symptom=symptom)
@@ -282,7 +282,7 @@ def _quota(judge: Judge, told: Told, client: t.Any) -> list[Json]:
             name = f"storage pool {row.get('pool')}, {unit}"
             if limit is None:
                 shown = used if scalars.is_number(used) else 0
-                items.append(Item(name, "ge", 0, shown, detail="no limit is told", record=True))
+                items.append(Item(name, "ge", 0, shown, detail="no limit is reported", record=True))
                 continue
             limited = True
             bound = limit if scalars.is_number(limit) else 0
@@ -290,7 +290,7 @@ def _quota(judge: Judge, told: Told, client: t.Any) -> list[Json]:
             if used is None and scalars.is_number(least) and scalars.number(least) >= scalars.number(bound):
                 used = least
             known = scalars.is_number(limit) and scalars.is_number(used)
-            missing = "it was not told" if limit == "not told" else "not every disk counts them"
+            missing = "it was not reported" if limit == "not told" else "not every disk counts them"
             items.append(Item(name, "lt", bound, used if known else None, missing, record=record))
     found = judge.each("share.quota", items, source=told.tool, what="quotas")
     if judge.expect.get("quota") is True and not limited:
@@ -299,11 +299,11 @@ def _quota(judge: Judge, told: Told, client: t.Any) -> list[Json]:
 
 
 def _enforced(judge: Judge, told: Told, client: t.Any) -> Json:
-    """Judge whether quota is enforced where no limit proves it: by the client's and the servers' configuration."""
+    """Judge from the configuration of client and servers whether quota is enforced, if no limit proves it."""
     mounted = text(at(client, "config", "quotaEnabled"))
     tracks = mounted.lower() in ("1", "true") if mounted else at(told.servers, "quota_enforcement", "client")
     manages = at(told.servers, "quota_enforcement", "management")
-    missing = "no limit is told, as where quota is not enabled"
+    missing = "no limit is reported, as if quota were not enabled"
     value = None
     if tracks is False or manages is False:
         value = f"{'quotaEnabled' if tracks is False else 'quotaEnableEnforcement'} is false"

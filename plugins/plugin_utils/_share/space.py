@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether BeeGFS's targets have room: capacity pool, space and inodes, which are intervals where printed rounded."""
+"""Judge the room on BeeGFS's targets: capacity pool, space and inodes; rounded output gives intervals."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.told i
 Json = dict[str, t.Any]
 GIB = 1 << 30
 POOLS = ("normal", "low", "emergency")
-# With this share of space and of inodes free, a target is in another pool for another reason than being full.
+# If at least this fraction of space and inodes is free, a target in another pool is there for another reason.
 ROOMY = 0.5
 
 
 def findings(judge: Judge, told: Told) -> list[Json]:
-    """Judge the room of all targets that are online: a target that is not is reported as that."""
+    """Judge the room on all online targets; a target that is not online has a finding of its own."""
     online = [target for target in told.targets if target.get("reachability") == "online"]
-    if not online:  # which is reported, and is no pass
+    if not online:  # another check reports this, and does not pass
         return []
     pools = [_pool(judge, told, target) for target in online]
     space = [_room(judge, told, target, "free", GIB) for target in online]
     inodes = [
         _room(judge, told, target, "inodes_free", 1)
         for target in online
-        # Some file systems have no fixed number of inodes. One whose server did not answer has told nothing.
+        # Some file systems have no fixed number of inodes. A missing number means that the server did not answer.
         if not (scalars.is_number(target.get("inodes")) and target.get("inodes") == 0)
     ]
     found = judge.each("share.capacity_pool", pools, source=told.tool, what="targets")
@@ -41,15 +41,15 @@ def findings(judge: Judge, told: Told) -> list[Json]:
 
 
 def _pool(judge: Judge, told: Told, target: Json) -> Item:
-    """Judge the capacity pool. That of a target that is not good follows from its state and is recorded.
+    """Judge the capacity pool; for a target that is not good it follows from the state and is only recorded.
 
-    Servers put a target into pool low by bounds of their own, above what a full disk is: low is recorded, too, unless
-    the inventory expects normal.
+    Servers put a target into pool low by their own bounds, well before the disk is full: low is only recorded too,
+    unless the inventory expects normal.
     """
     pool, state = text(target.get("pool")), target.get("consistency")
     low = pool == "low" and judge.expect.get("capacity_pool") != "normal"
     unwell = pool in ("low", "emergency") and state not in (None, "good")
-    missing = "the management daemon has not yet put it into one" if pool == "unknown" else f"it is {pool}"
+    missing = "the management daemon has not assigned one yet" if pool == "unknown" else f"it is {pool}"
     shares = _shares(target)
     detail = ", ".join(
         f"{round(100 * share)} % of its {what} free" for what, share in shares.items() if share is not None
@@ -67,7 +67,7 @@ def _pool(judge: Judge, told: Told, target: Json) -> Item:
 
 
 def _shares(target: Json) -> dict[str, float | None]:
-    """Return the share of space and of inodes that is free; None where it was not told."""
+    """Return the free fraction of space and of inodes, or None if it was not reported."""
     found: dict[str, float | None] = {}
     for what, free, total in (("space", "free", "total"), ("inodes", "inodes_free", "inodes")):
         least, whole = target.get(f"{free}_least"), target.get(total)
@@ -77,7 +77,7 @@ def _shares(target: Json) -> dict[str, float | None]:
 
 
 def _full(shares: dict[str, float | None]) -> str:
-    """Say what a target lacks: space or inodes; `report` where it lacks neither, `unknown` where that was not told."""
+    """Return what a target is short of: space or inodes; `report` if neither, `unknown` if it was not reported."""
     known = {what: share for what, share in shares.items() if share is not None}
     if not known:
         return "unknown"
@@ -86,7 +86,7 @@ def _full(shares: dict[str, float | None]) -> str:
 
 
 def _room(judge: Judge, told: Told, target: Json, key: str, unit: int) -> Item:
-    """Judge the end of the printed interval that is against the machine; a bound inside it decides nothing."""
+    """Judge the printed interval by its lower end to pass and its upper end to fail; a bound inside decides nothing."""
     kind = str(target.get("type"))
     bound = amount(judge.expect, "target_free_gib" if key == "free" else "target_free_inodes", kind)
     least, most = target.get(f"{key}_least"), target.get(f"{key}_most")
@@ -95,12 +95,12 @@ def _room(judge: Judge, told: Told, target: Json, key: str, unit: int) -> Item:
     if not (scalars.is_number(least) and scalars.is_number(most)):
         missing = text(target.get("space_why")) or told.problem("space", kind)
         if target.get("pool") == "unknown":
-            missing, symptom = "its space is told once it is in a capacity pool", "share.capacity_pool.report"
+            missing, symptom = "its space is reported once it is in a capacity pool", "share.capacity_pool.report"
         elif target.get("space_told") is False or told.problem("space", kind):
             symptom = "share.target_free_space.unanswered"
     else:
         least, most = scalars.number(least) / unit, scalars.number(most) / unit
-        missing = f"it is between {_show(least)} and {_show(most)}, as it was printed; the bound lies in between"
+        missing = f"it is between {_show(least)} and {_show(most)}, as printed; the bound lies in between"
         symptom = "share.target_free_space.rounded"
         if least >= bound:
             value = least

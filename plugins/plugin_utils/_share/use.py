@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the share does what a file system is to do, and how fast."""
+"""Judge whether the share works as a file system should, and how fast it is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.facts 
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.judging import beegfs_only
 
 Json = dict[str, t.Any]
-# What each check of files/kit/share/use.py is to have seen. What else it saw is not judged.
+# What each check of files/kit/share/use.py must have seen. Anything else it saw is not judged.
 EXPECTED: dict[str, Json] = {
     "fsync_read_back": {},  # judged by its two checksums
     "rename": {"content": "new", "source_left": False},
@@ -33,7 +33,7 @@ EXPECTED: dict[str, Json] = {
     "utime": {"mtime": 1_000_000_000},
     "execute": {"exit_code": 7},
 }
-# Nothing of what is run here needs these; some network file systems lack them.
+# No workload needs these, and some network file systems do not have them.
 RECORDED = ("mmap_write", "directory_fsync")
 FIGURES = {
     "write_buffered": ("share.write_throughput", "write_mib_s"),
@@ -95,14 +95,14 @@ def _check(judge: Judge, name: str, outcome: Json, folder: str) -> Json:
         bound,
         value,
         source=f"use: {name}",
-        missing=text(outcome.get("missing")) or "what it saw was not told",
+        missing=text(outcome.get("missing")) or "what it saw was not reported",
         record=name in RECORDED,
         path=folder,
     )
 
 
 def speed_findings(judge: Judge, speed: t.Any, *, gate: bool = True) -> list[Json]:
-    """Judge the `speed` of share facts; without `gate` rates are only recorded, but must have been measured."""
+    """Judge the `speed` of share facts; without `gate`, rates are only recorded but must have been measured."""
     error = text(at(speed, "error"))
     tool, problems = text(at(speed, "tool")), at(speed, "problems")
     folder = text(at(speed, "folder", "path")) or ""
@@ -159,7 +159,7 @@ def _metadata(judge: Judge, speed: Json, folder: str, gate: bool) -> list[Json]:
             source=source,
             unit="s",
             missing=missing,
-            detail=f"extrapolated from {at(told, 'files')} files to 1,000,000 made, looked at and removed",
+            detail=f"extrapolated from {at(told, 'files')} files to 1,000,000 created, looked up and removed",
             record=True,
             path=folder,
         ),
@@ -167,7 +167,7 @@ def _metadata(judge: Judge, speed: Json, folder: str, gate: bool) -> list[Json]:
 
 
 def striping_findings(judge: Judge, striping: t.Any) -> list[Json]:
-    """Judge the `striping` of share facts: each folder asked for. What is expected must have been looked at."""
+    """Judge the `striping` of share facts for each requested folder. Expected striping must have been read."""
     if judge.expect["share_type"] == "other":
         return beegfs_only(judge, ["share.striping"], "ioctl")
     if not striping or not isinstance(striping, dict):
@@ -176,16 +176,16 @@ def striping_findings(judge: Judge, striping: t.Any) -> list[Json]:
 
 
 def _no_striping(judge: Judge, striping: t.Any) -> list[Json]:
-    """Where no folder's was told: nothing to judge, unless something was expected or the facts are damaged."""
+    """Return nothing where none was reported, unless something was expected or the facts are damaged."""
     stated = [f"{key} {judge.expect[key]}" for key in ("chunk_kib", "stripe_targets") if key in judge.expect]
     if not stated and (striping is None or striping == {}):
         return []
     expected = ", ".join(stated) or "striping of folders"
-    return [judge.check("share.striping", "eq", expected, None, source="ioctl", missing="no folder's was told")]
+    return [judge.check("share.striping", "eq", expected, None, source="ioctl", missing="it was not reported")]
 
 
 def _striping_of(judge: Judge, path: str, told: t.Any) -> list[Json]:
-    """One folder's: against what is expected, recorded where nothing is."""
+    """Judge the striping of one folder; record it where nothing is expected."""
     source, missing = text(at(told, "source")) or "ioctl", text(at(told, "error"))
     if judge.expect["share_type"] == "simulated" and source == "ioctl" and missing:  # its kernel knows no BeeGFS
         left_out = beegfs_only(judge, ["share.striping"], source)[0]

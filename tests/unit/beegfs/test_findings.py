@@ -195,7 +195,7 @@ def test_the_network_cards_by_which_a_server_does_not_answer_are_recorded():
     facts["nodes"][1]["unreachable_by"] = "rdma:ib0 (10.98.0.2:8005)"
     found = [f for f in servers(facts) if f["id"] == "share.nodes_reachable"]
     assert [f["verdict"] for f in found] == ["pass", "recorded"]
-    assert "not by rdma:ib0 (10.98.0.2:8005)" in found[1]["why"]
+    assert "not on rdma:ib0 (10.98.0.2:8005)" in found[1]["why"]
     assert judge_verdicts.overall(servers(facts)) == "pass"
 
 
@@ -332,7 +332,7 @@ def test_of_no_facts_at_all_the_reason_is_the_one_given():
     (finding,) = servers(None, missing="the node cannot be reached")
     assert (finding["verdict"], finding["why"]) == ("undetermined", "the node cannot be reached")
     (finding,) = servers(None)
-    assert finding["why"] == "nothing was told of them"
+    assert finding["why"] == "nothing about them was reported"
 
 
 def test_a_management_daemon_that_knows_nothing_is_one_finding_and_what_was_expected_fails():
@@ -346,7 +346,7 @@ def test_a_management_daemon_that_knows_nothing_is_one_finding_and_what_was_expe
         ("share.node_count", "fail", 0, "= 1", "meta servers"),
         ("share.target_count", "fail", 0, "= 2", "storage targets"),
         ("share.mirror_count", "fail", 0, "= 3", "meta mirror groups"),
-        ("share.quota", "fail", "the management daemon knows no limit, nor any target", '= "enforced"', None),
+        ("share.quota", "fail", "the management daemon knows no limit and no target", '= "enforced"', None),
     ]
     nothing = {**facts, "targets": None}
     assert [f["id"] for f in servers(nothing, expect)] == ["share.servers"]
@@ -361,4 +361,4 @@ def test_what_was_not_told_is_not_counted():
     facts["mirrors"] = None
     found = servers({**facts, "problems": []}, {"mirrors": {"storage": 2}})
     counts = [(f["verdict"], f["why"]) for f in found if f["id"] == "share.mirror_count"]
-    assert counts == [("undetermined", "no storage mirror groups were told")]
+    assert counts == [("undetermined", "storage mirror groups were not reported")]

@@ -108,7 +108,7 @@ def test_why_a_pool_is_not_normal():
     assert why.endswith("follows from its being bad; 88 % of its space free")
     why = found(pool="emergency", **NONE, **NO_INODES)["capacity_pool"]["why"]
     assert why == '"emergency" is not = "normal"'
-    assert found(pool="unknown")["capacity_pool"]["why"].startswith("the management daemon has not yet put it into one")
+    assert found(pool="unknown")["capacity_pool"]["why"].startswith("the management daemon has not assigned one yet")
     assert found(pool="full")["capacity_pool"]["why"].startswith("it is full")
     assert found(pool=None)["capacity_pool"]["why"].startswith("it was not reported")
     states = {"part": "states", "type": "storage", "problem": "held"}
@@ -168,10 +168,10 @@ def test_free_space_in_gib(least, most, verdict, value):
 
 def test_an_interval_around_the_bound_is_told_with_its_ends():
     finding = found(inodes_free_least=186_250, inodes_free_most=250_000)["target_free_inodes"]
-    assert finding["why"].startswith("it is between 186,250 and 250,000, as it was printed")
+    assert finding["why"].startswith("it is between 186,250 and 250,000, as printed")
     assert symptom(finding) == "target_free_space.rounded"
     finding = found(free_least=0.96875 * GIB, free_most=1.05 * GIB)["target_free_space"]
-    assert finding["why"].startswith("it is between 0.96875 and 1.05, as it was printed")
+    assert finding["why"].startswith("it is between 0.96875 and 1.05, as printed")
 
 
 def test_too_little_has_the_remedy_of_its_check():
@@ -193,7 +193,7 @@ def space(kind):
         ({"space_told": None}, [space(None)], "held for 14 s", "target_free_space.unanswered"),
         ({"space_told": None}, [space("meta")], "it was not reported", "target_free_space"),
         ({"space_told": None}, [], "it was not reported", "target_free_space"),
-        ({"space_told": None, "pool": "unknown"}, [], "its space is told once", "capacity_pool.report"),
+        ({"space_told": None, "pool": "unknown"}, [], "its space is reported once", "capacity_pool.report"),
     ],
 )
 def test_why_space_was_not_told(changed, problems, why, expected):

@@ -129,7 +129,7 @@ def test_targets_of_a_daemon_that_was_just_started_are_one_finding(facts):
         if row["type"] == "storage":
             row["reachability"] = "probably-offline"
     (finding,) = found(facts, "share.targets_reachable")
-    why = "all 4 are said to be probably-offline, though every server answers"
+    why = "all 4 are reported probably-offline, though every server answers"
     assert short([finding]) == [("undetermined", "every storage target", None, '= "online"', why)]
     assert finding["remedy"] == remedy(STARTED, finding)
     node(facts, "stor2")["reachable"] = False
@@ -244,11 +244,11 @@ def test_members_of_mirror_groups(facts):
     assert finding["remedy"] == remedy("share.mirrors.storage", finding, number=201)
     target(facts, 201)["consistency"] = None
     assert short(found(facts, "share.mirrors")) == [
-        ("undetermined", place, None, '= "online, good"', "its state was not told")
+        ("undetermined", place, None, '= "online, good"', "its state was not reported")
     ]
     target(facts, 201).update(consistency="good", reachability=None)
     assert short(found(facts, "share.mirrors")) == [
-        ("undetermined", place, None, '= "online, good"', "its state was not told")
+        ("undetermined", place, None, '= "online, good"', "its state was not reported")
     ]
     facts["problems"] = [{"part": "states", "type": "storage", "problem": "held"}]
     assert short(found(facts, "share.mirrors")) == [("undetermined", place, None, '= "online, good"', "held")]
@@ -275,7 +275,7 @@ def test_members_that_are_good_are_unknown_while_the_daemon_was_just_started(fac
         if row["type"] == "meta":
             row["reachability"] = "probably-offline"
     findings = found(facts, "share.mirrors")
-    assert {(f["verdict"], f["why"]) for f in findings} == {("undetermined", "its state was not told")}
+    assert {(f["verdict"], f["why"]) for f in findings} == {("undetermined", "its state was not reported")}
     assert len(findings) == 2
     assert {f["remedy"] for f in findings} == {remedy(STARTED, findings[0])}
     target(facts, 2)["consistency"] = "bad"
@@ -346,7 +346,7 @@ def test_a_limit_that_the_row_lacks_was_not_told(facts):
 def test_without_a_limit_what_is_used_is_recorded(facts, used, shown):
     findings = found(quota(facts, size=used, size_limit=None, files=used, files_limit=None), "share.quota")
     assert [(f["verdict"], f["value"], f["bound"]) for f in findings] == [("recorded", shown, ">= 0")] * 2
-    assert all("no limit is told" in f["why"] for f in findings)
+    assert all("no limit is reported" in f["why"] for f in findings)
     whole, _recorded = found(quota(facts, size=used, size_limit=None), "share.quota")
     assert (whole["verdict"], whole["value"]) == ("pass", 1)
 
@@ -354,7 +354,7 @@ def test_without_a_limit_what_is_used_is_recorded(facts, used, shown):
 def test_quota_that_was_not_told_is_undetermined_with_the_reason_there_is(facts):
     facts["quota"] = []
     (finding,) = found(facts, "share.quota")
-    assert short([finding]) == [("undetermined", None, None, "< 0", "no quota was told")]
+    assert short([finding]) == [("undetermined", None, None, "< 0", "quota was not reported")]
     assert finding["remedy"] == remedy("share.quota.unanswered", finding)
     quota(facts)
     facts["problems"] = [{"part": "quota", "type": None, "problem": "held"}]
@@ -383,5 +383,5 @@ def test_quota_that_is_expected_needs_proof_where_no_limit_is_told(facts, mounte
     finding = found(facts, "share.quota", {"quota": True}, client=client)[-1]
     assert (finding["verdict"], finding["value"], finding["bound"]) == (verdict, value, '= "enforced"')
     if verdict == "undetermined":
-        assert finding["why"] == "no limit is told, as where quota is not enabled"
+        assert finding["why"] == "no limit is reported, as if quota were not enabled"
     assert "enforced" not in str(found(facts, "share.quota", client=client)[-1]["value"])

@@ -199,7 +199,7 @@ SERVERS: dict[str, tuple[str, list[Json], Fault]] = {
             "share.quota",
             "fail",
             "",
-            "the management daemon knows no limit, nor any target",
+            "the management daemon knows no limit and no target",
             '= "enforced"',
             expect={"quota": True},
         ),
@@ -222,7 +222,7 @@ SERVERS: dict[str, tuple[str, list[Json], Fault]] = {
     "quota expected, and no limit proves it": (
         "healthy-no-mirrors",
         [],
-        Fault("share.quota", "undetermined", "", None, '= "enforced"', "no limit is told", expect={"quota": True}),
+        Fault("share.quota", "undetermined", "", None, '= "enforced"', "no limit is reported", expect={"quota": True}),
     ),
     "files that not every disk counts": (
         "healthy",

@@ -73,7 +73,7 @@ def test_what_keeps_the_servers_from_having_been_asked():
     assert told.basic_problems() == [("a command: x", "foreign"), ("y", "silent"), ("z", None)]
     assert Told({"targets": [], "nodes": [], "problems": []}).basic_problems() == []
     assert Told({"targets": None, "problems": []}).basic_problems() == []
-    assert Told({"targets": [], "nodes": []}).basic_problems() == [("it was not told what went wrong", None)]
+    assert Told({"targets": [], "nodes": []}).basic_problems() == [("what went wrong was not reported", None)]
     for part in ("targets", "nodes"):
         assert Told({part: ["x"], "problems": []}).basic_problems() == [(f"{part} of no known form", None)]
 

@@ -56,7 +56,7 @@ def test_the_stand_in_has_rows_with_and_without_input_and_no_two_alike(tmp_path:
     ("rows", "told"),
     [
         (b"", "is an empty file"),
-        (LFS_POINTER, "is a Git-LFS pointer"),
+        (LFS_POINTER, "is a Git LFS pointer"),
         (HTML_PAGE, "is an HTML"),
         (b"PAR1abc", "is not JSON"),
         (b'[{"instruction": "x"', "is not JSON"),

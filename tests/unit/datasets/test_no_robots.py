@@ -157,7 +157,7 @@ def with_first(first: dict[str, t.Any]) -> bytes:
     [
         (None, r"the split train is missing: expected train-\*\.parquet"),
         (b"", "train-.*is an empty file"),
-        (LFS_POINTER, "train-.*is a Git-LFS pointer"),
+        (LFS_POINTER, "train-.*is a Git LFS pointer"),
         (HTML_PAGE, "train-.*is an HTML"),
         (b'[{"messages": []}]', "train-.*is not a parquet file: it begins with .*PAR1"),
         (encode([row(PAIR)])[:-3], "train-.*damaged: Parquet magic bytes not found"),

@@ -140,7 +140,7 @@ def test_a_log_that_was_lost_has_no_end_marker(
 @pytest.mark.parametrize(("code", "taken"), [(-1, False), (0, True), (255, True), (256, False)])
 def test_only_exit_codes_are_taken(tmp_path: Path, code: int, taken: bool) -> None:
     if not taken:
-        with pytest.raises(KitError, match="between 0 and 255"):
+        with pytest.raises(KitError, match="from 0 to 255"):
             markers.end(tmp_path, JOB, code)
         return
     markers.end(tmp_path, JOB, code)

@@ -106,4 +106,4 @@ def test_the_script_finds_its_own_stand_in(tmp_path: Path, name: str) -> None:
         [sys.executable, script, *options], env=environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    assert done.stderr.startswith(f"stage {name}: {tmp_path} is not a model's folder")
+    assert done.stderr.startswith(f"stage {name}: {tmp_path} is not a model folder")

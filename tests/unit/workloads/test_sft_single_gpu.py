@@ -233,7 +233,7 @@ def test_a_staged_model_says_what_it_is(staged):
 
 def test_weights_of_another_size_are_damaged(staged):
     (staged / "model.safetensors").write_bytes(b"1234")
-    with pytest.raises(KitError, match=r"is damaged: it has 4 bytes, and by provenance.json 5"):
+    with pytest.raises(KitError, match=r"is damaged: it has 4 bytes, provenance.json says 5"):
         sft_min_data.describe_model(staged)
 
 

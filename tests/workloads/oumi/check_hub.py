@@ -205,7 +205,7 @@ class Downloads(unittest.TestCase):
 
     def test_a_download_that_breaks_off_is_continued(self) -> None:
         self.hub.cut = 12 << 20
-        self.assertIn("Run it again, what was fetched is kept", self.refused())
+        self.assertIn("Run it again, fetched files are kept", self.refused())
         self.assertEqual(set(self.hub.fetched), {"config.json", "tokenizer.json", WEIGHTS})
         self.hub.cut, self.hub.fetched = None, []
         self.assertTrue(self.staged()["changed"])

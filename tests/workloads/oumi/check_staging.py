@@ -165,7 +165,7 @@ class StandIns(unittest.TestCase):
         self.assertEqual(facts["parameters"], self.answers["models/mistral_7b"]["parameters"])
         self.assertLess({path.name for path in shards}, set(found))
         shards[0].write_bytes(shards[0].read_bytes()[:-1])
-        with self.assertRaisesRegex(KitError, "cut short"):
+        with self.assertRaisesRegex(KitError, "truncated"):
             check_model(folder, ["mistral"])
         shards[0].unlink()
         with self.assertRaisesRegex(KitError, "is missing"):

@@ -75,7 +75,7 @@ class Agreement(Case):
         answers = {"rank 0 (a)": {"PyTorch": "2.10"}, "rank 1 (b)": {"PyTorch": "2.9"}}
         self.assertEqual(
             self.refused(answers, "require_same", {"PyTorch": "2.10"}),
-            "PyTorch is 2.9 on rank 1 (b) and 2.10 on rank 0 (a)",
+            "PyTorch is 2.9 on rank 1 (b), but 2.10 on rank 0 (a)",
         )
 
     def test_two_ranks_on_one_gpu_are_refused(self) -> None:
@@ -248,7 +248,7 @@ class NcclTests(Case):
             with mock.patch.dict(os.environ, {"HPC_VALIDATION_NCCL_TESTS": ""}):
                 self.assertIsNone(all_reduce.by_nccl_tests(on_cuda))
             answer = all_reduce.by_nccl_tests(on_cuda)
-        self.assertEqual(answer and answer["problem"], "/bin/false answered 1: without a word")
+        self.assertEqual(answer and answer["problem"], "/bin/false answered 1: without a message")
 
     def test_on_several_nodes_they_do_not_run(self) -> None:
         answers = {"rank 0 (a)": "a", "rank 1 (b)": "b"}
@@ -257,7 +257,7 @@ class NcclTests(Case):
             answer = all_reduce.by_nccl_tests(dataclasses.replace(joined, device=torch.device("cuda")))
         self.assertEqual(
             answer,
-            {"wrong": None, "bus_bandwidth": None, "problem": "it runs on one node and the ranks are on 2"},
+            {"wrong": None, "bus_bandwidth": None, "problem": "it runs on one node, but the ranks are on 2"},
         )
 
     def test_rank_0_runs_them_and_the_others_wait_for_what_they_say(self) -> None:
@@ -277,7 +277,7 @@ class NcclTests(Case):
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         found = [json.loads((self.output / f"found-{rank}").read_text()) for rank in (0, 1)]
-        self.assertEqual(found[0]["found"]["problem"], f"{program} answered 3: without a word")
+        self.assertEqual(found[0]["found"]["problem"], f"{program} answered 3: without a message")
         self.assertEqual(found[1], found[0])
         self.assertTrue(found[1]["ended"])
         self.assertEqual((self.output / "called").read_text(), "-b 8 -e 268435456 -f 2 -g 2\n")

@@ -160,7 +160,7 @@ class Refusals(Case):
 
     def test_cuda_expected_and_missing(self) -> None:
         with mock.patch.object(torch.cuda, "is_available", return_value=False):
-            self.refuse("a CUDA GPU is expected and PyTorch sees none", accelerator="cuda")
+            self.refuse("expected a CUDA GPU, but PyTorch sees none", accelerator="cuda")
         self.assertFalse((self.output / "metrics.json").exists())
 
     def test_more_gpus_visible_than_allocated(self) -> None:
@@ -223,7 +223,7 @@ class CommandLine(Case):
     def test_without_a_gpu_it_stops_with_one_line(self) -> None:
         done = self.start(SLURM_JOB_ID="12", CUDA_VISIBLE_DEVICES="")
         self.assertEqual(done.returncode, 1)
-        self.assertTrue(done.stderr.startswith("mnist_single_gpu: a CUDA GPU is expected"), done.stderr)
+        self.assertTrue(done.stderr.startswith("mnist_single_gpu: expected a CUDA GPU"), done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1)
         self.assertFalse((self.output / "metrics.json").exists())
 

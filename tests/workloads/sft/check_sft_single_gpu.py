@@ -332,7 +332,7 @@ class Refusals(Case):
 
     def test_cuda_expected_and_missing(self) -> None:
         with mock.patch.object(torch.cuda, "is_available", return_value=False):
-            self.refuse("a CUDA GPU is expected and PyTorch sees none", accelerator="cuda")
+            self.refuse("expected a CUDA GPU, but PyTorch sees none", accelerator="cuda")
         self.assertFalse((self.output / "metrics.json").exists())
 
     def test_more_gpus_visible_than_allocated(self) -> None:
@@ -371,8 +371,8 @@ class Refusals(Case):
 
     def test_a_model_without_its_parts(self) -> None:
         for name, told in (
-            ("tokenizer.json", "holds no tokenizer"),
-            ("model.safetensors", "holds no weights"),
+            ("tokenizer.json", "has no tokenizer"),
+            ("model.safetensors", "has no weights"),
             ("config.json", "config.json is missing"),
             ("provenance.json", "cannot read .*provenance.json.*stage it again"),
         ):
@@ -460,7 +460,7 @@ class CommandLine(Case):
     def test_without_a_gpu_it_stops_with_one_line(self) -> None:
         done = self.start(SLURM_JOB_ID="12", CUDA_VISIBLE_DEVICES="")
         self.assertEqual(done.returncode, 1)
-        self.assertTrue(done.stderr.startswith("train_sft_min: a CUDA GPU is expected"), done.stderr)
+        self.assertTrue(done.stderr.startswith("train_sft_min: expected a CUDA GPU"), done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1)
         self.assertFalse((self.output / "metrics.json").exists())
 

@@ -107,7 +107,7 @@ def test_the_image_is_named_by_what_was_staged_and_seen_from_inside(tmp_path: Pa
     write_sif(path)
     found = provenance.collect(JOB, runtime(tmp_path, inside_image(path)), image=used)["container"]
     assert (found["unchanged"], found["sha256"]) == (False, None)
-    assert "replaced or changed since" in found["reason"]
+    assert "since been replaced or changed" in found["reason"]
 
 
 @pytest.mark.parametrize("said", ["FATAL: no image", inside_image(Path("/another.sif")), '{"container": null}'])

@@ -49,7 +49,7 @@ def test_half_a_document_is_none(written: Path, text: str) -> None:
     (written / "run/7/host.json").write_text(text)
     found = gather(written, "7")["7"]
     assert found["host"] is None
-    assert "not whole" in found["problems"]["host"]
+    assert "incomplete" in found["problems"]["host"]
 
 
 def test_a_link_a_pipe_and_a_huge_file_are_refused(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_a_link_a_pipe_and_a_huge_file_are_refused(written: Path, monkeypatch: p
     monkeypatch.setattr(reports, "BYTES", 100)
     found = gather(written, "7")["7"]
     assert (found["host"], found["gpus"], found["share"]) == (None, None, None)
-    assert "no regular file" in found["problems"]["gpus"]
+    assert "not a regular file" in found["problems"]["gpus"]
     assert "larger than" in found["problems"]["share"]
 
 

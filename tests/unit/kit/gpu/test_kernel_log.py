@@ -110,7 +110,7 @@ def test_a_buffer_that_has_lost_its_beginning_is_incomplete() -> None:
 @pytest.mark.parametrize("lines", [(), (b"",), (b"no stamp at all", b"\xff\xfe"), (b"[x] y",)])
 def test_a_log_without_a_kernel_line_was_not_read(lines: tuple[bytes, ...]) -> None:
     found = read(*lines)
-    assert (found["error"], found["complete"], found["xids"]) == ("dmesg printed no kernel line", False, [])
+    assert (found["error"], found["complete"], found["xids"]) == ("dmesg printed no kernel lines", False, [])
 
 
 def test_without_a_boot_time_no_stamp_can_be_placed() -> None:
@@ -189,12 +189,12 @@ def test_a_journal_reaches_back_if_it_has_something_older() -> None:
 )
 def test_a_journal_in_another_form_was_not_read(line: bytes) -> None:
     found = read(line, access="journal")
-    assert found["error"].startswith("journalctl printed what is not its form")
+    assert found["error"].startswith("journalctl printed output of an unknown form")
     assert found["complete"] is False
 
 
 def test_an_unprivileged_users_journal_is_empty_and_not_read() -> None:
-    assert read(access="journal")["error"] == "journalctl printed no kernel line"
+    assert read(access="journal")["error"] == "journalctl printed no kernel lines"
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t.Callable[[str,
         ),
         ("exec sleep 60", "dmesg did not end in 0.2 s"),
         ("while :; do echo foreign; done", "dmesg did not end in 0.2 s"),
-        ("exit 0", "dmesg printed no kernel line"),
+        ("exit 0", "dmesg printed no kernel lines"),
         ("kill -SEGV $$", "dmesg answered -11"),
     ],
 )

@@ -32,7 +32,7 @@ def test_both_ends_belong_to_it_and_windows_add_up() -> None:
 def test_fewer_than_twenty_samples_are_no_mean_and_say_why() -> None:
     found = window.reduce(rows("GPU-a", list(range(19))) + rows("GPU-b", list(range(20))), [[0, 20]])
     assert found["GPU-a"]["util"] is None
-    assert found["GPU-a"]["why"] == "19 samples in the steady window, and 20 are needed"
+    assert found["GPU-a"]["why"] == "19 samples in the steady window, expected at least 20"
     assert found["GPU-b"]["util"]["count"] == 20
     assert "why" not in found["GPU-b"]
 
@@ -44,7 +44,7 @@ def test_a_sample_without_the_utilisation_leaves_no_mean_of_it(util: object) -> 
     found = window.reduce(samples, [[0, 30]])
     assert found["GPU-a"]["util"] is None
     assert found["GPU-a"]["power_w"]["count"] == 30
-    assert found["GPU-a"]["why"] == "of 30 samples in the steady window 1 lack util"
+    assert found["GPU-a"]["why"] == "of 30 samples in the steady window 1 have no util"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_gap_between_two_windows_is_none() -> None:
 
 def test_a_gpu_without_a_sample_in_the_window_is_there() -> None:
     found = window.reduce(rows("GPU-a", [1.0]), [])
-    assert found == {"GPU-a": {"util": None, "why": "0 samples in the steady window, and 20 are needed"}}
+    assert found == {"GPU-a": {"util": None, "why": "0 samples in the steady window, expected at least 20"}}
 
 
 def test_two_gpus_are_told_apart() -> None:

@@ -50,8 +50,8 @@ def test_munge_makes_a_round_trip(commands: t.Callable[[str, str], None]) -> Non
             'cat > /dev/null; echo "STATUS: Expired credential (15)"; exit 15',
             "unmunge exited with 15",
         ),
-        ("echo MUNGE:abc:", 'cat > /dev/null; echo "STATUS: Rewound credential (16)"', "unmunge said"),
-        ("echo MUNGE:abc:", "cat > /dev/null", "unmunge said ''"),
+        ("echo MUNGE:abc:", 'cat > /dev/null; echo "STATUS: Rewound credential (16)"', "unmunge printed"),
+        ("echo MUNGE:abc:", "cat > /dev/null", "unmunge printed ''"),
     ],
 )
 def test_a_broken_munge_says_why(commands: t.Callable[[str, str], None], munge: str, unmunge: str, words: str) -> None:

@@ -63,7 +63,7 @@ def test_a_node_that_no_route_leads_to_is_told(monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_address_that_no_interface_has_is_told(routes: t.Callable[[str], None]) -> None:
     routes("10.9.9.9")
-    assert interface_to("other") == Interface(problem="none has 10.9.9.9, from which other is reached")
+    assert interface_to("other") == Interface(problem="no interface has 10.9.9.9, from which other is reached")
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ def arguments(**changes: object) -> object:
         ({"baseline": 2}, "--baseline 2: expected fewer than the 2 ranks"),
         ({"baseline": 0}, "--baseline 0"),
         ({"nodes": 0}, "--nodes 0"),
-        ({"nodes": 3}, "--nodes 3: expected nodes with equally many of the 2 ranks"),
+        ({"nodes": 3}, "--nodes 3: expected a number that divides the 2 ranks"),
         ({"ranks": 6, "nodes": 3, "baseline": 3}, "3 ranks do not fill nodes of 2 ranks each"),
         ({"launcher": []}, "no command"),
     ],

@@ -97,7 +97,7 @@ def test_gpus_in_an_image_are_unknown_where_they_are_on_one_node(tmp_path: Path)
 
 def test_a_node_that_left_nothing_is_missed(tmp_path: Path) -> None:
     leave(tmp_path, "compute02")
-    with pytest.raises(KitError, match="1 of 2 nodes told what they are: compute02"):
+    with pytest.raises(KitError, match="1 of 2 nodes left a provenance document: compute02"):
         nodes.gather(tmp_path, 2)
 
 
@@ -106,7 +106,7 @@ def test_a_node_that_cannot_be_understood_is_named(tmp_path: Path, content: str)
     leave(tmp_path, "compute02")
     leave(tmp_path, "compute01")
     (tmp_path / "nodes/compute01/provenance.json").write_text(content)
-    with pytest.raises(KitError, match="compute01 did not tell what it is"):
+    with pytest.raises(KitError, match="compute01 cannot be read"):
         nodes.gather(tmp_path, 2)
 
 

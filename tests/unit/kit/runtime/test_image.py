@@ -47,9 +47,9 @@ def test_a_header_tells_machine_and_identity(tmp_path: Path) -> None:
     ("content", "expected"),
     [
         (None, "No such file"),
-        (b"", "no Apptainer image"),
+        (b"", "not an Apptainer image"),
         (b"<html>Sign in</html>" * 20, "was something else downloaded"),
-        (b"#!/bin/sh\n" + b"\0" * 300, "no Apptainer image"),
+        (b"#!/bin/sh\n" + b"\0" * 300, "not an Apptainer image"),
     ],
 )
 def test_what_is_no_image_is_refused(tmp_path: Path, content: bytes | None, expected: str) -> None:
@@ -86,18 +86,18 @@ def refusal(wanted: image.Wanted, folder: Path) -> str:
 
 def test_a_missing_one_is_named(folder: Path) -> None:
     told = refusal(image.Wanted("oumi", folder / "oumi_latest.sif"), folder)
-    assert f"there is no image {folder}/oumi_latest.sif: pull or build it there" in told
+    assert f"image {folder}/oumi_latest.sif does not exist: pull or build it there" in told
     assert "hpc_validation_images.oumi" in told
 
 
 def test_one_that_is_cut_off_is_refused(wanted: image.Wanted, folder: Path) -> None:
     os.truncate(wanted.path, wanted.path.stat().st_size - 1)
-    assert "is cut off: it has" in refusal(wanted, folder)
+    assert "is truncated: it has" in refusal(wanted, folder)
 
 
 def test_one_of_another_architecture_is_refused(folder: Path) -> None:
     path = write_sif(folder / "x.sif", architecture=ARM64)
-    assert "is built for aarch64, and this is x86_64" in refusal(image.Wanted("oumi", path), folder)
+    assert "is built for aarch64, but this is x86_64" in refusal(image.Wanted("oumi", path), folder)
 
 
 def test_another_than_was_meant_is_refused(wanted: image.Wanted, folder: Path) -> None:
@@ -141,7 +141,7 @@ def test_one_that_is_replaced_while_it_is_hashed_is_not_taken_for_the_other(
         return digest
 
     monkeypatch.setattr(image, "sha256", replaced)
-    with pytest.raises(KitError, match="does another run stage it"):
+    with pytest.raises(KitError, match="is another run staging it"):
         stage(wanted, folder)
 
 
@@ -176,8 +176,8 @@ def test_a_name_cannot_lead_out_of_the_folder(folder: Path) -> None:
         (lambda record, _path: record.unlink(), "nothing is known"),
         (lambda record, _path: record.write_text("{"), "Expecting"),
         (lambda record, _path: record.write_text("[]"), "indices"),
-        (lambda _record, path: os.utime(path, (1, 1)), "replaced or changed since"),
-        (lambda _record, path: write_sif(path), "replaced or changed since"),
+        (lambda _record, path: os.utime(path, (1, 1)), "since been replaced or changed"),
+        (lambda _record, path: write_sif(path), "since been replaced or changed"),
         (lambda _record, path: path.unlink(), "No such file"),
     ],
 )
@@ -305,17 +305,17 @@ def test_what_a_killed_build_left_is_removed_once_it_is_old(recipe, folder, appt
 
 def test_an_apptainer_that_is_too_old_or_missing_is_named(recipe, folder, apptainer, monkeypatch) -> None:
     apptainer(version="1.3.9")
-    with pytest.raises(KitError, match=r"Apptainer is 1\.3\.9, and 1\.4 is the first"):
+    with pytest.raises(KitError, match=r"Apptainer is 1\.3\.9, expected 1\.4 or newer"):
         built(recipe, folder)
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(KitError, match="not on PATH; install Apptainer, or hand in a ready image"):
+    with pytest.raises(KitError, match="not on PATH; install Apptainer, or provide a finished image"):
         built(recipe, folder)
 
 
 def test_too_little_space_is_told_before_anything_is_built(recipe, folder, apptainer) -> None:
     told = apptainer()
     recipe.lock.write_text("# needs-mb: 999999999\nx==1 --hash=sha256:00\n")
-    with pytest.raises(KitError, match=r"takes about 999999999 MB there: set APPTAINER_TMPDIR"):
+    with pytest.raises(KitError, match=r"needs about 999999999 MB there: set APPTAINER_TMPDIR"):
         built(recipe, folder)
     assert not told.exists()
 

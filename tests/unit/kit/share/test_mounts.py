@@ -195,7 +195,7 @@ def test_a_mount_whose_client_cannot_be_told_is_not_touched(proc: t.Any) -> None
     ("line", "path", "words"),
     [
         ("", None, "nothing is mounted"),
-        ("server:/x {share} nfs4 rw 0 0\n", None, "of type nfs4, not beegfs"),
+        ("server:/x {share} nfs4 rw 0 0\n", None, "expected type beegfs, found nfs4"),
         (LINE, "relative/path", "not an absolute path"),
     ],
 )
@@ -337,7 +337,7 @@ def test_the_guard_is_content_and_leaves_nothing(root: Path, share: Path) -> Non
         (["--token", "jobs/token:other"], 82, "other content"),
         (["--token", "jobs/none:1f3a"], 82, "No such file"),
         (["--write-to", "none"], 83, "No such file"),
-        (["--type", "beegfs"], 80, "of type tmpfs, not beegfs"),
+        (["--type", "beegfs"], 80, "expected type beegfs, found tmpfs"),
         (["--path", "/proc/nothing-here"], 80, "No such file"),
         (["--path", "/"], 80, "nothing is mounted"),
         (["--proc", "/nonexistent"], 85, "cannot be read"),

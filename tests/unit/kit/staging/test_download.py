@@ -66,8 +66,8 @@ def test_a_file_is_downloaded(tmp_path: Path) -> None:
         (sending(b"some"), "it ended after 4 of 9 bytes"),
         (sending(b"some", len(CONTENT)), "it ended after 4 of 9 bytes"),
         (sending(b""), "it ended after 0 of 9 bytes"),
-        (sending(CONTENT + b"!"), "it sends more than the 9 bytes expected"),
-        (endlessly, "it sends more than the 9 bytes expected"),
+        (sending(CONTENT + b"!"), "it sends more than the expected 9 bytes"),
+        (endlessly, "it sends more than the expected 9 bytes"),
     ],
 )
 def test_what_is_not_the_file_is_refused(tmp_path: Path, answer: Answer, told: str) -> None:
@@ -79,7 +79,7 @@ def test_what_is_not_the_file_is_refused(tmp_path: Path, answer: Answer, told: s
 
 def test_a_download_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "PATIENCE", 0.2)
-    with pytest.raises(KitError, match=r"\d of 9 bytes came in 0 s"):
+    with pytest.raises(KitError, match=r"\d of 9 bytes received in 0 s"):
         fetch(drop_by_drop, tmp_path)
 
 

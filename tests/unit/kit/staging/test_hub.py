@@ -79,7 +79,7 @@ def test_the_librarys_own_files_do_not_go_into_the_home(tmp_path: Path, fake: Fa
 
 def test_an_interrupted_download_is_kept_and_continued(tmp_path: Path, fake: FakeHub) -> None:
     fake.stop_after = 1
-    with pytest.raises(KitError, match=r"the connection was reset.*Run it again, what was fetched is kept"):
+    with pytest.raises(KitError, match=r"the connection was reset.*Run it again, fetched files are kept"):
         download(tmp_path)
     assert fake.fetched == ["config.json"]
     fake.stop_after = None
@@ -89,7 +89,7 @@ def test_an_interrupted_download_is_kept_and_continued(tmp_path: Path, fake: Fak
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(b"short", "came with 5 bytes, the hub lists"), (None, "did not come: run it again")],
+    [(b"short", "has 5 bytes, the hub lists"), (None, "was not received: run it again")],
 )
 def test_a_file_that_is_not_what_the_hub_lists_is_fetched_again(
     tmp_path: Path, fake: FakeHub, content: bytes | None, told: str
@@ -105,7 +105,7 @@ def test_a_file_that_is_not_what_the_hub_lists_is_fetched_again(
 def test_a_file_that_was_damaged_on_the_way_is_fetched_again(tmp_path: Path, fake: FakeHub) -> None:
     sound = fake.files["model.safetensors"]
     fake.sent["model.safetensors"] = sound[:-1] + bytes([sound[-1] ^ 1])
-    with pytest.raises(KitError, match=r"came with SHA-256 .*, the hub lists .*: run it again"):
+    with pytest.raises(KitError, match=r"has SHA-256 .*, the hub lists .*: run it again"):
         download(tmp_path)
     fake.sent.clear()
     assert download(tmp_path).commit == COMMIT
@@ -150,7 +150,7 @@ def test_a_refusal_that_the_library_wraps_is_seen(tmp_path: Path, fake: FakeHub)
     ("error", "told"),
     [
         (RefusedError(404), "has no model some/model with the revision 'main'"),
-        (RefusedError(429), "fewer requests"),
+        (RefusedError(429), "limits requests"),
         (RefusedError(500, "Server\n  Error"), "Server Error.*--source path, or --source stand-in"),
         (ConnectionError("[Errno 111] Connection refused"), "cannot download some/model from https://huggingface.co: "),
         (RuntimeError(), "RuntimeError"),
@@ -203,7 +203,7 @@ def test_what_is_already_there_needs_no_space(tmp_path: Path, fake: FakeHub, mon
 @pytest.mark.parametrize("commit", ["", "main", "../../x", "A" * 40, None])
 def test_an_answer_without_a_commit_is_refused(tmp_path: Path, fake: FakeHub, commit: str | None) -> None:
     fake.revisions["main"] = commit  # type: ignore[assignment]
-    with pytest.raises(KitError, match="does not say which commit"):
+    with pytest.raises(KitError, match="expected the commit of"):
         download(tmp_path)
     assert not fake.fetched
 
@@ -213,14 +213,14 @@ def test_an_answer_without_a_commit_is_refused(tmp_path: Path, fake: FakeHub, co
 )
 def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, fake: FakeHub, name: str) -> None:
     fake.files[name] = b"x"
-    with pytest.raises(KitError, match="not a name to write to"):
+    with pytest.raises(KitError, match="not a safe file name"):
         download(tmp_path)
     assert not fake.fetched
 
 
 def test_a_repository_without_what_is_needed_is_told(tmp_path: Path, fake: FakeHub) -> None:
     fake.files = {"pytorch_model.bin": b"x"}
-    with pytest.raises(KitError, match=r"holds none of config\.json"):
+    with pytest.raises(KitError, match=r"has none of config\.json"):
         download(tmp_path)
 
 

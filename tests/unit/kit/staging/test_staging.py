@@ -499,7 +499,7 @@ def test_a_revision_is_refused_where_the_download_is_not_from_the_hub(
     asset = dataclasses.replace(ASSET, source=make_stand_in)
     with pytest.raises(SystemExit):
         staging_asset.main(asset, None, ["--target", str(target), "--source", "download", "--revision", "main"])
-    assert "--revision belongs to --source download from the Hugging Face hub" in capsys.readouterr().err
+    assert "--revision requires --source download from the Hugging Face hub" in capsys.readouterr().err
 
 
 def test_stagings_at_once_make_one(tmp_path: Path, root: Path) -> None:

@@ -257,7 +257,7 @@ PROBED = {"nodes": ["compute01", "compute02"], "gpus": ["GPU-1", "GPU-2"], "left
 
 
 def about(verdict, identity="gpu.pcie_width", **where):
-    found = judge_findings.judged(identity, "PCIe width is the card's own", "eq", 16, 8, source="NVML", where=where)
+    found = judge_findings.judged(identity, "PCIe width is that of the card", "eq", 16, 8, source="NVML", where=where)
     return {**found, "verdict": verdict}
 
 

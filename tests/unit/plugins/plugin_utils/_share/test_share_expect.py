@@ -76,14 +76,14 @@ def test_what_may_be_expected(key: str, value: t.Any) -> None:
             for key in ("write_mib_s", "read_mib_s", "metadata_ops_s", "free_gib", "free_inodes", "coherence_seconds")
         ),
         *(
-            (key, value, "a number of 0 or more, or an object of meta and storage with such numbers")
+            (key, value, "a number of 0 or more, or an object with such numbers for meta and storage")
             for key in ("target_free_gib", "target_free_inodes")
             for value in (-1, "1", [], {}, {"storag": 1}, {"meta": -1}, {"meta": 1, "storage": "2"}, True)
         ),
         *((key, value, "a whole number") for key in ("chunk_kib", "stripe_targets") for value in (-1, 0.5, True)),
         *(("capacity_pool", value, "normal or low") for value in ("emergency", "", 7)),
         *(
-            (key, value, "an object of meta and storage with whole numbers")
+            (key, value, "an object with whole numbers for meta and storage")
             for key in ("nodes", "targets", "mirrors")
             for value in (2, [], "", {"storag": 1}, {"meta": -1}, {"meta": 1, "storage": 0.5})
         ),

@@ -403,7 +403,7 @@ def test_what_was_looked_for_too_briefly_is_undetermined(document):
     findings = coherence(document, {"coherence_seconds": 30})
     (finding,) = [f for f in findings if f["verdict"] != "pass"]
     assert (finding["id"], finding["verdict"]) == ("share.coherence_rename", "undetermined")
-    assert "looked for 5 s only" in finding["why"]
+    assert "awaited for only 5 s" in finding["why"]
 
 
 def test_a_lock_that_only_its_own_node_knows_fails_unless_only_recorded(document):

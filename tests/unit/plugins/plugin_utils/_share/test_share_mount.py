@@ -216,7 +216,7 @@ IDLE = (
     STOR2,
     0,
     "> 0",
-    "only recorded (would be fail): 0 is not > 0: idle, and said to be online",
+    "only recorded (would be fail): 0 is not > 0: idle, and reported online",
 )
 UNCONNECTED = ("fail", STOR2, 0, "> 0", "0 is not > 0")
 
@@ -242,7 +242,7 @@ def test_connections_that_were_not_told_are_undetermined(told: t.Any) -> None:
     change = links("storage", [link()], told)
     for used in (True, False):
         judged = found("connections", change, used=used)
-        assert short(judged) == [("undetermined", STOR2, None, "> 0", "its connections were not told")]
+        assert short(judged) == [("undetermined", STOR2, None, "> 0", "its connections were not reported")]
     assert found("fallback_route", change)[0]["value"] == 3
 
 

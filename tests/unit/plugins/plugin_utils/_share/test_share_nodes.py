@@ -50,12 +50,12 @@ def changed(**parts_of: t.Any) -> Json:
 @pytest.mark.parametrize(
     ("facts", "why"),
     [
-        (None, "nothing was told of it"),
-        ([], "they are no share facts"),
-        ("x", "they are no share facts"),
-        ({}, "they are of another kind of share"),
-        ({**EXAMPLE, "type": "other"}, "they are of another kind of share"),
-        ({**EXAMPLE, "schema": 2}, "they are of another kind of share"),
+        (None, "its facts were not reported"),
+        ([], "expected share facts"),
+        ("x", "expected share facts"),
+        ({}, "the facts are from another type of share"),
+        ({**EXAMPLE, "type": "other"}, "the facts are from another type of share"),
+        ({**EXAMPLE, "schema": 2}, "the facts are from another type of share"),
         ({**EXAMPLE, "schema": None, "error": "timed out"}, "timed out"),
         ({"error": "timed out"}, "timed out"),
     ],
@@ -128,17 +128,17 @@ def test_servers_must_be_connected_only_if_the_share_was_used(use: Json, checks:
 @pytest.mark.parametrize(
     ("code", "identity", "value", "meaning"),
     [
-        (80, "mounted", False, "it is not mounted, is of another type, or is not there"),
+        (80, "mounted", False, "it is not mounted, has another type, or does not exist"),
         (
             81,
             "connections",
             False,
             "the mount has no connection to its servers, or they are offline; it was not touched",
         ),
-        (82, "same_files", False, "the token that the login node wrote is not there: another file system, or stale"),
+        (82, "same_files", False, "the login node's token does not exist: another file system, or a stale one"),
         (83, "writable", False, "the write test was refused"),
-        (84, "answers", None, "it did not answer in time and was left alone"),
-        (85, "guard", None, "what the kernel says of it could not be read"),
+        (84, "answers", None, "it did not answer in time and was not touched again"),
+        (85, "guard", None, "the kernel's facts about it could not be read"),
         *((code, "guard", None, f"the guard ended with {code}") for code in (0, 1, 86, True, None, 80.0, [])),
     ],
 )
@@ -152,7 +152,7 @@ def test_what_the_guard_says_by_its_exit_code(code: t.Any, identity: str, value:
 
 def test_of_what_the_guard_wrote_the_end_is_told() -> None:
     finding = guard_finding(84, "a" * 400 + "b" * 499 + "\n", {})
-    assert finding["why"] == f"it did not answer in time and was left alone; a{'b' * 499}"
+    assert finding["why"] == f"it did not answer in time and was not touched again; a{'b' * 499}"
 
 
 # -- two nodes
@@ -195,7 +195,7 @@ def test_two_nodes_that_see_the_same_pass_in_both_directions() -> None:
         for identity in (*STEPS.values(), "locks_across_nodes", "locks_across_nodes")
     ]
     assert short(findings)[0][1:4] == ("pass", 0.4, "<= 5")
-    assert findings[0]["why"].endswith("written on a, looked for on b")
+    assert findings[0]["why"].endswith("written on a, awaited on b")
     assert (findings[0]["unit"], findings[0]["source"]) == ("s", "python -m kit coherence")
     assert [f["source"] for f in findings[4:6]] == [f"python -m kit coherence: {kind}" for kind in ("flock", "fcntl")]
     assert findings[-1]["why"].endswith("held on b, tried on a")
@@ -204,17 +204,17 @@ def test_two_nodes_that_see_the_same_pass_in_both_directions() -> None:
 @pytest.mark.parametrize(
     ("told", "nodes", "why"),
     [
-        (None, ("a", "b"), "it was to run on a and b, and ran on None"),
+        (None, ("a", "b"), "expected a run on a and b, found None"),
         ({"error": "task 1 hangs"}, ("a", "b"), "task 1 hangs"),
         (document(error="task 1 hangs"), ("a", "b"), "task 1 hangs"),
-        (document(nodes="ab"), ("a", "b"), "it was to run on a and b, and ran on ab"),
-        (document(nodes=["a", "c"]), ("a", "b"), "it was to run on a and b, and ran on ['a', 'c']"),
-        (document(nodes=["a"]), ("a", "b"), "it was to run on a and b, and ran on ['a']"),
-        (document(nodes=["a", "a"]), ("a", "a"), "it was to run on a and a, and ran on ['a', 'a']"),
+        (document(nodes="ab"), ("a", "b"), "expected a run on a and b, found ab"),
+        (document(nodes=["a", "c"]), ("a", "b"), "expected a run on a and b, found ['a', 'c']"),
+        (document(nodes=["a"]), ("a", "b"), "expected a run on a and b, found ['a']"),
+        (document(nodes=["a", "a"]), ("a", "a"), "expected a run on a and a, found ['a', 'a']"),
         (
             document(nodes=["a", "b", "c"]),
             ("a", "b", "c"),
-            "it was to run on a and b and c, and ran on ['a', 'b', 'c']",
+            "expected a run on a and b and c, found ['a', 'b', 'c']",
         ),
     ],
 )
@@ -239,10 +239,10 @@ def test_a_direction_that_was_not_told_is_undetermined(directions: t.Any) -> Non
     findings = between(document(directions=directions))
     assert {(f["verdict"], f["value"]) for f in findings} == {("undetermined", None)}
     assert len(findings) == 12
-    assert short(findings)[0][3:] == ("<= 5", "it was not told: written on a, looked for on b")
+    assert short(findings)[0][3:] == ("<= 5", "it was not reported: written on a, awaited on b")
     assert short(findings)[4][3:] == (
         '= "refused while held, granted after"',
-        "it was not told: held on a, tried on b",
+        "it was not reported: held on a, tried on b",
     )
 
 
@@ -255,10 +255,10 @@ def test_a_direction_that_was_not_told_is_undetermined(directions: t.Any) -> Non
         (NEVER, 30, "fail", "not seen", '= "seen within 5 s"', '"not seen" is not = "seen within 5 s"'),
         (NEVER, 5, "fail", "not seen", '= "seen within 5 s"', '"not seen" is not = "seen within 5 s"'),
         (NEVER, None, "fail", "not seen", '= "seen within 5 s"', '"not seen" is not = "seen within 5 s"'),
-        ({"seen": False, "seconds": 1}, 3, "undetermined", None, "<= 5", "it was looked for 3 s only"),
-        ({"seen": "yes", "seconds": 1}, 30, "undetermined", None, "<= 5", "it was not told"),
-        ({"seen": None, "seconds": 1}, 3, "undetermined", None, "<= 5", "it was not told"),
-        (None, 30, "undetermined", None, "<= 5", "it was not told"),
+        ({"seen": False, "seconds": 1}, 3, "undetermined", None, "<= 5", "it was awaited for only 3 s"),
+        ({"seen": "yes", "seconds": 1}, 30, "undetermined", None, "<= 5", "it was not reported"),
+        ({"seen": None, "seconds": 1}, 3, "undetermined", None, "<= 5", "it was not reported"),
+        (None, 30, "undetermined", None, "<= 5", "it was not reported"),
     ],
 )
 @pytest.mark.parametrize("step", STEPS)
@@ -267,7 +267,7 @@ def test_what_is_seen_late_or_never(
 ) -> None:
     findings = between(document(direction("b", "a", **{step: seen}), wait=wait))
     (finding,) = (f for f in findings if f["id"] == f"share.{STEPS[step]}" and f["where"] == {"node": "a"})
-    told = (STEPS[step], verdict, value, bound, f"{why}: written on b, looked for on a")
+    told = (STEPS[step], verdict, value, bound, f"{why}: written on b, awaited on a")
     assert short([finding]) == [told]
     assert finding["unit"] == (None if value == "not seen" else "s")
     assert {f["verdict"] for f in findings if f is not finding} == {"pass"}
@@ -316,11 +316,11 @@ def alike(**facts: t.Any) -> list[Json]:
 @pytest.mark.parametrize(
     ("facts", "why"),
     [
-        ({}, "0 of 0 nodes told of their mount"),
-        ({"a": EXAMPLE}, "1 of 1 nodes told of their mount"),
-        ({"a": EXAMPLE, "b": None}, "1 of 2 nodes told of their mount"),
+        ({}, "0 of 0 nodes reported their mount"),
+        ({"a": EXAMPLE}, "1 of 1 nodes reported their mount"),
+        ({"a": EXAMPLE, "b": None}, "1 of 2 nodes reported their mount"),
         *(
-            ({"a": EXAMPLE, "b": mounted(**{key: value}), "c": "x"}, "1 of 3 nodes told of their mount")
+            ({"a": EXAMPLE, "b": mounted(**{key: value}), "c": "x"}, "1 of 3 nodes reported their mount")
             for key, value in (
                 ("mounted", False),
                 ("mounted", "yes"),

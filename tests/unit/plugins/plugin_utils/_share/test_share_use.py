@@ -127,7 +127,7 @@ def test_the_checks_own_folder_must_be_gone(folder: Json, verdict: str, value: t
     [
         ({"seen": {"written": "a", "read": "a"}}, "pass", "a", '= "a"', '"a" is = "a"'),
         ({"seen": {"written": "a", "read": "b"}}, "fail", "b", '= "a"', '"b" is not = "a"'),
-        ({"seen": {"written": "a"}}, "undetermined", None, '= "a"', "what it saw was not told"),
+        ({"seen": {"written": "a"}}, "undetermined", None, '= "a"', "what it saw was not reported"),
         (
             {"seen": {"read": "a"}, "missing": "no O_DIRECT"},
             "undetermined",
@@ -153,7 +153,7 @@ def test_what_was_written_must_be_read_back(
     [
         ({"seen": {"links": 1, "content": "linked"}}, "fail", 'links 1, content "linked"', None),
         ({"seen": {"links": 2, "content": "linked"}, "error": "EPERM"}, "fail", "refused: EPERM", None),
-        ({"seen": {"links": 2}}, "undetermined", None, "what it saw was not told"),
+        ({"seen": {"links": 2}}, "undetermined", None, "what it saw was not reported"),
         ({"missing": "no time left"}, "undetermined", None, "no time left"),
     ],
 )
@@ -229,7 +229,7 @@ def test_rates_of_small_files() -> None:
     assert finding["source"] == "own code, 500 files by one process in one folder"
     (million,) = speed("share.million_files", metadata=metadata)
     assert short([million]) == [("recorded", 417, "> 0", "s", million["why"], FOLDER)]
-    assert million["why"].endswith("extrapolated from 500 files to 1,000,000 made, looked at and removed")
+    assert million["why"].endswith("extrapolated from 500 files to 1,000,000 created, looked up and removed")
     problems = {"metadata": "no inode left"}
     (finding,) = speed("share.metadata_rate", metadata=None, problems=problems)
     assert (finding["verdict"], finding["value"]) == ("undetermined", None)
@@ -269,7 +269,7 @@ def test_striping_that_nobody_expects_and_nobody_told_is_nothing(told: t.Any) ->
 )
 def test_striping_that_was_to_be_told_and_was_not_is_undetermined(told: t.Any, expect: Json, bound: str) -> None:
     (finding,) = striping(told, **expect)
-    assert short([finding]) == [("undetermined", None, bound, None, "no folder's was told", None)]
+    assert short([finding]) == [("undetermined", None, bound, None, "it was not reported", None)]
     assert finding["source"] == "ioctl"
 
 
