@@ -183,8 +183,8 @@ def _why(error: Exception, source: Source, revision: str, token: str | None) -> 
         )
     if status in (401, 403):
         return (
-            f"{where} refuses {source.repo} (HTTP {status}) without a token: accept the licence on {source.page}, create "
-            "a read token there, and set hpc_validation_hub_token to it (by hand: HF_TOKEN)"
+            f"{where} refuses {source.repo} (HTTP {status}) without a token: accept the licence on {source.page}, "
+            "create a read token there, and set hpc_validation_hub_token to it (by hand: HF_TOKEN)"
         )
     if status == 404:
         return f"{where} has no {source.kind} {source.repo} with the revision {revision!r}: check both, and HF_ENDPOINT"
