@@ -51,7 +51,7 @@ class Asset:
     descriptions: Mapping[str, str]  # source → what the verdict says of it
     recipe: Mapping[str, Any]  # what the stand-in is made from
     make_stand_in: Fill
-    # Check such a folder; return what jobs read, and the facts for the provenance, as `holds` says. Raise KitError.
+    # Check such a folder; return what jobs read, and facts for the provenance, described in `holds`. Raise KitError.
     prepare: Callable[[Path], tuple[Contents, Facts]]
 
 

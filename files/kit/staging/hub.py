@@ -199,7 +199,7 @@ def _why(error: Exception, source: Source, revision: str, token: str | None) -> 
 
 
 def _status(error: BaseException | None) -> int | None:
-    """Return the HTTP status behind an error or its cause."""
+    """Return the HTTP status of an error or of its cause."""
     for _depth in range(10):
         if error is None:
             break

@@ -67,6 +67,6 @@ TITLES = {
     "share.coherence": "A file written on one node is seen complete on another",
     "share.coherence_overwrite": "A file overwritten on one node is not seen stale on another",
     "share.coherence_rename": "A file replaced by a rename on one node is seen on another",
-    "share.coherence_unlink": "A file removed on one node is gone on another",
+    "share.coherence_unlink": "A file removed on one node disappears on another",
     "share.locks_across_nodes": "A lock held on one node is refused on another",
 }

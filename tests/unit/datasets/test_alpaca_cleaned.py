@@ -96,7 +96,7 @@ def test_a_folder_without_it_is_told(tmp_path: Path) -> None:
 
 def test_a_file_that_is_far_too_large_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alpaca, "MAX_BYTES", 10)
-    with pytest.raises(KitError, match="more than the 10 "):
+    with pytest.raises(KitError, match="expected at most 10"):
         alpaca.prepare(write(tmp_path, [ROW]))
 
 
