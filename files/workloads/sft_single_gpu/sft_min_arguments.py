@@ -84,7 +84,7 @@ def parse(description: str | None, started: float, arguments: list[str] | None =
         ("output_dir", output, "OUTPUT_DIR"),
     ):
         if not value:
-            commands.error(f"--{name} is required (or {variable} in the environment; env.sh next to this script sets it)")
+            commands.error(f"--{name} is required (or {variable} in the environment; env.sh in this folder sets it)")
     for name in ("max_steps", "bsz", "grad_accum", "subset_size"):
         if getattr(given, name) < 1:
             commands.error(f"--{name} must be at least 1")

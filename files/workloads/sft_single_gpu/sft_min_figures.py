@@ -53,7 +53,7 @@ class Steps:
 
 
 def learning_rate(step: int, steps: int, base: float) -> float:
-    """Return the rate of ``step`` (from 1): falling linearly from ``base`` to 0 after the last step, without warm-up."""
+    """Return the rate of ``step`` (from 1): falling linearly from ``base`` to 0 after the last, without warm-up."""
     return base * (steps - step + 1) / steps
 
 

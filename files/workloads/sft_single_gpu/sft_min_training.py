@@ -71,7 +71,7 @@ def load_model(folder: Path, device: torch.device) -> Any:
         model, told = AutoModelForCausalLM.from_pretrained(
             str(folder),
             dtype=dtype,
-            device_map={"": device},  # straight to the GPU, so that the model need not fit into the job's host memory too
+            device_map={"": device},  # straight to the GPU: the model need not fit into host memory too
             attn_implementation="sdpa",
             local_files_only=True,
             trust_remote_code=False,
@@ -84,7 +84,7 @@ def load_model(folder: Path, device: torch.device) -> Any:
         raise WorkloadError(f"model {folder} cannot be loaded: {error}; {RESTAGE}") from error
     lacking = sorted(map(str, [*told.get("missing_keys", ()), *told.get("mismatched_keys", ())]))
     if lacking:
-        raise WorkloadError(f"model {folder} has no values for {len(lacking)} of its weights, such as {lacking[0]}; {RESTAGE}")
+        raise WorkloadError(f"model {folder} is missing {len(lacking)} of its weights, such as {lacking[0]}; {RESTAGE}")
     model.config.use_cache = False
     return model
 
@@ -102,7 +102,7 @@ def check_fit(folder: Path, samples: Sequence[Sample], length: int) -> None:
     highest = max(max(sample.input_ids) for sample in samples)
     if highest >= config.vocab_size:
         raise WorkloadError(
-            f"model {folder}: its tokenizer produces token {highest} but its vocabulary ends at {config.vocab_size - 1}; "
+            f"model {folder}: its tokenizer yields token {highest}, its vocabulary ends at {config.vocab_size - 1}; "
             "stage the tokenizer and weights of the same model"
         )
     longest = getattr(config, "max_position_embeddings", None)

@@ -43,12 +43,12 @@ class RankClock(StepClock):
         self.parameters_share: float | None = None  # the part of the model's that this rank holds
         self.device: str | None = None
         self.memory_share: float | None = None  # peak, of the GPU's
-        self.compute_seconds: float | None = None  # of the median step; only with several ranks
+        self.compute_seconds: float | None = None  # of the median step; only with several ranks and DDP
         self._compute: ComputeClock | None = None
         self._search: Any = None
 
     def on_train_begin(self, *states: Any, **other: Any) -> None:
-        """Start a new measurement; find the model that synchronises with the other ranks, which callbacks do not get."""
+        """Start a new measurement; find the model that synchronises with other ranks, which callbacks do not get."""
         if self.group.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.group.device)
         if self.group.size > 1:
