@@ -11,17 +11,17 @@ version_added: 0.1.0
 short_description: Deploy a small folder to the share in one call
 description:
   - Makes O(dest) hold the files of O(src) and O(extra). Each file is written beside its place, synced and renamed, so
-    that a job that starts meanwhile reads the old file or the new one, never half of one.
-  - What it deployed is listed in C(.share_tree.json) in O(dest). A file that is no longer deployed is removed if it
-    stands in that list, and so is a folder below O(dest) that this leaves empty; nothing else is ever removed. The list
-    is written last, so that the next run removes what an interrupted one did not.
-  - Jobs run what lies there as the submitting user. So nothing is done where another user could change it. O(dest), the
-    folders below it and all that lead there from C(/) must belong to that user, to root or to the owner of the folder
-    they lie in, and neither everybody nor a group other than that user's own, root's and O(group) may write there.
-    Where such a group may, a member of it may own the folder too.
-    Folders that only lead there may be open to everybody if they have the sticky bit.
-  - A file that has the right content and another owner, or another mode than 0644, is written anew.
-  - One call for a whole folder, where M(ansible.builtin.copy) takes one or two for each file.
+    that a job that starts meanwhile reads the old file or the new one, never a partial one.
+  - What it deployed is listed in C(.share_tree.json) in O(dest). A file that is no longer deployed is removed if it is
+    in that list, and so is a folder below O(dest) that this leaves empty; nothing else is ever removed. The list is
+    written last, so that the next run removes what an interrupted one did not.
+  - Jobs run these files as the submitting user, so nothing is deployed where another user could change it. O(dest), the
+    folders below it and all its parents from C(/) down must belong to that user, to root or to the owner of their own
+    parent, and neither everybody nor a group other than that user's own, root's and O(group) may write there. If one of
+    these groups may, a member of it may own the folder too. Parents may be open to everybody if they have the sticky
+    bit.
+  - A file with the right content but another owner, or a mode other than 0644, is rewritten.
+  - One call deploys a whole folder; M(ansible.builtin.copy) takes one or two for each file.
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
 attributes:
@@ -37,7 +37,7 @@ attributes:
     support: full
 options:
   src:
-    description: Folder on the controller. Links are refused, C(__pycache__) is left out.
+    description: Folder on the controller. Links are rejected, C(__pycache__) is left out.
     type: path
   dest:
     description: Absolute path on the share.
@@ -48,18 +48,18 @@ options:
     type: dict
     default: {}
   folders:
-    description: Folders below O(dest) to make, relative paths.
+    description: Folders below O(dest) to create, as relative paths.
     type: list
     elements: str
     default: []
   group:
     description:
       - A group, by name or number, whose members may all change what jobs run, so that folders may be writable by it.
-      - Besides root's and the submitting user's own, which always may. Empty or not given is no other.
+      - This is in addition to root's and the submitting user's own group. Empty or unset adds none.
     type: str
     version_added: 0.4.0
   _files:
-    description: What is written, as relative path and base64. Its action makes it of O(src) and O(extra).
+    description: What is written, as relative path and base64. Set by the action plugin from O(src) and O(extra).
     type: dict
 author:
   - mlops.hpc_validation authors (@mlops)
@@ -76,7 +76,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 written:
-  description: Files that were made or changed, relative to O(dest).
+  description: Files that were created or changed, relative to O(dest).
   returned: success
   type: list
   elements: str
@@ -92,7 +92,7 @@ emptied:
   elements: str
   version_added: 0.4.0
 made:
-  description: Folders that were made.
+  description: Folders that were created.
   returned: success
   type: list
   elements: str
@@ -146,9 +146,9 @@ class Changes:
 
 
 def read_regular(path: str) -> bytes | None:
-    """The content of a regular file, nothing if this user may not read it; None for anything else, a link included.
+    """Return a regular file's content, empty if this user may not read it; None for anything else, including a link.
 
-    Raises OSError on reading.
+    Raise OSError if reading fails.
     """
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
@@ -162,7 +162,7 @@ def read_regular(path: str) -> bytes | None:
 
 
 def is_whole(path: str, content: bytes | None, wanted: bytes) -> bool:
-    """Whether what lies there need not be written anew: nobody but this user can change it either. Raises OSError."""
+    """Return whether the file has the right content and only this user can change it. Raise OSError."""
     if content != wanted:
         return False
     found = os.lstat(path)
@@ -170,7 +170,7 @@ def is_whole(path: str, content: bytes | None, wanted: bytes) -> bool:
 
 
 def deployed_before(dest: str) -> list[str]:
-    """What the list says; nothing if it is missing or damaged. Raises OSError on reading."""
+    """Return the names in the list; none if it is missing or damaged. Raise OSError if reading fails."""
     try:
         names = strict_json.parse(read_regular(os.path.join(dest, LIST)) or b"[]")
     except (ValueError, RecursionError):
@@ -180,7 +180,7 @@ def deployed_before(dest: str) -> list[str]:
 
 
 def inside(name: str) -> bool:
-    """Whether a relative path stays where it starts."""
+    """Return whether a relative path stays inside its starting folder."""
     return not os.path.isabs(name) and ".." not in name.split("/") and name not in ("", ".")
 
 
@@ -204,13 +204,13 @@ def left_empty(dest: str, removed: list[str], kept: set[str]) -> list[str]:
 
 
 def refused(dest: str, files: list[str], folders: list[str], groups: frozenset[int]) -> Refusal | None:
-    """Why nothing may be put there, None where it may. Raises OSError."""
+    """Return why nothing may be deployed there; None if it may. Raise OSError."""
     below = folders_of(files) | set(folders)
     return first_refusal([(dest, not files), *((os.path.join(dest, name), False) for name in sorted(below))], groups)
 
 
 def shown(content: bytes) -> str:
-    """For a diff."""
+    """Return the content as text for a diff."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
@@ -224,10 +224,10 @@ def requested(module: AnsibleModule) -> Requested:
         module.fail_json(msg=nul)
     dest, folders = module.params["dest"], module.params["folders"]
     if module.params["_files"] is None:
-        module.fail_json(msg="share_tree works only with its action, which reads the folder on the controller")
+        module.fail_json(msg="share_tree works only with its action plugin, which reads the folder on the controller")
     files = {name: base64.b64decode(text) for name, text in module.params["_files"].items()}
     if not os.path.isabs(dest):
-        module.fail_json(msg=f"dest must be an absolute path, not {dest}")
+        module.fail_json(msg=f"dest: expected an absolute path, found {dest}")
     for name in [*files, *folders]:
         if not inside(name):
             module.fail_json(msg=f"{name} would lie outside {dest}")
@@ -274,8 +274,8 @@ def deployed(module: AnsibleModule, asked: Requested) -> Changes:
     why = refused(asked.dest, [*asked.files, *before], asked.folders, trusted_groups(asked.group))
     if why:
         module.fail_json(
-            msg=f"nothing was put into {asked.dest}: {why.why}, so another user could change what this user's jobs "
-            f"run. To mend it: {why.command}; or name another folder as hpc_validation_share"
+            msg=f"nothing was deployed to {asked.dest}: {why.why}, so another user could change what your jobs run. "
+            f"To fix it: {why.command}; or set hpc_validation_share to another folder"
         )
     todo = changes(asked, before)
     if not module.check_mode:

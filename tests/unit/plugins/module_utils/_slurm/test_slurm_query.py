@@ -218,7 +218,7 @@ def test_one_job_for_which_accounting_lags_is_waited_for_among_others(slurm: Fak
 @pytest.mark.parametrize(
     ("told", "state", "words"),
     [
-        ("1|x\n", "UNKNOWN", "what accounting says of it cannot be read"),
+        ("1|x\n", "UNKNOWN", "accounting's record of it cannot be read"),
         ("", "UNKNOWN", "neither slurmctld nor accounting knows this job"),
         (sacct_row("1", "COMPLETED") + "1.0|x\n", "COMPLETED", ""),
     ],

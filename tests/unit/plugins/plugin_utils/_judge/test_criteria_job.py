@@ -66,7 +66,7 @@ def test_a_job_without_an_end_says_why_as_far_as_it_is_known(job, change, why):
     judged = judge_job({**job, "state": "CANCELLED", **change})
     assert (judged["verdict"], judged["why"]) == ("undetermined", why)
     assert judged["remedy"] == (
-        "See with sacct -j 12 --format=JobID,State%30 who cancelled it. "
+        "Run sacct -j 12 --format=JobID,State%30 to see who cancelled it. "
         "See what happened to it with: scontrol show job 12; sacct -j 12"
     )
 
