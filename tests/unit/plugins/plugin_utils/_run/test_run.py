@@ -316,7 +316,7 @@ def test_the_screen_has_a_line_a_group_and_names_the_part_at_fault(probes):
     lines = summary.summary(runs.finish(probes), probes)
     assert any(line.split() == ["login", "pass", "1", "pass"] for line in lines)
     assert any(line.split() == ["gpu", "FAIL", "1", "pass,", "1", "fail"] for line in lines)
-    assert any("compute02, GPU 1: PCIe width is the card's own: 8  [= 16]" in line for line in lines)
+    assert any("compute02, GPU 1: PCIe width is that of the card: 8  [= 16]" in line for line in lines)
     suites = on_disk(probes)[1]
     assert [suite.get("name") for suite in suites] == ["preflight login", "preflight gpu"]
 
