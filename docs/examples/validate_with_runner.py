@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run the validation through ansible-runner: exit 0 only where Ansible ended well and this run's verdict is pass.
+"""Run the validation through ansible-runner: exit 0 only if Ansible succeeded and this run's verdict is pass.
 
-FOLDER is ansible-runner's private data folder: inventory/, env/extravars, and the other files it knows. Each run gets
-artifacts/<ident>/, with the results in it, so that no verdict of an earlier run can be taken for this one's.
+FOLDER is ansible-runner's private data folder: inventory/, env/extravars, and its other files. Each run gets
+artifacts/<ident>/, which contains the results, so that no earlier run's verdict can be taken for this one's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COLLECTION = "mlops.hpc_validation"
 
 
 def verdict(results: Path) -> tuple[str, str]:
-    """This run's verdict and why; undetermined where there is not exactly one readable verdict.json."""
+    """Return this run's verdict and why; undetermined unless there is exactly one readable verdict.json."""
     found = list(results.glob("*/verdict.json"))
     if len(found) != 1:
         return "undetermined", f"{len(found)} verdicts in {results}"
@@ -34,7 +34,7 @@ def verdict(results: Path) -> tuple[str, str]:
 
 
 def play(folder: Path, name: str, ident: str, results: Path, timeout: int = 0) -> ansible_runner.Runner:
-    """Run one of the collection's playbooks; SIGINT and SIGTERM cancel it as a timeout does."""
+    """Run one of the collection's playbooks; SIGINT and SIGTERM cancel it like a timeout."""
     cause: list[int] = []
     before = {
         number: signal.signal(number, lambda number, _frame: cause.append(number))
@@ -46,8 +46,8 @@ def play(folder: Path, name: str, ident: str, results: Path, timeout: int = 0) -
             ident=ident,
             playbook=f"{COLLECTION}.{name}",
             extravars={"hpc_validation_results": str(results)},
-            suppress_env_files=True,  # else these variables would be in env/ and rule the next run too
-            settings={"pexpect_timeout": 1},  # seconds between two looks at cancel_callback
+            suppress_env_files=True,  # otherwise these variables would stay in env/ and apply to the next run too
+            settings={"pexpect_timeout": 1},  # seconds between two calls of cancel_callback
             cancel_callback=lambda: bool(cause),
             timeout=timeout or None,
         )
@@ -57,7 +57,7 @@ def play(folder: Path, name: str, ident: str, results: Path, timeout: int = 0) -
 
 
 def main() -> int:
-    """0: pass. 1: anything else."""
+    """Run the command line; return 0 for a pass, else 1."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("--playbook", default="validate_category1", help="of the collection (default: %(default)s)")
@@ -65,7 +65,7 @@ def main() -> int:
     parser.add_argument(
         "--cleanup",
         action="store_true",
-        help="after a kill, cancel every job that a validation left on the share; not where another one runs there",
+        help="after a kill, cancel every job that a validation left on the share; not while another one runs there",
     )
     arguments = parser.parse_args()
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's half of beegfs_check: checks what is expected, has the host look, judges its facts."""
+"""The controller's half of beegfs_check: check the expectations, have the host look, judge its facts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOUNTS = FILES / "kit" / "share" / "mounts.py"
 
 
 class ActionModule(ProbeAction):
-    """Judges on the controller what the module of the same name saw on the host."""
+    """Judge on the controller what the module of the same name saw on the host."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return facts, findings, verdict and table; failed unless the verdict is pass."""
@@ -40,7 +40,7 @@ class ActionModule(ProbeAction):
         options: dict[str, Any] = plain(arguments)
         wrong = problems(options) + SHARE.problems(options["expect"], TITLES)
         if wrong:
-            raise AnsibleActionFail("nothing was looked at; malformed:\n" + "\n".join(wrong))
+            raise AnsibleActionFail("Nothing was checked, because these settings are invalid:\n" + "\n".join(wrong))
         host = str(options["node"] or (task_vars or {}).get("inventory_hostname", "host"))
         asked = {key: value for key, value in options.items() if key not in CONTROLLER_ONLY}
         asked["_mounts"] = base64.b64encode(MOUNTS.read_bytes()).decode("ascii")
@@ -57,7 +57,7 @@ class ActionModule(ProbeAction):
 
 
 def judged(options: dict[str, Any], facts: dict[str, Any], host: str, checks: list[str]) -> list[dict[str, Any]]:
-    """Return the findings about the share as the host sees it, and about its servers."""
+    """Return the findings on the share as the host sees it, and on its servers."""
     expect, share_type = options["expect"], options["share_type"]
     found: list[dict[str, Any]] = []
     if not servers_alone(checks):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's half of gpu_probe: checks what is expected, has the node asked, judges its facts."""
+"""The controller's half of gpu_probe: check the expectations, have the node queried, judge its facts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MODULE = "mlops.hpc_validation.gpu_probe"
 
 
 class ActionModule(ProbeAction):
-    """Judges on the controller what the module of the same name read on the node."""
+    """Judge on the controller what the module of the same name read on the node."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return facts, findings, verdict and table; failed unless the verdict is pass."""
@@ -35,7 +35,7 @@ class ActionModule(ProbeAction):
         options: dict[str, Any] = plain(arguments)
         wrong = problems(options) + GPU.problems(options["expect"], TITLES)
         if wrong:
-            raise AnsibleActionFail("nothing was read; malformed:\n" + "\n".join(wrong))
+            raise AnsibleActionFail("Nothing was read, because these settings are invalid:\n" + "\n".join(wrong))
         since = options["expect"].get("xid_since")
         options["since"] = options["since"] or (None if since is None else str(since))
         host = str(options["node"] or (task_vars or {}).get("inventory_hostname", "node"))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's half of metrics_assert: checks the criteria, has the evidence collected, saves it, judges it."""
+"""The controller's half of metrics_assert: check the criteria, have the evidence collected, save and judge it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MODULE = "mlops.hpc_validation.metrics_assert"
 
 
 class ActionModule(ActionBase):
-    """Judges on the controller what the module of the same name collected on the target."""
+    """Judge on the controller what the module of the same name collected on the target."""
 
     _supports_check_mode = True
     _supports_async = False
@@ -82,7 +82,7 @@ class ActionModule(ActionBase):
         return sets
 
     def _rules(self, options: dict[str, Any], patterns: dict[str, Any]) -> Rules:
-        """Refuse what is malformed before anything is read or judged."""
+        """Reject malformed settings before anything is read or judged."""
         request = Request(
             job_id="",
             attempt=0,
@@ -96,7 +96,7 @@ class ActionModule(ActionBase):
         wrong = [*check(request), *legs.check(options["legs"], options["files"])]
         errors = [] if options["evidence"] else [where + error for error in wrong]
         if options["output"] is None and (request.files or options["artifacts"]):
-            errors.append(f"{where}output: expected the directory in which files and artifacts lie")
+            errors.append(f"{where}output: expected the directory of the files and artifacts")
         try:
             rules = Rules.read(
                 {"id": options["workload"], "criteria": options["criteria"]},
@@ -107,7 +107,7 @@ class ActionModule(ActionBase):
         except spec.CriteriaError as exc:
             errors += exc.errors
         if errors:
-            raise AnsibleActionFail("nothing was judged; malformed:\n" + "\n".join(errors))
+            raise AnsibleActionFail("Nothing was judged, because these settings are invalid:\n" + "\n".join(errors))
         return rules
 
     def _saved(self, path: str) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class ActionModule(ActionBase):
         document["baseline"] = legs.stored(saved)
 
     def _save(self, document: dict[str, Any], path: str) -> None:
-        """A verdict that cannot be checked later is none: evidence that could not be saved makes it undetermined."""
+        """Save the evidence. If that fails, the verdict is undetermined, since it could not be checked later."""
         try:
             evidence.save(document, path)
         except OSError as exc:

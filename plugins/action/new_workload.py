@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Works on the controller only, whatever host the task is for."""
+"""Run on the controller only, whatever host the task is for."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the folder on the controller; the module of the same name writes what differs, all in one call."""
+"""Read the folder on the controller; the module of the same name writes what differs, all in one call."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ActionModule(ActionBase):
                 task_vars=task_vars,
             )
         except AnsibleConnectionFailure as exc:
-            # A failure, not `unreachable`: the share does not hold what was to be deployed, and a rescue must know.
+            # A failure, not `unreachable`: the share does not have the files, and a rescue must run.
             answer = {"failed": True, "msg": f"{args['dest']} was not deployed: the connection failed: {exc}"}
         result.update(answer)
         result.pop("invocation", None)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for Slurm jobs from the controller: progress, two clocks, interruption. The modules touch Slurm."""
+"""Wait for Slurm jobs from the controller: progress, two clocks, interruption. Only the modules call Slurm."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class ActionModule(ActionBase):
         """Run the task."""
         if self._task.async_val:
             raise AnsibleActionFail(
-                "slurm_job cannot run with async: it waits itself and prints progress. For many jobs give jobs; "
-                "to go on meanwhile give wait: false, and later job_id with wait: true."
+                "slurm_job cannot run with async: it waits itself and prints progress. For many jobs use jobs; "
+                "to continue meanwhile use wait: false, and later job_id with wait: true."
             )
         result = super().run(tmp, task_vars)
         self._task_vars = task_vars
@@ -105,17 +105,17 @@ class ActionModule(ActionBase):
         return {**answer, **self._wait(jobs)}
 
     def _submit(self) -> dict[str, Any]:
-        """Submit, and go on trying while slurmctld or the login node does not answer; it was not submitted then."""
+        """Submit, and retry while slurmctld or the login node does not answer; the job was not submitted then."""
         end = time.monotonic() + self._args["controller_timeout"]
         while True:
             try:
                 result = self._module(_JOB, {**self._task.args, "token": self._token})
             except AnsibleConnectionFailure as error:
-                # The connection may have broken after sbatch: the journal tells the next try.
+                # The connection may have broken after sbatch: the journal shows that to the next attempt.
                 result = {"failed": True, "msg": f"The login node cannot be reached: {error}", "retry": True}
             if not (result.get("failed") and result.get("retry")) or time.monotonic() + _RETRY_PAUSE > end:
                 return result
-            self._say(f"{result['msg']} Trying for {end - time.monotonic():.0f} s more")
+            self._say(f"{result['msg']} Retrying for {end - time.monotonic():.0f} s")
             time.sleep(_RETRY_PAUSE)
             self._reset_connection()
 
@@ -139,13 +139,13 @@ class ActionModule(ActionBase):
             cancelled |= self._cancel_given_up(wait)
             for line in wait.take_lines():
                 self._say(line)
-            if failed and wait.open:  # what failed may have done so at once, and will not have waited on the login node
+            if failed and wait.open:  # a failure may be immediate, without having waited on the login node
                 time.sleep(_RETRY_PAUSE)
                 self._reset_connection()
         return results.waited_for(wait.jobs, cancelled, self._args["fail_on_state"])
 
     def _cancel_given_up(self, wait: Wait) -> set[str]:
-        """Cancel jobs of ours that are not waited for any longer but still live."""
+        """Cancel jobs of this task that are not waited for any more but still active."""
         given_up = [
             one
             for one in wait.jobs
@@ -161,7 +161,7 @@ class ActionModule(ActionBase):
         result = self._module(_JOB, {"state": "absent", "jobs": [{"job_id": one.job_id} for one in given_up]})
         specs = [{"job_id": one.job_id, "comment": one.comment} for one in given_up]
         looked = self._module(_INFO, {"jobs": specs, "tail": self._args["tail"], "steps": wait.accounting})
-        # A job that is still COMPLETING is no better known than by what the cancelling itself has seen.
+        # For a job that is still COMPLETING, the result of cancelling is the latest known state.
         ended = [job for job in looked.get("jobs", []) if has_ended(job)]
         after = {str(job["job_id"]): job for job in [*result.get("jobs", []), *ended]}
         for one in given_up:
@@ -191,22 +191,22 @@ class ActionModule(ActionBase):
             except Interrupted as interrupt:
                 raise AnsibleActionFail(self._interrupted(str(interrupt))) from interrupt
             except BaseException as error:
-                # A task's timeout, or a defect of ours: leave no job behind either.
+                # A task's timeout, or a bug in the collection: leave no job behind either.
                 self._interrupted(type(error).__name__)
                 raise
 
     def _interrupted(self, cause: str) -> str:
         if self._args["on_interrupt"] == "leave":
-            text = f"interrupted ({cause}); its jobs were left. Run the same task again to attach to them"
+            text = f"interrupted ({cause}); its jobs were not cancelled. Run the same task again to attach to them"
         else:
             self._guard.last_words(f"slurm_job: interrupted ({cause}); cancelling the jobs that this task submitted")
             ids = self._cancel_ours()
-            text = f"interrupted ({cause}); cancelled: {' '.join(ids) or 'nothing, no job of this task was live'}"
+            text = f"interrupted ({cause}); cancelled: {' '.join(ids) or 'nothing, no job of this task was active'}"
         self._guard.last_words(f"slurm_job: {text}")
         return text
 
     def _cancel_ours(self) -> list[str]:
-        """Cancel what this task submitted, by its token in the journal; once more over a new connection if need be."""
+        """Cancel what this task submitted, by its token in the journal; retry once over a new connection if needed."""
         keys = ("journal", "share")
         args = {"state": "absent", "token": self._token, **{key: self._args[key] for key in keys if self._args[key]}}
         error = ""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Works on the controller only: it never opens the host's connection, so it still records when the host is gone."""
+"""Run on the controller only, without a connection to the host, so that it records even if the host is unreachable."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class ActionModule(ActionBase):
 
 
 def answer(action: ActionBase, result: dict[str, t.Any]) -> dict[str, t.Any]:
-    """Do what the task of `action` asks for and return `result` with what came of it."""
+    """Run the task of `action` and return `result` with its outcome."""
     _spec, given = action.validate_argument_spec(argument_spec=ARGUMENTS, required_if=REQUIRED)
-    args: dict[str, t.Any] = plain(given)  # as metrics_assert does, so that both read the same
+    args: dict[str, t.Any] = plain(given)  # as in metrics_assert, so that both read the same values
     nul = no_nul.refusal({key: value for key, value in args.items() if key != "document"})
     if nul:
         raise AnsibleActionFail(nul)

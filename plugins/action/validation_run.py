@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Works on the controller only: it never opens the host's connection, so it still reports when the host is gone."""
+"""Run on the controller only, without a connection to the host, so that it reports even if the host is unreachable."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ class ActionModule(ActionBase):
         state = self._task.args.get("state")
         if state in MOVED:
             Display().deprecated(
-                f"state={state} of validation_run is an action of its own now, mlops.hpc_validation.validation_record",
+                f"state={state} of validation_run is now a separate action, mlops.hpc_validation.validation_record",
                 version="0.5.0",
                 collection_name="mlops.hpc_validation",
             )
             return validation_record.answer(self, result)
         _spec, given = self.validate_argument_spec(argument_spec=ARGUMENTS, required_if=REQUIRED)
-        args: dict[str, t.Any] = plain(given)  # as metrics_assert does, so that both read the same
+        args: dict[str, t.Any] = plain(given)  # as in metrics_assert, so that both read the same values
         nul = no_nul.refusal(args)
         if nul:
             raise AnsibleActionFail(nul)
@@ -125,7 +125,7 @@ class ActionModule(ActionBase):
         colour = {"pass": "green", "fail": "red", "undetermined": "yellow"}[verdict["verdict"]]
         odd = [finding for finding in verdict["findings"] if finding["verdict"] in ("fail", "undetermined")]
         if self._task.check_mode:
-            lines.insert(0, "CHECK MODE: nothing was submitted and nothing judged; what follows is no verdict")
+            lines.insert(0, "CHECK MODE: nothing was submitted or judged; the following is not a verdict")
         Display().display("\n" + "\n".join(lines) + "\n", color=colour)
         return {
             "changed": False,

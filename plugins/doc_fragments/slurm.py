@@ -1,13 +1,13 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What modules that call Slurm's commands need."""
+"""Requirements of modules that call Slurm's commands."""
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Requirements."""
+    """Requirements on the host."""
 
     DOCUMENTATION = r"""
 options: {}

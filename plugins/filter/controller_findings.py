@@ -9,7 +9,7 @@ name: controller_findings
 version_added: 0.2.0
 short_description: Judge whether the controller can judge
 description:
-  - The version of Ansible, the Python packages that judging needs, and whether the collection's files are whole.
+  - Checks the version of Ansible, the Python packages that judging needs, and that the collection's files are complete.
 options:
   _input:
     description: The value of C(ansible_version.full).
@@ -38,7 +38,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight im
 
 
 def controller_findings(version: str) -> list[dict[str, t.Any]]:
-    """The findings."""
+    """Return the findings."""
     return controller.findings(version=str(version))
 
 

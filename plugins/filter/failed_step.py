@@ -7,10 +7,10 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: failed_step
 version_added: 0.1.0
-short_description: Make a finding of a failed task
+short_description: Make a finding from a failed task
 description:
   - For C(rescue). The finding (schema C(finding.json)) is V(undetermined), since nothing was measured.
-  - What to do is said as it is for the same words in a job's log.
+  - The remedy is the same as for the same message in a job's log.
 options:
   _input:
     description: The value of C(ansible_failed_result).
@@ -55,9 +55,9 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.guard 
 
 
 def failed_step(result: t.Any, task: t.Any, host: str, workload: str | None = None) -> dict[str, t.Any]:
-    """The finding; `why` is the task's message, or for a command that failed what it wrote to stderr."""
+    """Return the finding; `why` is the task's message, or the stderr of a command that failed."""
     told = result if isinstance(result, dict) else {}
-    why = str(told.get("msg") or "it failed and said nothing").strip()
+    why = str(told.get("msg") or "it failed without a message").strip()
     command = told.get("cmd")
     if command:
         why = f"{command[0] if isinstance(command, list) else command}: {why}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: job_paths
 version_added: 0.4.0
-short_description: Where a job of a workload wrote
+short_description: Return the paths that a workload's job wrote to
 description:
   - The output, the logs and the end marker of one job, from the plan of its workload.
 options:
@@ -24,7 +24,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Show where its log is
+- name: Show the path of the log
   ansible.builtin.debug:
     msg: "{{ (planned | mlops.hpc_validation.job_paths(job)).logs.stdout }}"
 """
@@ -41,7 +41,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads im
 
 
 def job_paths(planned: dict[str, t.Any], job: dict[str, t.Any]) -> dict[str, t.Any]:
-    """The paths."""
+    """Return the paths."""
     return plan.paths(planned, job)
 
 

@@ -9,7 +9,7 @@ name: login_findings
 version_added: 0.2.0
 short_description: Judge the login node
 description:
-  - Takes what C(python -m kit host) printed there and gives findings; anything else is V(undetermined).
+  - Returns findings for the output of C(python -m kit host) on the login node; anything else is V(undetermined).
 options:
   _input:
     description: The registered result of the command.
@@ -20,7 +20,7 @@ options:
     type: str
     required: true
   no_downloads:
-    description: Why nothing has to be downloaded, if that is so.
+    description: Why nothing has to be downloaded, if nothing has to be.
     type: str
   apptainer:
     description: The value of C(hpc_validation_apptainer).
@@ -52,7 +52,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight im
 def login_findings(
     told: t.Any, host: str, apptainer: dict[str, t.Any], no_downloads: str | None = None
 ) -> list[dict[str, t.Any]]:
-    """The findings; a command that failed told nothing."""
+    """Return the findings; a failed command has no facts."""
     try:
         facts = strict_json.parse(told["stdout"]) if told["rc"] == 0 else None
     except (TypeError, KeyError, ValueError):

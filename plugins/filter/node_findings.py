@@ -9,7 +9,7 @@ name: node_findings
 version_added: 0.2.0
 short_description: Judge what the jobs of a preflight found
 description:
-  - Findings about every node (its job, clock, Python, GPUs, confinement, share) and what two nodes see of each other.
+  - Findings on every node (its job, clock, Python, GPUs, confinement, share) and on what two nodes see of each other.
 options:
   _input:
     description: What C(python -m kit reports) printed.
@@ -39,7 +39,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The C(findings) (schema C(finding.json)), and C(probed), which nodes and GPUs were looked at.
+  description: The C(findings) (schema C(finding.json)), and C(probed), which nodes and GPUs were checked.
   type: dict
 """
 
@@ -51,7 +51,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight im
 def node_findings(
     reports: dict[str, t.Any], planned: dict[str, t.Any], waited: dict[str, t.Any], settings: dict[str, t.Any]
 ) -> dict[str, t.Any]:
-    """The findings and the coverage."""
+    """Return the findings and the coverage."""
     return {
         "findings": nodes.judge(planned, waited, reports, settings),
         "probed": nodes.probed(planned, waited, reports),

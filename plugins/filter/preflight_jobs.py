@@ -7,16 +7,16 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: preflight_jobs
 version_added: 0.4.0
-short_description: The jobs of a preflight's plan, as they are submitted
+short_description: List the jobs of a preflight's plan for submission
 description:
-  - Each with the script that it runs and its options for C(sbatch).
+  - Each job has its key, the script that it runs and its options for C(sbatch).
 options:
   _input:
     description: What P(mlops.hpc_validation.preflight_plan#filter) returned.
     type: dict
     required: true
   folder:
-    description: The folder on the share that has the scripts.
+    description: The folder on the share that holds the scripts.
     type: path
     required: true
 author:
@@ -24,7 +24,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Look at every node
+- name: Check every node
   mlops.hpc_validation.slurm_job:
     jobs: "{{ planned | mlops.hpc_validation.preflight_jobs('/mnt/beegfs/jobs/.preflight/1') }}"
     share: /mnt/beegfs
@@ -33,7 +33,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: C(path) and C(options) of each job, as M(mlops.hpc_validation.slurm_job) takes them.
+  description: C(key), C(path) and C(options) of each job, as M(mlops.hpc_validation.slurm_job) takes them.
   type: list
   elements: dict
 """
@@ -44,7 +44,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight im
 
 
 def preflight_jobs(planned: dict[str, t.Any], folder: str) -> list[dict[str, t.Any]]:
-    """The jobs."""
+    """Return the jobs."""
     return settings.jobs(planned, str(folder))
 
 

@@ -9,14 +9,14 @@ name: preflight_plan
 version_added: 0.2.0
 short_description: Choose the nodes of a preflight and the job for each
 description:
-  - One job a node that can take one, pinned to it and asking for all its GPUs, and one over two nodes.
+  - One job for each node that can take one, pinned to it and requesting all its GPUs, and one job over two nodes.
 options:
   _input:
     description: What M(mlops.hpc_validation.slurm_cluster_info) returned.
     type: dict
     required: true
   settings:
-    description: The settings of the site that matter here, as the preflight role puts them together.
+    description: The settings of a preflight, as P(mlops.hpc_validation.preflight_settings#filter) returns them.
     type: dict
     required: true
   expected:
@@ -35,7 +35,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: C(nodes), C(jobs) (options of C(sbatch)), C(left_out) and C(findings) about nodes that take no job.
+  description:
+    - C(nodes), C(jobs) (each with a C(key) and options of C(sbatch)), C(left_out) and C(findings) about nodes that take
+      no job.
   type: dict
 """
 
@@ -47,7 +49,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight im
 def preflight_plan(
     info: dict[str, t.Any], settings: dict[str, t.Any], expected: t.Sequence[str] = ()
 ) -> dict[str, t.Any]:
-    """The plan."""
+    """Return the plan."""
     return plan.plan(info, settings, [str(name) for name in expected])
 
 

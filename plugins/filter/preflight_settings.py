@@ -7,10 +7,10 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: preflight_settings
 version_added: 0.4.0
-short_description: What of the public settings a preflight depends on
+short_description: Derive the settings of a preflight from the public ones
 description:
-  - Merges what the inventory says of all workloads and of each, and derives from it how long the jobs of a preflight
-    may take and how far back they look.
+  - Merges the inventory's settings for all workloads with those for each, and derives how long the jobs of a preflight
+    may take and how far back they read the kernel log.
 options:
   _input:
     description:
@@ -20,7 +20,7 @@ options:
     type: dict
     required: true
   selected:
-    description: Ids of the run's workloads.
+    description: IDs of the run's workloads.
     type: list
     elements: str
     required: true
@@ -37,8 +37,9 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(accelerator), C(nodes), C(slurm), C(gpu), C(node_gpus), C(kernel_log), C(share_type) and C(share_expect) as they
-      are, and C(workload_slurm), C(apptainer), C(xid_seconds), C(coherence), C(coherence_limit) and C(no_downloads).
+    - C(accelerator), C(nodes), C(slurm), C(gpu), C(node_gpus), C(kernel_log), C(share_type) and C(share_expect)
+      unchanged, and C(workload_slurm), C(apptainer), C(xid_seconds), C(coherence), C(coherence_limit) and
+      C(no_downloads).
   type: dict
 """
 
@@ -50,11 +51,11 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight im
 
 
 def preflight_settings(given: dict[str, t.Any], selected: t.Sequence[str]) -> dict[str, t.Any]:
-    """The settings."""
+    """Return the settings."""
     try:
         return settings.settings(plain(given), plain(selected))
     except (TypeError, ValueError) as exc:
-        raise AnsibleFilterError(f"the settings of a preflight cannot be read: {exc}") from exc
+        raise AnsibleFilterError(f"invalid preflight settings: {exc}") from exc
 
 
 class FilterModule:

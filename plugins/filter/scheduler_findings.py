@@ -9,7 +9,7 @@ name: scheduler_findings
 version_added: 0.1.0
 short_description: Judge whether the scheduler can start the selected workloads
 description:
-  - Takes what M(mlops.hpc_validation.slurm_cluster_info) returned and gives findings (schema C(finding.json)).
+  - Returns findings (schema C(finding.json)) for the result of M(mlops.hpc_validation.slurm_cluster_info).
 options:
   _input:
     description: The facts.

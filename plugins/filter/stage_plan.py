@@ -7,9 +7,9 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: stage_plan
 version_added: 0.4.0
-short_description: What workloads need on the share
+short_description: Plan what workloads need on the share
 description:
-  - The environments or images that workloads run in, the datasets and models that they read, and where each comes from.
+  - The environments or images that workloads run in, the datasets and models that they read, and the source of each.
 options:
   _input:
     description: Manifests of the selected workloads.
@@ -50,7 +50,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads im
 
 
 def stage_plan(workloads: list[dict[str, t.Any]], settings: dict[str, t.Any], share: str) -> dict[str, t.Any]:
-    """The plan."""
+    """Return the plan."""
     try:
         return staging.plan(workloads, settings, share)
     except staging.StagePlanError as exc:

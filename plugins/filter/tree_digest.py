@@ -7,9 +7,9 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: tree_digest
 version_added: 0.1.0
-short_description: One SHA-256 for a folder on the controller
+short_description: Return a SHA-256 of a folder on the controller
 description:
-  - Over the names and contents of the files that M(mlops.hpc_validation.share_tree) would deploy from it.
+  - The digest covers the names and contents of the files that M(mlops.hpc_validation.share_tree) would deploy from it.
 options:
   _input:
     description: The folder.
@@ -20,7 +20,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Show what a workload's folder holds
+- name: Show the digest of a workload's folder
   ansible.builtin.debug:
     msg: "{{ 'files/workloads/mnist_single_gpu' | mlops.hpc_validation.tree_digest }}"
 """
@@ -38,7 +38,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common impor
 
 
 def tree_digest(folder: str) -> str:
-    """The digest."""
+    """Return the digest."""
     return tree.digest(Path(str(folder)))
 
 

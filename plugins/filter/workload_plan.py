@@ -7,10 +7,10 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: workload_plan
 version_added: 0.4.0
-short_description: What the job of a workload asks of Slurm, what it runs, and where it writes
+short_description: Plan the job of a workload
 description:
-  - Puts a manifest, the site's settings and what the run did before together, as the role
-    P(mlops.hpc_validation.workload#role) needs them.
+  - Combines a manifest, the site's settings and the earlier results of the run, for the role
+    P(mlops.hpc_validation.workload#role), into the job's Slurm options, what it runs, and where it writes.
 options:
   _input:
     description: The manifest, as M(mlops.hpc_validation.validation_run) returns it.
@@ -24,8 +24,8 @@ options:
     required: true
   before:
     description:
-      - What the run did before, C(check_mode), whether it only looks, C(selected), the ids of its workloads,
-        C(passed), the ids of those that passed, and of the role P(mlops.hpc_validation.stage#role) C(planned),
+      - What the run did before, C(check_mode), whether it is in check mode, C(selected), the IDs of its workloads,
+        C(passed), the IDs of those that passed, and from the role P(mlops.hpc_validation.stage#role) C(planned),
         C(runtimes), C(missing_runtimes), C(digests) and C(data).
     type: dict
     required: true
@@ -42,7 +42,7 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(unmet), what the workload needs and has not got. Where that is empty, also C(label), C(home), C(script),
+    - C(unmet), what the workload needs but does not have. If that is empty, also C(label), C(home), C(script),
       C(configs), C(output) and C(logs), which are paths, C(runtime), C(directives), long options of C(sbatch),
       C(several_nodes), C(legs), C(baseline), C(files), C(context), C(payload), C(data) and C(submit), what
       M(mlops.hpc_validation.slurm_job) is given.
@@ -57,7 +57,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads im
 
 
 def workload_plan(workload: dict[str, t.Any], settings: dict[str, t.Any], before: dict[str, t.Any]) -> dict[str, t.Any]:
-    """The plan."""
+    """Return the plan."""
     try:
         return plan.plan(plain(workload), plain(settings), plain(before))
     except (plan.WorkloadPlanError, OSError, ValueError) as exc:

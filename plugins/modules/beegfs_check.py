@@ -12,49 +12,49 @@ version_added: 0.2.0
 author:
   - mlops.hpc_validation authors (@mlops)
 description:
-  - Looks at the share from one host with the mount, such as the login node, and judges on the controller what it found
-    against what the inventory expects, each check as a finding with value, bound and what to do.
-  - The verdict is V(pass), V(fail) or V(undetermined). What is missing, could not be read, timed out or fits no known
-    form is V(undetermined), never a pass. The task fails unless the verdict is V(pass).
-  - C(/proc/mounts) and C(/proc/fs/beegfs) are read first. A mount whose servers are gone is reported and not touched,
-    since a process that waits for one cannot be killed. Whatever touches the share runs in a child with a deadline,
-    which is given up when it does not answer, and nothing more is done then.
-  - Works on any file system. What only BeeGFS has is C(not_applicable) where O(share_type) says that it is another.
+  - Checks the share from one host with the mount, such as the login node, and judges the result on the controller
+    against what the inventory expects, each check as a finding with value, bound and remedy.
+  - The verdict is V(pass), V(fail) or V(undetermined). What is missing, unreadable, timed out or unrecognised is
+    V(undetermined), never a pass. The task fails unless the verdict is V(pass).
+  - C(/proc/mounts) and C(/proc/fs/beegfs) are read first. A mount whose servers are down is reported and not touched,
+    since a process that waits for one cannot be killed. Everything that touches the share runs in a child with a
+    deadline; if it does not answer, it is abandoned and nothing more is done.
+  - Works on any file system. Checks specific to BeeGFS are C(not_applicable) if O(share_type) names another.
   - "O(checks): V(mount) is the mount, type, client configuration, connections (RDMA, TCP, fallback route), targets as
     the client sees them, free space and inodes. V(use) writes, syncs and reads back with a checksum, renames, appends,
-    links, locks, and so on. V(speed) measures throughput and the rate of metadata operations."
-  - The checks V(use) and V(speed) happen in a folder of their own below O(folder), which is always removed. Before
-    anything is written, it is made sure that O(reserve) stays free.
+    links, locks, and more. V(speed) measures throughput and the rate of metadata operations."
+  - The checks V(use) and V(speed) run in their own folder below O(folder), which is always removed. Before anything is
+    written, they make sure that O(reserve) stays free.
   - A server without a connection fails, unless it is idle, which is recorded. It is idle if the client, connected to
-    the management server, says that its targets are online, and, once the share was used, another of its kind is
-    connected.
-  - BeeGFS's servers are asked through C(beegfs) (8.x) or C(beegfs-ctl) (7.x). An exit code of 0 is not believed, a
-    list without targets is no healthy file system. A server answers if it does so by one of its network cards; the
-    others, where they are told, are recorded.
-  - C(beegfs-ctl) was met as 7.4.7, in all states that C(docs/preflight.md) lists. What is presumed about BeeGFS 8 was
-    read in its published source and never met; a verdict about such servers says so.
-  - First is asked what the management daemon answers alone, then what a server may keep waiting, space and quota last.
-    A server that accepts connections and does not answer holds the tool for 20 minutes; it is named, what was printed
-    until O(deadline) counts, and the rest is V(undetermined) by target.
-  - What the tool prints rounded (space in 0.1 GiB, inodes in 100,000) is judged by the end of the interval that is
-    against the machine; where the bound lies inside, it is V(undetermined).
-  - Where an automounter has the share, the folder is opened first, so that it is mounted.
+    the management server, reports its targets online, and, once the share has been used, another server of its kind
+    is connected.
+  - BeeGFS's servers are queried through C(beegfs) (8.x) or C(beegfs-ctl) (7.x). An exit code of 0 proves nothing, and
+    a list without targets is not a healthy file system. A server answers if it does so on one of its network cards;
+    the others, if they are reported, are recorded.
+  - C(beegfs-ctl) was tested as 7.4.7, in all states that C(docs/preflight.md) lists. Support for BeeGFS 8 is based on
+    its published source and was never tested on real servers; a verdict on such servers says so.
+  - The questions that the management daemon answers by itself come first, then those that a server may delay, with
+    space and quota last. A server that accepts connections but does not answer blocks the tool for 20 minutes; it is
+    named, what was printed until O(deadline) counts, and the rest is V(undetermined) per target.
+  - What the tool prints rounded (space in 0.1 GiB, inodes in 100,000) is judged by the unfavourable end of its
+    interval; if the bound lies inside the interval, the check is V(undetermined).
+  - If an automounter manages the share, the folder is opened first, so that it is mounted.
 requirements:
   - On the host, Python 3.9 or newer, and the kit, which bootstrap deploys.
-  - C(fio) is used for throughput where it is on PATH; the finding names what measured.
+  - C(fio) is used for throughput if it is on PATH; the finding names the tool.
 options:
   path:
-    description: The share. Absolute. Needed unless O(checks) has V(servers) alone.
+    description: The share, an absolute path. Required unless O(checks) is V([servers]).
     type: str
   share_type:
     description:
-      - What the share is, as the inventory says it. V(other) makes BeeGFS's own checks C(not_applicable).
-      - V(simulated) is for a local cluster, whose kernel knows no BeeGFS; every other check is judged and says so.
+      - The type of the share, as the inventory states it. V(other) makes BeeGFS's own checks C(not_applicable).
+      - V(simulated) is for a local cluster without BeeGFS in its kernel; every other check is judged and marked so.
     type: str
     default: beegfs
     choices: [beegfs, simulated, other]
   kit:
-    description: The folder on the host that holds the package C(kit). By default C(scripts) below O(path).
+    description: The folder on the host with the package C(kit). By default C(scripts) below O(path).
     type: str
   python:
     description: Interpreter on the host that runs the kit.
@@ -62,23 +62,23 @@ options:
     default: python3
   checks:
     description:
-      - What is looked at. In check mode, V(mount) and the servers only.
-      - The servers are asked in any case, unless O(access) is V(none). With V(servers) alone nothing else is looked at,
-        for a management host without a mount, and for a first look before there are clients.
+      - What to check. In check mode, V(mount) and the servers only.
+      - The servers are always queried, unless O(access) is V(none). V([servers]) checks nothing else, for a management
+        host without a mount, or before there are clients.
     type: list
     elements: str
     default: [mount, use, speed, servers]
     choices: [mount, use, speed, servers]
   folder:
-    description: The folder below O(path) in which the checks' own folder is made.
+    description: The folder below O(path) in which the checks create their own folder.
     type: str
     default: jobs
   directories:
     description:
-      - Folders below O(path) whose striping is looked at. A file is made there, asked, and removed at once; where the
+      - Folders below O(path) whose striping is checked. A file is created there, queried, and removed at once; if the
         mount does not answer that, the command-line tool is asked. By default O(folder), if O(checks) has V(use).
-      - A folder that does not exist, or whose striping is not told, is recorded. Where O(expect) says what striping is
-        to be like, it is V(undetermined).
+      - A folder that does not exist, or whose striping is not reported, is recorded. If O(expect) states what the
+        striping should be, it is V(undetermined).
     type: list
     elements: str
     default: []
@@ -87,28 +87,28 @@ options:
     type: int
     default: 32
   reserve:
-    description: GiB that are to stay free. With less, nothing is written.
+    description: GiB that must stay free. With less, nothing is written.
     type: float
     default: 1.0
   deadline:
     description:
       - Seconds that each check of the mount, of use and of speed may take.
-      - Seconds that all questions to BeeGFS's servers together may take. They end at most 10 s later, whatever hangs.
+      - Seconds that all questions to the servers may take together. They end at most 10 s later, even if one hangs.
     type: float
     default: 30.0
   tool:
-    description: What measures throughput. V(auto) is V(fio) where it is on PATH and says its version, else V(own).
+    description: What measures throughput. V(auto) is V(fio) if it is on PATH and reports its version, else V(own).
     type: str
     default: auto
     choices: [auto, fio, own]
   access:
     description:
-      - How the user may ask BeeGFS's servers. V(sudo) is C(sudo -n). V(none) makes those checks C(not_applicable).
+      - How the user may query BeeGFS's servers. V(sudo) is C(sudo -n). V(none) makes those checks C(not_applicable).
     type: str
     default: user
     choices: [user, sudo, none]
   cli:
-    description: The command-line tool. V(auto) takes the newer one that is there.
+    description: The command-line tool. V(auto) takes the newest one installed.
     type: str
     default: auto
     choices: [auto, beegfs, beegfs-ctl]
@@ -117,27 +117,27 @@ options:
     type: str
   user:
     description:
-      - User, as name or number, whose quota is looked at. By default the one that asks, through C(sudo) too. C(beegfs)
-        (8.x) tells no one but root of others.
+      - User, as name or number, whose quota is checked. By default the user that runs the tool, also with C(sudo).
+        C(beegfs) (8.x) reports other users' quota only to root.
     type: str
   expect:
     description:
-      - What the share is expected to be like. Unknown keys are refused.
+      - What is expected of the share. Unknown keys are rejected.
       - "C(config_file): the client's configuration. C(fstype): a list of file system types. C(rdma): whether every
-        connection must be by RDMA. C(read_only): whether it may be mounted so. C(global_locks): whether locks must hold
+        connection must use RDMA. C(read_only): whether it may be mounted so. C(global_locks): whether locks must hold
         across nodes (default V(true)); V(false) only records it. C(quota): with V(true) quota must be proven to be
-        enforced, by a limit that is told, or by C(quotaEnabled) of the client and C(quotaEnableEnforcement) of a
-        management daemon that is configured on the host; V(false) only records quota. By default a limit that is told
-        is judged, and that none is told is recorded: 7.x prints the same where quota is not enabled."
-      - "Least values: C(write_mib_s) and C(read_mib_s) (default 50), C(metadata_ops_s) (100), C(free_gib) (10),
-        C(free_inodes) (100000), C(stripe_targets). Of every target C(target_free_gib) (1) and C(target_free_inodes)
+        enforced, by a reported limit, or by C(quotaEnabled) of the client and C(quotaEnableEnforcement) of a management
+        daemon that is configured on the host; V(false) only records quota. By default a reported limit is judged, and
+        the absence of one is recorded: 7.x prints the same if quota is not enabled."
+      - "Minimum values: C(write_mib_s) and C(read_mib_s) (default 50), C(metadata_ops_s) (100), C(free_gib) (10),
+        C(free_inodes) (100000), C(stripe_targets). For every target C(target_free_gib) (1) and C(target_free_inodes)
         (100000 of metadata, as the share's, and 200000 of storage), each a number or an object of C(meta) and
         C(storage)."
-      - "C(chunk_kib): chunk size. C(coherence_seconds): within which another node must see a change (default 5).
+      - "C(chunk_kib): chunk size. C(coherence_seconds): time within which another node must see a change (default 5).
         C(capacity_pool): with V(normal), a target in pool low fails; by default it is recorded. C(targets),
         C(nodes), C(mirrors): how many targets, servers and mirror groups there are, such as
         V({meta: 2, storage: 12})."
-      - "C(not_applicable): ids of findings that do not apply, with reasons, such as V({share.quota: no quotas here})."
+      - "C(not_applicable): IDs of findings that do not apply, with reasons, such as V({share.quota: no quotas here})."
     type: dict
     default: {}
   node:
@@ -148,14 +148,14 @@ options:
     type: bool
     default: true
   _mounts:
-    description: The program that looks at the mount, as base64. Its action gives it.
+    description: The program that checks the mount, as base64. Set by the action plugin.
     type: str
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
 attributes:
   check_mode:
     support: partial
-    details: The mount and the servers are looked at; nothing is written, so use, speed and striping are not judged.
+    details: The mount and the servers are checked; nothing is written, so use, speed and striping are not judged.
   diff_mode:
     support: none
   idempotent:
@@ -186,7 +186,7 @@ EXAMPLES = r"""
       nodes: {meta: 2, storage: 4}
       targets: {meta: 2, storage: 12}
 
-- name: Look at a share that is not BeeGFS, and go on whatever is found
+- name: Check a share that is not BeeGFS, and go on whatever the result
   mlops.hpc_validation.beegfs_check:
     path: /mnt/sharedfs
     share_type: other
@@ -198,7 +198,7 @@ EXAMPLES = r"""
 RETURN = r"""
 facts:
   description:
-    - What was seen, not judged, as C(files/schemas/share.json) says. C(error) says why there is nothing.
+    - The facts before judging, in the form of C(files/schemas/share.json). C(error) says why there are none.
   returned: always
   type: dict
   contains:
@@ -206,21 +206,21 @@ facts:
       description: Mount point, type, options, configuration, client, servers with connections, targets, space.
       type: dict
     use:
-      description: What each check of use saw, and the folder it was done in. Null where it was not asked for.
+      description: The result of each check of use, and the folder it ran in. Null if it was not requested.
       type: dict
     speed:
-      description: Throughput in MiB/s, metadata operations per second, and what measured them.
+      description: Throughput in MiB/s, metadata operations per second, and the tool that measured them.
       type: dict
     striping:
       description: Pattern, chunk size and targets by folder.
       type: dict
     servers:
       description:
-        - Targets, nodes, mirror groups and quota as the tool said them, and its C(problems) by part, type and cause.
-          With C(checks=[servers]) this is all there is.
+        - Targets, nodes, mirror groups and quota as reported by the tool, and its C(problems) by part, type and cause.
+          With C(checks=[servers]) there is nothing else.
       type: dict
 findings:
-  description: The judged checks, as C(files/schemas/finding.json) says.
+  description: The judged checks, in the form of C(files/schemas/finding.json).
   returned: always
   type: list
   elements: dict
@@ -229,7 +229,7 @@ verdict:
   returned: always
   type: str
 table:
-  description: What did not pass, for people, and how many findings there are of each verdict.
+  description: A table of what did not pass, and the number of findings per verdict.
   returned: always
   type: str
 """
@@ -242,12 +242,12 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._probe import
 
 
 def main() -> None:
-    # The source of the kit's mounts.py comes with the call: what looks at the mount must not lie on it.
+    # The source of the kit's mounts.py comes with the call: the program that checks the mount must not be on it.
     spec = {**share.argument_spec(), "_mounts": {"type": "str"}}
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     options = dict(module.params)
     if not options["_mounts"]:
-        module.fail_json(msg="beegfs_check works only with its action, which judges on the controller")
+        module.fail_json(msg="beegfs_check works only with its action plugin, which judges on the controller")
     if module.check_mode:
         alone = share.servers_alone(options["checks"])
         options.update(checks=options["checks"] if alone else ["mount"], directories=[])

@@ -10,11 +10,11 @@ module: check_workload
 version_added: 0.4.0
 short_description: Check the manifests of workloads without a cluster
 description:
-  - Reads manifests as a run does, and says everything that is wrong with them at once, each with file, line and key.
+  - Reads manifests as a run does, and reports all errors at once, each with file, line and key.
   - >-
-    Beyond form it is checked that ids and names are free, that environments, datasets, models and needed workloads are
-    known, that the scripts are in the folder, and that the criteria can be answered by what the job leaves.
-  - Works on the controller. It opens no connection, and changes nothing.
+    Besides the form, it checks that IDs and names are unused, that environments, datasets, models and needed workloads
+    are known, that the scripts are in the folder, and that the job's output can answer the criteria.
+  - Runs on the controller without a connection, and changes nothing.
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
 attributes:
@@ -36,7 +36,7 @@ options:
   known:
     description:
       - Further folders of workloads, such as the inventory's C(hpc_validation_workload_folders). The workload may need
-        those in them, and may not have the id of one. Those of the collection, and those beside it, are known anyway.
+        those in them, and must not use their IDs. The collection's own, and those beside it, are always known.
     type: list
     elements: path
     default: []

@@ -7,34 +7,34 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: gpu_probe
-short_description: Look at a node's GPUs and judge their health
+short_description: Check a node's GPUs and judge their health
 version_added: 0.2.0
 author:
   - mlops.hpc_validation authors (@mlops)
 description:
-  - Reads, and changes nothing. On the node the kit asks NVML; on the controller its facts are judged by what the
-    inventory expects, each check as a finding with value, bound and what to do.
-  - The verdict is V(pass), V(fail) or V(undetermined). What is missing, could not be read or is of a wrong type is
+  - Only reads. On the node the kit queries NVML; on the controller its facts are judged against what the inventory
+    expects, each check as a finding with value, bound and remedy.
+  - The verdict is V(pass), V(fail) or V(undetermined). What is missing, unreadable or of the wrong type is
     V(undetermined), never a pass. The task fails unless the verdict is V(pass).
-  - GPUs are told apart by UUID and PCI address, never by index. C(nvidia-smi) is not used.
-  - Run it on a compute node, or inside a Slurm allocation, where it sees the GPUs of the job.
+  - GPUs are identified by UUID and PCI address, never by index. C(nvidia-smi) is not used.
+  - Run it on a compute node, or inside a Slurm allocation, in which it sees the GPUs of the job.
   - Every question to the driver has a time limit. A driver that blocks is a finding.
 requirements:
   - On the node, Python 3.9 or newer, and the kit with the wheel C(nvidia-ml-py), both of which bootstrap deploys.
 options:
   kit:
-    description: The folder on the node that holds the package C(kit). Absolute.
+    description: The folder on the node with the package C(kit), an absolute path.
     type: str
     default: /mnt/beegfs/scripts
   python:
     description: Interpreter that runs the kit, an absolute path. By default the one that runs the module.
     type: str
   health:
-    description: Whether health is read and judged. V(false) reads and judges the inventory alone.
+    description: Whether health is read and judged. V(false) reads and judges only the inventory.
     type: bool
     default: true
   sample_seconds:
-    description: For how many seconds utilisation, memory, power and clocks are sampled. V(0) samples nothing.
+    description: How many seconds to sample utilisation, memory, power and clocks. V(0) samples nothing.
     type: float
     default: 0.0
   interval:
@@ -43,16 +43,16 @@ options:
     default: 0.2
   kernel_log:
     description:
-      - How the kernel log may be read, in which the driver reports its Xids.
+      - How the kernel log, in which the driver reports Xids, may be read.
       - V(user) is C(dmesg) as the user, V(journal) is C(journalctl), V(sudo) is C(sudo -n dmesg).
-      - V(none) makes the checks of the kernel log C(not_applicable).
+      - V(none) makes checks of the kernel log C(not_applicable).
     type: str
     default: user
     choices: [user, journal, sudo, none]
   since:
     description:
-      - From when Xids are read. V(boot), or a number of seconds back.
-      - By default C(xid_since) of O(expect), and V(boot) where that is not stated.
+      - How far back Xids are read. V(boot), or a number of seconds.
+      - By default C(xid_since) of O(expect), or V(boot) if that is not set.
     type: str
   deadline:
     description:
@@ -61,8 +61,8 @@ options:
     default: 5.0
   init_deadline:
     description:
-      - Seconds that NVML may take to start. Without persistence mode it starts every GPU then, which takes a busy node
-        of eight more than ten.
+      - Seconds that NVML may take to start. Without persistence mode it initialises every GPU then, which takes a busy
+        node of eight more than ten.
     type: float
     default: 30.0
   limit:
@@ -72,26 +72,25 @@ options:
     default: 60.0
   expect:
     description:
-      - What is expected of the GPUs. All keys are optional; one that is unknown is refused, one that is null is not
-        stated.
-      - C(count), C(model) (a name, or its start and C(*)), C(memory_gib) (at least), C(driver) (a version, or the least
-        one as in V(>=570)), C(ecc), C(persistence), C(mig), C(pcie_generation), C(pcie_width), C(power_limit_w) (at
-        least), C(nvlinks) (links up on each GPU; V(0) for a card that has none), C(xid_since) (V(boot), or seconds
-        back), C(under_load) (judges the PCIe generation though the GPU looks idle), C(foreign_processes) (V(true)
+      - What is expected of the GPUs. All keys are optional; an unknown key is rejected, a null one is ignored.
+      - C(count), C(model) (a name, or its start and C(*)), C(memory_gib) (at least), C(driver) (a version, or a minimum
+        as in V(>=570)), C(ecc), C(persistence), C(mig), C(pcie_generation), C(pcie_width), C(power_limit_w) (at
+        least), C(nvlinks) (links up on each GPU; V(0) for a card without any), C(xid_since) (V(boot), or seconds
+        back), C(under_load) (judges the PCIe generation even if the GPU looks idle), C(foreign_processes) (V(true)
         allows them), C(corrected_max), C(pcie_replays_max).
       - With V(false) for C(ecc) a card without ECC is as expected, and the checks that need ECC do not apply.
-      - C(not_applicable) holds the ids of findings that do not apply to this card, each with the reason.
+      - C(not_applicable) holds the IDs of findings that do not apply to this card, each with the reason.
     type: dict
     default: {}
   node:
-    description: Name of the node, with which the facts must agree. By default the facts' own.
+    description: Name of the node, which the facts must match. By default the name in the facts.
     type: str
   simulated:
-    description: Whether the GPUs are simulated, which every finding then says.
+    description: Whether the GPUs are simulated, which every finding then states.
     type: bool
     default: false
   fail:
-    description: Whether the task fails where the verdict is not V(pass).
+    description: Whether the task fails unless the verdict is V(pass).
     type: bool
     default: true
 extends_documentation_fragment:
@@ -99,7 +98,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: It only reads, and does the same in check mode.
+    details: It only reads, in check mode as well.
   diff_mode:
     support: none
   idempotent:
@@ -122,12 +121,12 @@ EXAMPLES = r"""
       driver: ">=570"
       ecc: true
 
-- name: A card that has no ECC
+- name: A card without ECC
   mlops.hpc_validation.gpu_probe:
     expect:
       ecc: false
 
-- name: See what is there, and how busy it is for ten seconds
+- name: List the GPUs, and sample their load for ten seconds
   mlops.hpc_validation.gpu_probe:
     health: false
     sample_seconds: 10
@@ -137,7 +136,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 facts:
-  description: What was read. Its schema is C(files/schemas/gpus.json).
+  description: The facts, in the form of C(files/schemas/gpus.json).
   type: dict
   returned: always
   sample: {schema: 1, node: compute01, source: nvml, error: null, gpus: []}
@@ -155,7 +154,7 @@ verdict:
   type: str
   returned: always
 table:
-  description: What was printed, each check that is no pass, and how many there are of each verdict.
+  description: The printed table of checks that did not pass, with the number of findings per verdict.
   type: str
   returned: always
 """

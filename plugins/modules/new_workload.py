@@ -8,10 +8,10 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: new_workload
 version_added: 0.4.0
-short_description: Make the folder of a new workload
+short_description: Create the folder of a new workload
 description:
-  - Makes a folder with a manifest and a script that pass as they are, for somebody to put their own training into.
-  - Works on the controller. It opens no connection, and nothing else than the new folder is changed.
+  - Creates a folder with a manifest and a script that pass as they are, as a starting point for your own training.
+  - Runs on the controller without a connection, and changes nothing but the new folder.
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
 attributes:
@@ -21,7 +21,7 @@ attributes:
     support: none
   idempotent:
     support: none
-    details: A folder that is there already is refused, so that nobody's work is lost.
+    details: An existing folder is rejected, so that no work is lost.
   async:
     support: none
   action:
@@ -29,12 +29,12 @@ attributes:
 options:
   name:
     description:
-      - The workload's name, and its folder's. At most 63 small letters, digits and C(_), beginning with a letter.
-      - Refused if another workload of the collection, or of O(dest), has it.
+      - The workload's name, and its folder's. At most 63 lower-case letters, digits and C(_), beginning with a letter.
+      - Rejected if another workload in the collection or in O(dest) has it.
     type: str
     required: true
   dest:
-    description: Folder on the controller in which the workload's folder is made. It is made too if it is missing.
+    description: Folder on the controller in which the workload's folder is created. It is created if it does not exist.
     type: path
     default: workloads
 seealso:
@@ -44,7 +44,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Begin a workload
+- name: Create a workload
   mlops.hpc_validation.new_workload:
     name: triad
     dest: workloads
@@ -57,12 +57,12 @@ folder:
   type: str
   sample: /home/me/workloads/triad
 id:
-  description: The workload's id, by which reports and C(--tags) call it.
+  description: The workload's ID, used in reports and with C(--tags).
   returned: success
   type: str
   sample: TRIAD-1
 files:
-  description: The names of the files in it.
+  description: The names of its files.
   returned: success
   type: list
   elements: str

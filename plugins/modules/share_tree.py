@@ -11,16 +11,17 @@ version_added: 0.1.0
 short_description: Deploy a small folder to the share in one call
 description:
   - Makes O(dest) hold the files of O(src) and O(extra). Each file is written beside its place, synced and renamed, so
-    that a job that starts meanwhile reads the old file or the new one, never half of one.
-  - What it deployed is listed in C(.share_tree.json) in O(dest). A file that is no longer deployed is removed if it
-    stands in that list; nothing else is ever removed.
-  - Jobs run what lies there as the submitting user. So nothing is done where another user could change it. O(dest), the
-    folders below it and all that lead there from C(/) must belong to that user, to root or to the owner of the folder
-    they lie in, and neither everybody nor a group other than that user's own, root's and O(group) may write there.
-    Where such a group may, a member of it may own the folder too.
-    Folders that only lead there may be open to everybody if they have the sticky bit.
-  - A file that has the right content and another owner, or another mode than 0644, is written anew.
-  - One call for a whole folder, where M(ansible.builtin.copy) takes one or two for each file.
+    that a job that starts meanwhile reads the old file or the new one, never a partial one.
+  - What it deployed is listed in C(.share_tree.json) in O(dest). A file that is no longer deployed is removed if it is
+    in that list, and so is a folder below O(dest) that this leaves empty; nothing else is ever removed. The list is
+    written last, so that the next run removes what an interrupted one did not.
+  - Jobs run these files as the submitting user, so nothing is deployed where another user could change it. O(dest), the
+    folders below it and all its parents from C(/) down must belong to that user, to root or to the owner of their own
+    parent, and neither everybody nor a group other than that user's own, root's and O(group) may write there. If one of
+    these groups may, a member of it may own the folder too. Parents may be open to everybody if they have the sticky
+    bit.
+  - A file with the right content but another owner, or a mode other than 0644, is rewritten.
+  - One call deploys a whole folder; M(ansible.builtin.copy) takes one or two for each file.
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
 attributes:
@@ -36,7 +37,7 @@ attributes:
     support: full
 options:
   src:
-    description: Folder on the controller. Links are refused, C(__pycache__) is left out.
+    description: Folder on the controller. Links are rejected, C(__pycache__) is left out.
     type: path
   dest:
     description: Absolute path on the share.
@@ -47,18 +48,18 @@ options:
     type: dict
     default: {}
   folders:
-    description: Folders below O(dest) to make, relative paths.
+    description: Folders below O(dest) to create, as relative paths.
     type: list
     elements: str
     default: []
   group:
     description:
       - A group, by name or number, whose members may all change what jobs run, so that folders may be writable by it.
-      - Besides root's and the submitting user's own, which always may. Empty or not given is no other.
+      - This is in addition to root's and the submitting user's own group. Empty or unset adds none.
     type: str
     version_added: 0.4.0
   _files:
-    description: What is written, as relative path and base64. Its action makes it of O(src) and O(extra).
+    description: What is written, as relative path and base64. Set by the action plugin from O(src) and O(extra).
     type: dict
 author:
   - mlops.hpc_validation authors (@mlops)
@@ -75,7 +76,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 written:
-  description: Files that were made or changed, relative to O(dest).
+  description: Files that were created or changed, relative to O(dest).
   returned: success
   type: list
   elements: str
@@ -84,17 +85,26 @@ removed:
   returned: success
   type: list
   elements: str
+emptied:
+  description: Folders that were removed, since nothing was left in them.
+  returned: success
+  type: list
+  elements: str
+  version_added: 0.4.0
 made:
-  description: Folders that were made.
+  description: Folders that were created.
   returned: success
   type: list
   elements: str
 """
 
 import base64
+import contextlib
 import json
 import os
 import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul, strict_json
@@ -110,10 +120,35 @@ LIST = ".share_tree.json"
 MODE = 0o644
 
 
-def read_regular(path: str) -> bytes | None:
-    """The content of a regular file, nothing if this user may not read it; None for anything else, a link included.
+@dataclass
+class Requested:
+    """What is to lie in `dest`: files with their content, the list of them included, and folders."""
 
-    Raises OSError on reading.
+    dest: str
+    files: dict[str, bytes]
+    folders: list[str]
+    group: str | None
+
+    def path(self, name: str) -> str:
+        """Where it is to lie."""
+        return os.path.join(self.dest, name)
+
+
+@dataclass
+class Changes:
+    """What differs from what was requested, as relative paths, and the content of files as it was."""
+
+    written: list[str]
+    removed: list[str]
+    emptied: list[str]
+    made: list[str]
+    present: dict[str, bytes | None]
+
+
+def read_regular(path: str) -> bytes | None:
+    """Return a regular file's content, empty if this user may not read it; None for anything else, including a link.
+
+    Raise OSError if reading fails.
     """
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
@@ -127,7 +162,7 @@ def read_regular(path: str) -> bytes | None:
 
 
 def is_whole(path: str, content: bytes | None, wanted: bytes) -> bool:
-    """Whether what lies there need not be written anew: nobody but this user can change it either. Raises OSError."""
+    """Return whether the file has the right content and only this user can change it. Raise OSError."""
     if content != wanted:
         return False
     found = os.lstat(path)
@@ -135,31 +170,131 @@ def is_whole(path: str, content: bytes | None, wanted: bytes) -> bool:
 
 
 def deployed_before(dest: str) -> list[str]:
-    """What the list says; nothing if it is missing or damaged. Raises OSError on reading."""
+    """Return the names in the list; none if it is missing or damaged. Raise OSError if reading fails."""
     try:
         names = strict_json.parse(read_regular(os.path.join(dest, LIST)) or b"[]")
     except (ValueError, RecursionError):
         return []
-    return [name for name in names if isinstance(name, str) and inside(name)] if isinstance(names, list) else []
+    names = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return [name for name in names if inside(name) and name == os.path.normpath(name)]
 
 
 def inside(name: str) -> bool:
-    """Whether a relative path stays where it starts."""
+    """Return whether a relative path stays inside its starting folder."""
     return not os.path.isabs(name) and ".." not in name.split("/") and name not in ("", ".")
 
 
+def folders_of(names: Iterable[str]) -> set[str]:
+    """Every folder that leads to one of these relative paths."""
+    return {name[:at] for name in names for at, char in enumerate(name) if char == "/"}
+
+
+def left_empty(dest: str, removed: list[str], kept: set[str]) -> list[str]:
+    """The folders, without those of `kept`, in which nothing is left without these files; the deepest first.
+
+    Raises OSError.
+    """
+    gone, empty = set(removed), []
+    for folder in sorted(folders_of(removed) - kept, key=lambda name: (-name.count("/"), name)):
+        path = os.path.join(dest, folder)
+        if not os.path.islink(path) and all(f"{folder}/{name}" in gone for name in os.listdir(path)):
+            gone.add(folder)
+            empty.append(folder)
+    return empty
+
+
 def refused(dest: str, files: list[str], folders: list[str], groups: frozenset[int]) -> Refusal | None:
-    """Why nothing may be put there, None where it may. Raises OSError."""
-    below = {name[:at] for name in files for at, char in enumerate(name) if char == "/"} | set(folders)
+    """Return why nothing may be deployed there; None if it may. Raise OSError."""
+    below = folders_of(files) | set(folders)
     return first_refusal([(dest, not files), *((os.path.join(dest, name), False) for name in sorted(below))], groups)
 
 
 def shown(content: bytes) -> str:
-    """For a diff."""
+    """Return the content as text for a diff."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
         return f"(binary, {len(content)} bytes)\n"
+
+
+def requested(module: AnsibleModule) -> Requested:
+    """The module's options; ends the module where one of them is refused."""
+    nul = no_nul.refusal(module.params)
+    if nul:
+        module.fail_json(msg=nul)
+    dest, folders = module.params["dest"], module.params["folders"]
+    if module.params["_files"] is None:
+        module.fail_json(msg="share_tree works only with its action plugin, which reads the folder on the controller")
+    files = {name: base64.b64decode(text) for name, text in module.params["_files"].items()}
+    if not os.path.isabs(dest):
+        module.fail_json(msg=f"dest: expected an absolute path, found {dest}")
+    for name in [*files, *folders]:
+        if not inside(name):
+            module.fail_json(msg=f"{name} would lie outside {dest}")
+    if files:
+        files[LIST] = (json.dumps(sorted(files), indent=0) + "\n").encode()
+    return Requested(dest, files, folders, module.params["group"])
+
+
+def changes(asked: Requested, before: list[str]) -> Changes:
+    """What is to be done, where the files of `before` were deployed earlier. Raises OSError."""
+    present = {name: read_regular(asked.path(name)) for name in {*asked.files, *before}}
+    removed = sorted(name for name in before if name not in asked.files and present[name] is not None)
+    kept = folders_of([*asked.files, *asked.folders]) | set(asked.folders)
+    return Changes(
+        written=sorted(
+            name for name, wanted in asked.files.items() if not is_whole(asked.path(name), present[name], wanted)
+        ),
+        removed=removed,
+        emptied=left_empty(asked.dest, removed, kept),
+        made=[name for name in asked.folders if not os.path.isdir(asked.path(name))],
+        present=present,
+    )
+
+
+def apply(asked: Requested, todo: Changes) -> None:
+    """Do it, the list of files last. Raises OSError."""
+    for name in todo.made:
+        os.makedirs(asked.path(name), mode=0o755, exist_ok=True)
+    for name in todo.written:
+        if name != LIST:
+            write_atomic(asked.path(name), asked.files[name], MODE)
+    for name in todo.removed:
+        os.unlink(asked.path(name))
+    for name in todo.emptied:
+        with contextlib.suppress(OSError):  # somebody has put something there meanwhile
+            os.rmdir(asked.path(name))
+    if LIST in todo.written:
+        write_atomic(asked.path(LIST), asked.files[LIST], MODE)
+
+
+def deployed(module: AnsibleModule, asked: Requested) -> Changes:
+    """Make `dest` hold what was requested, less what check mode leaves out. Raises GroupError, OSError."""
+    before = deployed_before(asked.dest) if asked.files else []
+    why = refused(asked.dest, [*asked.files, *before], asked.folders, trusted_groups(asked.group))
+    if why:
+        module.fail_json(
+            msg=f"nothing was deployed to {asked.dest}: {why.why}, so another user could change what your jobs run. "
+            f"To fix it: {why.command}; or set hpc_validation_share to another folder"
+        )
+    todo = changes(asked, before)
+    if not module.check_mode:
+        apply(asked, todo)
+    return todo
+
+
+def diff(asked: Requested, done: Changes) -> list[dict[str, str]]:
+    """Each changed file as it was and as it is, for diff mode."""
+    return [
+        {
+            "before_header": asked.path(name),
+            "after_header": asked.path(name),
+            "before": shown(done.present[name] or b""),
+            "after": shown(asked.files.get(name, b"")),
+        }
+        for name in done.written + done.removed
+        if name != LIST
+    ]
 
 
 def main() -> None:
@@ -174,59 +309,24 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    nul = no_nul.refusal(module.params)
-    if nul:
-        module.fail_json(msg=nul)
+    asked = requested(module)
     os.umask(0o022)
-    dest = module.params["dest"]
-    if module.params["_files"] is None:
-        module.fail_json(msg="share_tree works only with its action, which reads the folder on the controller")
-    wanted = {name: base64.b64decode(text) for name, text in module.params["_files"].items()}
-    if not os.path.isabs(dest):
-        module.fail_json(msg=f"dest must be an absolute path, not {dest}")
-    for name in [*wanted, *module.params["folders"]]:
-        if not inside(name):
-            module.fail_json(msg=f"{name} would lie outside {dest}")
-    if wanted:
-        wanted[LIST] = (json.dumps(sorted(wanted), indent=0) + "\n").encode()
     try:
-        before = deployed_before(dest) if wanted else []
-        why = refused(dest, [*wanted, *before], module.params["folders"], trusted_groups(module.params["group"]))
-        if why:
-            module.fail_json(
-                msg=f"nothing was put into {dest}: {why.why}, so another user could change what this user's jobs run. "
-                f"To mend it: {why.command}; or name another folder as hpc_validation_share"
-            )
-        present = {name: read_regular(os.path.join(dest, name)) for name in {*wanted, *before}}
-        written = sorted(name for name in wanted if not is_whole(os.path.join(dest, name), present[name], wanted[name]))
-        removed = sorted(name for name in before if name not in wanted and present[name] is not None)
-        folders = [name for name in module.params["folders"] if not os.path.isdir(os.path.join(dest, name))]
-        if not module.check_mode:
-            for name in folders:
-                os.makedirs(os.path.join(dest, name), mode=0o755, exist_ok=True)
-            for name in written:
-                write_atomic(os.path.join(dest, name), wanted[name], MODE)
-            for name in removed:
-                os.unlink(os.path.join(dest, name))
+        done = deployed(module, asked)
     except GroupError as exc:
         module.fail_json(msg=f"group: {exc}; correct hpc_validation_share_group")
     except OSError as exc:
         module.fail_json(
-            msg=f"{exc.filename or dest} cannot be written: {exc.strerror}. The submitting user must be able to write "
-            f"there: check owner, mode and free space (ls -ld {dest}; df -h {dest})"
+            msg=f"{exc.filename or asked.dest} cannot be written: {exc.strerror}. The submitting user must be able to "
+            f"write there: check owner, mode and free space (ls -ld {asked.dest}; df -h {asked.dest})"
         )
-    diff = [
-        {
-            "before_header": os.path.join(dest, name),
-            "after_header": os.path.join(dest, name),
-            "before": shown(present[name] or b""),
-            "after": shown(wanted.get(name, b"")),
-        }
-        for name in written + removed
-        if name != LIST
-    ]
     module.exit_json(
-        changed=bool(written or removed or folders), written=written, removed=removed, made=folders, diff=diff
+        changed=bool(done.written or done.removed or done.made),
+        written=done.written,
+        removed=done.removed,
+        emptied=done.emptied,
+        made=done.made,
+        diff=diff(asked, done),
     )
 
 

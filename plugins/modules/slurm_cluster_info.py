@@ -6,13 +6,13 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: slurm_cluster_info
-short_description: Look at a Slurm cluster's controllers, partitions and nodes
+short_description: Show a Slurm cluster's controllers, partitions and nodes
 version_added: 0.1.0
 author:
   - mlops.hpc_validation authors (@mlops)
 description:
-  - Reads, and changes nothing. Uses the text forms of C(scontrol), C(sinfo) and C(sacct), alike from Slurm 22.05 on.
-  - What did not answer is listed under RV(problems). A value that could not be established is null or absent.
+  - Only reads. Uses the text output of C(scontrol), C(sinfo) and C(sacct), which is the same from Slurm 22.05 on.
+  - What did not answer is listed under RV(problems). An unknown value is null or absent.
 options: {}
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
@@ -33,23 +33,23 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Look at the cluster
+- name: Query the cluster
   mlops.hpc_validation.slurm_cluster_info:
   register: cluster
 
-- name: Stop where the controller is down
+- name: Stop if the controller is down
   ansible.builtin.assert:
     that: cluster.controllers | selectattr('up') | length > 0
 """
 
 RETURN = r"""
 version:
-  description: Slurm's version, of the commands on this host.
+  description: The version of Slurm's commands on this host.
   type: str
   returned: always
   sample: 24.11.5
 cluster_name:
-  description: The cluster's name; null where the controller does not answer.
+  description: The cluster's name; null if the controller does not answer.
   type: str
   returned: always
 controllers:
@@ -59,7 +59,7 @@ controllers:
   returned: always
   sample: [{host: login, role: primary, up: true}]
 accounting:
-  description: Whether accounting answers. V(false) where it is configured off, null where it is on and does not answer.
+  description: Whether accounting answers. V(false) if it is turned off, null if it is on but does not answer.
   type: bool
   returned: always
 min_job_age_seconds:
@@ -67,7 +67,7 @@ min_job_age_seconds:
   type: int
   returned: always
 partitions:
-  description: Partitions with C(name), C(state), C(default), C(max_time_seconds) (null where unlimited) and C(nodes).
+  description: Partitions with C(name), C(state), C(default), C(max_time_seconds) (null if unlimited) and C(nodes).
   type: list
   elements: dict
   returned: always

@@ -6,82 +6,83 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: slurm_job
-short_description: Submit Slurm jobs once, wait for them and report what became of them
+short_description: Submit Slurm jobs once, wait for them and report how they ended
 version_added: 0.1.0
 author:
   - mlops.hpc_validation authors (@mlops)
 description:
-  - Submits a script that lies on the cluster, or one given inline, and waits until the job has ended. While it waits it
-    prints a line on every change of state and, at most every O(progress_interval), one with the job's progress.
-  - A live job of the same user with the same script, options and share is attached to, not submitted a second time. The
-    job's comment (C(hpc_validation:) and the beginning of the content hash) and a journal on the share tell them apart.
+  - Submits a script on the cluster, or one given inline, and waits until the job has ended. While it waits, it prints a
+    line on every change of state and, at most every O(progress_interval), one with the job's progress.
+  - If the user has a live job with the same script, options and share, the task attaches to it instead of submitting it
+    again. Jobs are identified by their comment (C(hpc_validation:) and the beginning of the content hash) and by a
+    journal on the share.
   - Ctrl-C, SIGTERM and the death of the controller process cancel what this task submitted, or leave it
     (O(on_interrupt)). Jobs it attached to are never cancelled.
-  - A job that can never start is cancelled and reported at once, with the reason and what to do about it.
-  - A state that cannot be established is V(UNKNOWN). It is a failure like every other end than V(COMPLETED).
+  - A job that can never start is cancelled and reported at once, with the reason and a remedy.
+  - A state that cannot be determined is V(UNKNOWN). It is a failure, like every end other than V(COMPLETED).
 notes:
   - Waiting is done by an action plugin on the controller that calls M(mlops.hpc_validation.slurm_job_info). With an
-    O(end_marker), Slurm is asked rarely while the job runs; without one it is asked every 1 to 30 seconds, the less
+    O(end_marker), Slurm is queried rarely while the job runs; without one it is queried every 1 to 30 seconds, less
     often the longer the job runs.
-  - C(async) is refused. To wait for many jobs at once, give O(jobs); to go on without waiting, give O(wait=false) and
+  - C(async) is rejected. To wait for many jobs at once, give O(jobs); to go on without waiting, give O(wait=false) and
     wait later with O(job_id).
   - Variables that change what Slurm's commands do (C(SBATCH_*), C(SQUEUE_*), C(SACCT_*), C(SLURM_*) with C(SLURM_JWT)
-    among them) are taken out of their environment; C(SLURM_CONF) is kept.
-  - Only one login node should submit for one user and share at a time. The journal's locks are the file system's, and
-    BeeGFS keeps them to one client by default.
+    among them) are removed from their environment; C(SLURM_CONF) is kept.
+  - Only one login node should submit for the same user and share at a time. The journal's locks are the file system's,
+    and by default BeeGFS locks hold on one client only.
 options:
   key:
     description:
       - Your name for the job, unique in the task. The job is returned with it, and under it in RV(jobs_by_key), so that
-        nothing depends on the order of the jobs. Slurm is not told it, and it does not make two submissions different.
+        nothing depends on the order of the jobs. It is not passed to Slurm, and does not distinguish two submissions.
     type: str
     version_added: 0.4.0
   path:
-    description: Absolute path of a batch script on the cluster. Each job has one of O(path), O(script), O(job_id).
+    description: Absolute path of a batch script on the cluster. Each job has one of O(path), O(script) and O(job_id).
     type: path
   script:
-    description: Text of a batch script, handed to C(sbatch) on its standard input.
+    description: Text of a batch script, passed to C(sbatch) on its standard input.
     type: str
   sha256:
-    description: SHA-256 that the script must have, in hexadecimal; where it has another, nothing is submitted.
+    description: SHA-256 that the script must have, in hexadecimal; otherwise nothing is submitted.
     type: str
     version_added: 0.3.0
   options:
     description:
       - C(sbatch)'s long options without the dashes. V(true) gives the bare option, a list is joined with commas.
-      - Times must be texts in quotes, since YAML reads an unquoted C(10:00) as the number 600.
-      - Options that would make another submission of it, such as C(array), C(hold) or C(comment), are refused, here and
-        in the script's C(#SBATCH) lines, also where their names are cut short (C(arr)) or joined (C(-Oa0-3)).
-      - C(#PBS) and C(#BSUB) lines, of which C(sbatch) takes options as well, are refused unless V(ignore_pbs=true).
+      - Times must be quoted, since YAML reads an unquoted C(10:00) as the number 600.
+      - Options that would change what is submitted, such as C(array), C(hold) or C(comment), are rejected, here and in
+        the script's C(#SBATCH) lines, even if their names are abbreviated (C(arr)) or joined (C(-Oa0-3)).
+      - C(#PBS) and C(#BSUB) lines, from which C(sbatch) also takes options, are rejected unless V(ignore_pbs=true).
     type: dict
   chdir:
     description: Directory on the cluster in which the job runs.
     type: path
   share:
-    description: Root of the share that the job uses. Part of what makes two submissions the same.
+    description: Root of the share that the job uses. Jobs with different shares are different submissions.
     type: path
   job_id:
-    description: Wait for, or with O(state=absent) cancel, a job that is there already.
+    description: Wait for, or with O(state=absent) cancel, an existing job.
     type: str
   end_marker:
-    description: File that the job writes as its last act; C(%j) is the job id. To watch it costs Slurm nothing.
+    description: File that the job writes as its last act; C(%j) is the job ID. Watching it costs Slurm nothing.
     type: str
   begin_marker:
-    description: File that the job writes when it begins; C(%j) is the job id.
+    description: File that the job writes when it begins; C(%j) is the job ID.
     type: str
   progress_marker:
-    description: JSON file with the job's latest epoch, step, loss and time left; C(%j) is the job id.
+    description: JSON file with the job's latest epoch, step, loss and time left; C(%j) is the job ID.
     type: str
   queue_timeout:
     description:
-      - Seconds that the job may wait in the queue, 600 by default. Then it is cancelled, as not started.
-      - Time in which another of O(jobs) runs does not count, since it may be what this one waits for.
+      - Seconds that the job may wait in the queue, 600 by default. Then it is cancelled and reported as not started.
+      - Time in which another of O(jobs) runs does not count, since this job may be waiting for it.
     type: float
   run_timeout:
-    description: Seconds that the job may run; then it is cancelled. By default only Slurm's own time limit holds.
+    description: Seconds that the job may run; then it is cancelled. By default only Slurm's own time limit applies.
     type: float
   jobs:
-    description: Many jobs in one task. Each entry's keys go before the task's own.
+    description: Several jobs in one task. Each entry's keys take precedence over the task's own.
     type: list
     elements: dict
     suboptions:
@@ -128,12 +129,12 @@ options:
         type: float
   journal:
     description:
-      - Directory in which every submission is written down before it is made. By default C(jobs/.journal) below
+      - Directory in which every submission is recorded before it is made. By default C(jobs/.journal) below
         O(share), or C(~/.cache/hpc_validation/journal) without a share.
       - With O(state=absent) and no O(job_id), every live job of this journal and user is cancelled.
     type: path
   state:
-    description: V(present) submits or attaches, and waits. V(absent) cancels and looks until the jobs are gone.
+    description: V(present) submits or attaches, and waits. V(absent) cancels and checks until the jobs have ended.
     type: str
     default: present
     choices: [present, absent]
@@ -142,22 +143,22 @@ options:
     type: bool
     default: true
   controller_timeout:
-    description: Seconds for which slurmctld, or the login node, may not answer before the jobs' state is V(UNKNOWN).
+    description: Seconds that slurmctld, or the login node, may fail to answer before the jobs' state is V(UNKNOWN).
     type: float
     default: 300
   progress_interval:
-    description: Seconds between two lines about a job whose state does not change.
+    description: Seconds between two lines on a job whose state does not change.
     type: float
     default: 30
   on_interrupt:
-    description: What to do with jobs that this task submitted when it is interrupted.
+    description: What to do with the jobs that this task submitted if it is interrupted.
     type: str
     default: cancel
     choices: [cancel, leave]
   on_refusal:
     description:
-      - What to do when C(sbatch) refuses one of O(jobs). V(go_on) submits the others; the refused one is returned in
-        its place with the C(job_id) V(0), the state C(UNKNOWN) and the reason in C(reason_text).
+      - What to do if C(sbatch) refuses one of O(jobs). V(go_on) submits the others; the refused one is returned in its
+        place with C(job_id) V(0), state C(UNKNOWN) and the reason in C(reason_text).
     type: str
     default: fail
     choices: [fail, go_on]
@@ -167,11 +168,11 @@ options:
     type: bool
     default: true
   tail:
-    description: Last lines of standard error to return with a job that did not complete.
+    description: Number of last lines of standard error to return for a job that did not complete.
     type: int
     default: 20
   token:
-    description: What a task calls its own submissions in the journal. Set by the action plugin.
+    description: Marks a task's own submissions in the journal. Set by the action plugin.
     type: str
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
@@ -183,19 +184,19 @@ attributes:
     support: none
   check_mode:
     support: full
-    details: C(sbatch --test-only) tells whether and when the job would start. Nothing is submitted or cancelled.
+    details: C(sbatch --test-only) shows whether and when the job would start. Nothing is submitted or cancelled.
   diff_mode:
     support: full
-    details: The script against the one last submitted under the same name.
+    details: The script, compared with the one last submitted under the same name.
   idempotent:
     support: partial
-    details: A live job with the same content is attached to. One that has ended is submitted again.
+    details: Attaches to a live job with the same content. One that has ended is submitted again.
 seealso:
   - module: mlops.hpc_validation.slurm_job_info
 """
 
 EXAMPLES = r"""
-- name: Train, and wait for it
+- name: Train, and wait for the job
   mlops.hpc_validation.slurm_job:
     path: /mnt/beegfs/scripts/mnist_single_gpu/mnist_single_gpu.sbatch
     share: /mnt/beegfs
@@ -216,11 +217,11 @@ EXAMPLES = r"""
       - {key: compute02, options: {nodelist: compute02, job-name: probe-compute02}}
   register: probes
 
-- name: Say on which node the first one ran, and for how long
+- name: Print on which node the first one ran, and for how long
   ansible.builtin.debug:
     msg: "{{ probes.jobs_by_key.compute01.nodes }}: {{ probes.jobs_by_key.compute01.run_seconds }} s"
 
-- name: Cancel whatever earlier runs left
+- name: Cancel all jobs left by earlier runs
   mlops.hpc_validation.slurm_job:
     state: absent
     journal: /mnt/beegfs/jobs/.journal
@@ -239,32 +240,32 @@ job:
     queued_seconds: 1.0
     run_seconds: 63.0
 jobs:
-  description: All jobs, in the order given. Each that was given a O(key) has it as C(key).
+  description: All jobs, in the order given, each with its C(key) if O(key) was given.
   type: list
   elements: dict
   returned: always
 jobs_by_key:
-  description: The jobs that were given a O(key), by it.
+  description: The jobs with a O(key), by that key.
   type: dict
   returned: when state is present, except in check mode
   version_added: 0.4.0
   sample: {"compute01": {key: compute01, job_id: "12", state: COMPLETED}}
 attached:
-  description: Whether every job was there already.
+  description: Whether every job already existed.
   type: bool
   returned: when state is present
 submitted:
-  description: What was submitted or attached to, with each job's id and comment.
+  description: What was submitted or attached to, with each job's ID and comment.
   type: list
   elements: dict
   returned: when state is present
 outcomes:
-  description: How the wait for each job ended, by job id, with the reason in words.
+  description: How the wait for each job ended, by job ID, with the reason in words.
   type: dict
   returned: when waiting
   sample: {"12": {outcome: ended, why: ""}}
 cancelled:
-  description: Ids of jobs that were cancelled.
+  description: IDs of jobs that were cancelled.
   type: list
   elements: str
   returned: always
@@ -345,9 +346,7 @@ def _diff(context: Context, submission: Submission) -> dict:
 
 def _absent(module: AnsibleModule, context: Context, specs: list) -> dict:
     if any(spec.get("job_id") is None for spec in specs):
-        raise BadArgumentsError(
-            "state=absent takes job_id (or nothing but journal, for all of the journal's live jobs)."
-        )
+        raise BadArgumentsError("state=absent takes job_id (or only journal, for all live jobs in the journal).")
     job_ids = [spec["job_id"] for spec in specs]
     comments = set() if job_ids else journal_comments(context, context.token, change=not module.check_mode)
     if module.check_mode:
@@ -359,8 +358,8 @@ def _absent(module: AnsibleModule, context: Context, specs: list) -> dict:
     if left:
         ids = " ".join(str(job["job_id"]) for job in left)
         raise SlurmError(
-            f"These jobs are still there half a minute after scancel: {ids}. "
-            f"Look at: squeue --jobs={ids.replace(' ', ',')}",
+            f"These jobs have not ended half a minute after scancel: {ids}. "
+            f"Check: squeue --jobs={ids.replace(' ', ',')}",
             jobs=[*gone, *left],
             cancelled=[job["job_id"] for job in gone],
         )

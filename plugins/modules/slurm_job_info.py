@@ -6,92 +6,92 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: slurm_job_info
-short_description: Look at Slurm jobs, whatever their number, with one query
+short_description: Query any number of Slurm jobs at once
 version_added: 0.1.0
 author:
   - mlops.hpc_validation authors (@mlops)
 description:
-  - Returns each job as the collection's job dictionary. Slurm is asked once for all jobs (C(squeue) for one user);
-    accounting (C(sacct)) is asked only for jobs that slurmctld has forgotten and for the steps of jobs that have ended.
+  - Returns each job as the collection's job dictionary. Slurm is queried once for all jobs (C(squeue) for one user);
+    accounting (C(sacct)) only for jobs that slurmctld has forgotten and for the steps of jobs that have ended.
   - It can hold its answer for a bounded time while it watches the jobs' marker files on the share, which costs Slurm
-    nothing. It is what M(mlops.hpc_validation.slurm_job) waits with.
-  - A job that neither slurmctld nor accounting knows has the state V(UNKNOWN). Nothing is ever guessed from absence.
+    nothing. M(mlops.hpc_validation.slurm_job) uses it to wait.
+  - A job that neither slurmctld nor accounting knows has the state V(UNKNOWN). Nothing is inferred from absence.
 notes:
   - Variables that change what Slurm's commands do (C(SQUEUE_*), C(SACCT_*), C(SLURM_*) with C(SLURM_JWT) among them)
-    are taken out of their environment; C(SLURM_CONF) is kept.
+    are removed from their environment; C(SLURM_CONF) is kept.
 options:
   job_ids:
-    description: Ids of jobs to look at, of whatever user.
+    description: IDs of the jobs to query, of any user.
     type: list
     elements: str
     default: []
   jobs:
-    description: Jobs to look at of which more is known than the id.
+    description: Jobs to query of which more than the ID is known.
     type: list
     elements: dict
     default: []
     suboptions:
       job_id:
-        description: The job's id.
+        description: The job's ID.
         type: str
         required: true
       comment:
-        description: The comment it must carry. Another job of the same id is not this job.
+        description: The comment it must have. Another job with the same ID is not this job.
         type: str
       submitted:
         description: When it was submitted, in epoch seconds.
         type: float
       submitted_by:
-        description: When it had been submitted at the latest, where O(jobs[].submitted) is not known yet.
+        description: The latest time at which it can have been submitted, if O(jobs[].submitted) is not known yet.
         type: float
         version_added: 0.3.0
       attempt:
-        description: How often the job has been requeued. Markers of earlier attempts are not looked at.
+        description: How often the job has been requeued. Markers of earlier attempts are ignored.
         type: int
         default: 0
       begin_marker:
-        description: File that the job writes when it begins; C(%j) is the job id.
+        description: File that the job writes when it begins; C(%j) is the job ID.
         type: str
       end_marker:
-        description: File that the job writes as its last act; C(%j) is the job id.
+        description: File that the job writes as its last act; C(%j) is the job ID.
         type: str
       progress_marker:
-        description: File with the job's latest progress; C(%j) is the job id.
+        description: File with the job's latest progress; C(%j) is the job ID.
         type: str
       seen:
-        description: Markers (V(begin), V(end)) that the caller has seen and need not be woken for.
+        description: Markers (V(begin), V(end)) that the caller has already seen; they do not end the hold.
         type: list
         elements: str
         default: []
   user:
-    description: Whose jobs they are. By default the user that the module runs as.
+    description: The jobs' user. By default the user that the module runs as.
     type: str
   hold:
     description: Seconds to hold the answer while watching markers, at most 20. A new begin or end marker ends it early.
     type: float
     default: 0
   query:
-    description: Ask Slurm when the hold is over. An end marker that appears makes it ask in any case.
+    description: Query Slurm when the hold is over. A new end marker causes a query in any case.
     type: bool
     default: true
   confirm_after:
-    description: Do not ask Slurm sooner than this many seconds from now, even where an end marker appears.
+    description: Do not query Slurm sooner than this many seconds from now, even if an end marker appears.
     type: float
     default: 0
   settle:
-    description: Seconds between an end marker and the question to Slurm, at most 5. Other ends are gathered meanwhile.
+    description: Seconds between an end marker and the query to Slurm, at most 5. Other ends are collected meanwhile.
     type: float
     default: 0.6
   steps:
-    description: Ask accounting for the steps of jobs that have ended.
+    description: Query accounting for the steps of jobs that have ended.
     type: bool
     default: true
   tail:
-    description: Return this many last lines of the standard error of jobs that did not complete, at most 100.
+    description: Number of last lines of standard error to return for jobs that did not complete, at most 100.
     type: int
     default: 0
   nodes:
-    description: Ids of pending jobs for which to find out whether the nodes they need are all down or drained.
+    description: IDs of pending jobs for which to check whether all nodes they need are down or drained.
     type: list
     elements: str
     default: []
@@ -113,12 +113,12 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Look at two jobs
+- name: Query two jobs
   mlops.hpc_validation.slurm_job_info:
     job_ids: ["12", "13"]
   register: looked
 
-- name: Wait up to 20 s for a job's end marker, then look
+- name: Wait up to 20 s for a job's end marker, then query it
   mlops.hpc_validation.slurm_job_info:
     jobs:
       - job_id: "12"
@@ -128,13 +128,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 jobs:
-  description: The jobs, in the order asked for; empty where Slurm was not asked or did not answer.
+  description: The jobs, in the order requested; empty if Slurm was not queried or did not answer.
   type: list
   elements: dict
   returned: always
   sample: [{job_id: "12", state: COMPLETED, exit_code: 0, nodes: [compute01], source: squeue}]
 asked:
-  description: Whether Slurm was asked.
+  description: Whether Slurm was queried.
   type: bool
   returned: always
 controller:
@@ -154,15 +154,15 @@ accounting_error:
   type: str
   returned: always
 markers:
-  description: What the jobs' markers say, by job id and kind.
+  description: The content of the jobs' markers, by job ID and kind.
   type: dict
   returned: always
 blocked:
-  description: Why pending jobs named in O(nodes) can never start, by job id; those that can are left out.
+  description: Why pending jobs named in O(nodes) can never start, by job ID; those that can are left out.
   type: dict
   returned: always
 time:
-  description: When this was found, in epoch seconds of the host.
+  description: When this was determined, in epoch seconds on the host.
   type: float
   returned: always
 """
@@ -219,7 +219,7 @@ def main() -> None:
     specs = [*module.params["jobs"], *({"job_id": job_id} for job_id in module.params["job_ids"])]
     bad = [spec["job_id"] for spec in specs if not (spec["job_id"].isascii() and spec["job_id"].isdigit())]
     if bad:
-        module.fail_json(msg=f"These are not job ids: {', '.join(map(repr, bad))}. A job id is a number such as 12.")
+        module.fail_json(msg=f"job_ids: expected numbers such as 12, found {', '.join(map(repr, bad))}.")
     request = Request(
         jobs=[Watched.of(spec) for spec in specs],
         user=module.params["user"] or pwd.getpwuid(os.geteuid()).pw_name,

@@ -10,20 +10,20 @@ module: validation_record
 version_added: 0.4.0
 short_description: Add to the record of a validation run
 description:
-  - Takes what the steps of a run found, and looks whether an earlier pass of a workload stands, so that it need not run
-    again. M(mlops.hpc_validation.validation_run) makes the verdict of what was recorded.
-  - Works on the controller. It opens no connection, so that a run whose host went away still ends in a report.
+  - Records the results of a run's steps, and checks whether an earlier pass of a workload still holds, so that it need
+    not run again. M(mlops.hpc_validation.validation_run) makes the verdict from these records.
+  - Runs on the controller without a connection, so that a run whose host becomes unreachable still ends in a report.
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
 attributes:
   check_mode:
     support: full
-    details: Writes the same files in check mode, since they are the record of what the check found.
+    details: Writes the same files in check mode, since they are the record of the check.
   diff_mode:
     support: none
   idempotent:
     support: none
-    details: Findings that are recorded twice stand twice. What else is recorded takes the place of what was.
+    details: Findings recorded twice appear twice. Any other record replaces the previous one.
   async:
     support: none
   action:
@@ -32,7 +32,7 @@ options:
   state:
     description:
       - V(recorded) adds O(document).
-      - V(recalled) adds that an earlier pass of O(workload) stands, if it does, and prints that or why it does not.
+      - V(recalled) records that an earlier pass of O(workload) still holds, if it does, and prints that or why not.
     type: str
     required: true
     choices: [recorded, recalled]
@@ -48,11 +48,11 @@ options:
     description: The record itself. Required with O(state=recorded).
     type: raw
   workload:
-    description: Id of the workload that is only needed. Required with O(state=recalled).
+    description: ID of a workload that is selected only because another needs it. Required with O(state=recalled).
     type: str
   script_sha256:
     description:
-      - SHA-256 of the job script that would be submitted for O(workload). An earlier pass must be of the same.
+      - SHA-256 of the job script that would be submitted for O(workload). An earlier pass must have the same.
       - Required with O(state=recalled).
     type: str
   overrides:
@@ -65,8 +65,8 @@ options:
     default: {}
   context:
     description:
-      - As for M(mlops.hpc_validation.metrics_assert). By it, O(overrides) and O(references) the evidence of the earlier
-        pass is judged again.
+      - As for M(mlops.hpc_validation.metrics_assert). The evidence of the earlier pass is judged again with it,
+        O(overrides) and O(references).
     type: dict
     default: {}
 seealso:
@@ -76,14 +76,14 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Record what was found
+- name: Record findings
   mlops.hpc_validation.validation_record:
     state: recorded
     folder: "{{ run.folder }}"
     kind: findings
     document: "{{ ansible_version.full | mlops.hpc_validation.controller_findings }}"
 
-- name: Look whether an earlier pass stands
+- name: Check whether an earlier pass still holds
   mlops.hpc_validation.validation_record:
     state: recalled
     folder: "{{ run.folder }}"
@@ -93,11 +93,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 amiss:
-  description: How many findings that were recorded so far are V(fail) or V(undetermined).
+  description: Number of findings recorded so far that are V(fail) or V(undetermined).
   returned: O(state=recorded)
   type: int
 passed:
-  description: Ids of the workloads that were recorded so far and passed, now or earlier.
+  description: IDs of the workloads recorded so far that passed, now or earlier.
   returned: success
   type: list
   elements: str

@@ -10,21 +10,21 @@ module: validation_run
 version_added: 0.1.0
 short_description: Start a validation run and make its verdict
 description:
-  - Selects the workloads of a run and makes its folder, with a V(undetermined) verdict in it until there is another.
-    At the end it makes C(verdict.json) and C(junit.xml) of what M(mlops.hpc_validation.validation_record) recorded, and
-    where the run had the single-GPU baseline C(record.md), its validation record for people.
-  - Works on the controller. It opens no connection, so that a run whose host went away still ends in a report.
+  - Selects the workloads of a run and creates its folder, with a V(undetermined) verdict until there is another. At the
+    end it makes C(verdict.json) and C(junit.xml) from what M(mlops.hpc_validation.validation_record) recorded, and, if
+    the run had the single-GPU baseline, C(record.md), a readable validation record.
+  - Runs on the controller without a connection, so that a run whose host becomes unreachable still ends in a report.
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
 attributes:
   check_mode:
     support: full
-    details: Writes the same files in check mode, since they are the record of what the check found.
+    details: Writes the same files in check mode, since they are the record of the check.
   diff_mode:
     support: none
   idempotent:
     support: none
-    details: O(state=started) makes a new run each time.
+    details: O(state=started) creates a new run each time.
   async:
     support: none
   action:
@@ -32,65 +32,65 @@ attributes:
 options:
   state:
     description:
-      - V(started) selects workloads and makes the run's folder.
+      - V(started) selects workloads and creates the run's folder.
       - V(finished) makes the verdict, prints it, and fails unless it is V(pass).
-      - V(recalled) and V(recorded) belong to M(mlops.hpc_validation.validation_record). Until 0.5.0 they are handed on
+      - V(recalled) and V(recorded) belong to M(mlops.hpc_validation.validation_record). Until 0.5.0 they are passed on
         to it, with a warning.
     type: str
     required: true
     choices: [started, finished]
   results:
-    description: Folder on the controller below which the run's folder is made. Relative to where the user stands.
+    description: Folder on the controller in which the run's folder is created. Relative to the current directory.
     type: path
   title:
-    description: What the run is called in reports.
+    description: The run's name in reports.
     type: str
   accelerator:
-    description: What the inventory says the cluster computes on.
+    description: What the cluster computes on, according to the inventory.
     type: str
     choices: [cuda, simulated, cpu]
   folders:
-    description: Folders of workload folders, on the controller.
+    description: Folders that hold workload folders, on the controller.
     type: list
     elements: path
   categories:
     description:
-      - Select all workloads of these categories, and those that they need, of which an earlier pass may stand
+      - Select all workloads of these categories, and those that they need, for which an earlier pass may still hold
         (M(mlops.hpc_validation.validation_record)).
     type: list
     elements: int
     default: []
   options:
-    description: Which of its alternatives a workload is run as, by workload id. The manifests say which there are.
+    description: Which of its options a workload runs as, by workload ID. The manifests list them.
     type: dict
     default: {}
   only:
-    description: Select these ids, whatever their category, and nothing else.
+    description: Select only these IDs, whatever their category.
     type: list
     elements: str
     default: []
   probes_only:
-    description: Select no workload; the findings of probes alone make the verdict.
+    description: Select no workload; only the findings of probes make the verdict.
     type: bool
     default: false
   needs_days:
-    description: The inventory's C(hpc_validation_needs_days), refused if negative.
+    description: The inventory's C(hpc_validation_needs_days), rejected if negative.
     type: int
     default: 7
   run_tags:
-    description: The run's C(ansible_run_tags); ids among them select like O(only).
+    description: The run's C(ansible_run_tags); IDs among them select like O(only).
     type: list
     elements: str
     default: [all]
   overrides:
-    description: The inventory's C(hpc_validation_overrides); refused if they name an unknown workload or criterion.
+    description: The inventory's C(hpc_validation_overrides); rejected if they name an unknown workload or criterion.
     type: dict
     default: {}
   runtimes:
     description:
       - The inventory's C(hpc_validation_runtime), C(hpc_validation_workload_runtime) and C(hpc_validation_images), and
         C(binds) of its C(hpc_validation_apptainer), as C(runtime), C(workload_runtime), C(images) and C(binds).
-      - Refused where they cannot be followed.
+      - Rejected if they cannot be applied.
     type: dict
     default: {}
     version_added: 0.4.0
@@ -99,7 +99,7 @@ options:
     type: dict
     default: {}
   expected_gpu:
-    description: The inventory's C(hpc_validation_gpu); unknown keys are refused.
+    description: The inventory's C(hpc_validation_gpu); unknown keys are rejected.
     type: dict
     default: {}
   expected_node_gpus:
@@ -111,7 +111,7 @@ options:
     type: dict
     default: {}
   settings:
-    description: Names of all C(hpc_validation_) variables that are set; one that is no setting is refused.
+    description: Names of all C(hpc_validation_) variables that are set; an unknown one is rejected.
     type: list
     elements: str
     default: []
@@ -147,16 +147,16 @@ folder:
   returned: O(state=started) and O(state=finished)
   type: str
 run:
-  description: The run's id.
+  description: The run's ID.
   returned: O(state=started)
   type: str
 workloads:
-  description: The selected manifests, each with C(folder), where it lies.
+  description: The selected manifests, each with its C(folder).
   returned: O(state=started)
   type: list
   elements: dict
 waves:
-  description: The ids of RV(workloads), those together whose jobs may be in the queue together, in their order.
+  description: The IDs of RV(workloads) in order, grouped by whose jobs may be in the queue at the same time.
   returned: O(state=started)
   type: list
   elements: list

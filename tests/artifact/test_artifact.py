@@ -104,7 +104,7 @@ def test_the_installed_collection_begins_a_workload_and_checks_it(installed, tmp
     assert f"check_workload -e folder={tmp_path}/workloads/triad" in made.stdout
     again = played("new_workload", "name=triad")
     assert again.returncode != 0
-    assert "is there already; nothing was changed" in again.stdout + again.stderr
+    assert "already exists; nothing was changed" in again.stdout + again.stderr
     checked = played("check_workload", "folder=workloads/triad")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     manifest = tmp_path / "workloads/triad/workload.yml"

@@ -162,6 +162,7 @@ def test_cancel_leaves_no_job_no_process_and_an_honest_verdict(pipeline):
     check_cancelled(pipeline("sleep"), "canary", "RUNNING", [])
 
 
+@pytest.mark.slow
 def test_cancel_in_the_preflight_leaves_no_job_either(pipeline, blocked):
     piped = pipeline(hpc_validation_preflight_queue_timeout=600)
     check_cancelled(piped, "preflight-compute01", "PENDING", [blocked])
@@ -203,6 +204,7 @@ def test_the_example_does_not_end_0_where_ansible_did_but_nothing_ran(pipeline):
     assert started.returncode == 1
 
 
+@pytest.mark.slow
 def test_the_example_when_terminated_cleans_up(pipeline):
     started = example(pipeline("sleep").folder, "--cleanup")
     try:

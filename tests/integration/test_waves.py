@@ -55,6 +55,7 @@ def test_side_by_side_each_is_judged_by_itself(play_all):
     assert ran_side_by_side(played)
 
 
+@pytest.mark.slow
 def test_what_judges_its_own_speed_is_alone(play_all):
     played = play_all({FIRST: ("sleep-5", {"alone": True}), SECOND: ("well", {})})
     assert played.code == 0, played.end

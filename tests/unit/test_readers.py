@@ -124,12 +124,12 @@ def test_who_writes_yaml_hears_of_everything_that_is_refused_at_once() -> None:
         "9223372036854775808: 1\n"
     )
     assert [(refusal.line, refusal.why) for refusal in sorted(source.refused, key=lambda each: each.line)] == [
-        (2, "the key 'a' stands twice, on lines 1 and 2; keep one of them"),
+        (2, "the key 'a' appears twice, on lines 1 and 2; keep one of them"),
         (3, "an alias is used; write the value out"),
         (5, "a merge key (<<) is used; write the values out"),
         (6, "a number has more than 64 bits"),
-        (7, "a key is no scalar"),
-        (9, "the key 'h' stands twice, on lines 9 and 9; keep one of them"),
+        (7, "a key is not a scalar"),
+        (9, "the key 'h' appears twice, on lines 9 and 9; keep one of them"),
         (10, "a number has more than 64 bits"),
     ]
     assert source.value == {"a": 1, "b": None, "c": {"e": None, "g": {"h": 1, "i": 3}}, None: 1}

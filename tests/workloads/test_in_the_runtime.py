@@ -41,7 +41,7 @@ def payload() -> t.Iterator[str]:
     [
         ("pytorch", "check"),
         ("standin", "check"),
-        ("oumi", "check"),
+        pytest.param("oumi", "check", marks=pytest.mark.slow),
         ("sft", "check"),
         pytest.param("oumi", "slow", marks=pytest.mark.slow),
         pytest.param("oumi_deepspeed", "slow", marks=pytest.mark.slow),

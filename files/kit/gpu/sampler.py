@@ -194,9 +194,9 @@ def open_gpus() -> tuple[Any, nvml.Usable]:
 def sample(output: Path, interval: float, job: Job, alive: Callable[[], bool], stop: threading.Event) -> None:
     """Write rows to ``output`` every ``interval`` seconds until ``stop`` is set or ``alive`` returns False."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    pynvml, usable = open_gpus()
     head = {**job.stamp, "node": socket.gethostname()}
-    with open(output, "wb", buffering=0) as stream:
+    with open(output, "wb", buffering=0) as stream:  # before NVML, which may take its time: the job script waits for it
+        pynvml, usable = open_gpus()
         for rows in ticks(pynvml, usable, interval, alive, stop):
             for row in rows:
                 stream.write(json_line({**head, **row}))

@@ -97,38 +97,49 @@ def _last(state: Mapping[str, Any]) -> str:
 
 
 def first_failure(output: Path, states: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Return which rank failed first and how; None where the launcher reported none.
+    """Return which rank failed first and how; None where the launcher (`kit launch`) reported none."""
+    try:
+        codes = _exit_codes(output)
+    except ValueError as error:
+        return str(error)
+    if not codes:
+        return _apart(output)
+    names = {state["rank"]: name for name, state in states.items()}
+    by_rank = {state["rank"]: state for state in states.values()}
+    rank, how = _to_blame(codes, by_rank)
+    last = by_rank.get(rank, {}).get("last", "an unknown state")
+    return f"{names.get(rank, f'rank {rank}')}: {how}, last in {last}"
 
-    The launcher (`kit launch`) leaves the ranks' exit codes. To blame is one that was killed, but not by SIGTERM, with
-    which the launcher asks, nor by SIGABRT, with which NCCL's watchdog ends a rank that waited too long: there it is
-    one that still ran. Of those that ended themselves it is the first, since the others only lost a peer.
-    """
+
+def _exit_codes(output: Path) -> dict[int, int]:
+    """Return the exit codes by rank, as the launchers left them. Raise ValueError."""
     codes: dict[int, int] = {}
     for path in sorted((output / FOLDER).glob("exit-codes-*.json")):
         try:
             codes.update({int(rank): int(code) for rank, code in strict_json.read(path)["exit_codes"].items()})
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            return f"{path.name} cannot be read: {error}"
-    if not codes:
-        return _apart(output)
-    names = {state["rank"]: name for name, state in states.items()}
-    by_rank = {state["rank"]: state for state in states.values()}
+            raise ValueError(f"{path.name} cannot be read: {error}") from None
+    return codes
 
-    def told(rank: int, how: str) -> str:
-        last = by_rank.get(rank, {}).get("last", "an unknown state")
-        return f"{names.get(rank, f'rank {rank}')}: {how}, last in {last}"
 
+def _to_blame(codes: Mapping[int, int], by_rank: Mapping[int, Mapping[str, Any]]) -> tuple[int, str]:
+    """Return the rank that failed first, and how.
+
+    It is one that was killed, but not by SIGTERM, with which the launcher asks, nor by SIGABRT, with which NCCL's
+    watchdog ends a rank that waited too long: there it is one that still ran. Of those that ended themselves it is the
+    first, since the others only lost a peer.
+    """
     asked = (signal.SIGTERM, signal.SIGABRT)
     killed = [rank for rank, code in sorted(codes.items()) if code < 0 and -code not in asked]
     if killed:
-        return told(killed[0], f"killed by {_signal_name(-codes[killed[0]])}")
+        return killed[0], _ending(codes[killed[0]])
     waited = [rank for rank, code in sorted(codes.items()) if -code == signal.SIGABRT]
     late = [rank for rank in sorted(by_rank) if codes.get(rank, -signal.SIGTERM) == -signal.SIGTERM]
     if waited and late:
-        return told(late[0], f"rank {waited[0]} gave up waiting for it")
+        return late[0], f"rank {waited[0]} gave up waiting for it"
     by_themselves = [rank for rank, code in codes.items() if -code != signal.SIGTERM] or list(codes)
     rank = min(by_themselves, key=lambda number: (by_rank.get(number, {}).get("time") or float("inf"), number))
-    return told(rank, _ending(codes[rank]))
+    return rank, _ending(codes[rank])
 
 
 def _apart(output: Path) -> str | None:

@@ -433,7 +433,21 @@ def guard(
     `token` is a file below `path` and its content; `write_to` a folder below it (default: the token's). With neither,
     nothing is written.
     """
-    found = facts(path, share_type, deadline, proc)
+    _require_the_share(path, share_type, facts(path, share_type, deadline, proc))
+    if token:
+        file = os.path.join(path, token[0])
+        content = _touch(OTHER_FILES, deadline, lambda: read(file).strip())
+        if content != token[1]:
+            raise RefusalError(
+                OTHER_FILES, f"{file} has other content: this is another file system than the login node's"
+            )
+    folder = write_to or (os.path.dirname(token[0]) if token else None)
+    if folder is not None:
+        _touch(NOT_WRITABLE, deadline, lambda: _write(os.path.join(path, folder)))
+
+
+def _require_the_share(path: str, share_type: str, found: dict[str, Any]) -> None:
+    """Return if a folder of a mounted share of that type has answered. Raise RefusalError."""
     silent = NO_ANSWER if "did not answer" in (found["problem"] or "") else None
     if found["mount_point"] is None or (share_type == "beegfs" and not is_beegfs(found["fstype"])):
         raise RefusalError((silent or UNKNOWN) if found["mounted"] is None else NOT_MOUNTED, found["problem"])
@@ -447,16 +461,6 @@ def guard(
         )
     if not found["statfs"]["directory"]:
         raise RefusalError(NOT_MOUNTED, f"{path} is not a folder")
-    if token:
-        file = os.path.join(path, token[0])
-        content = _touch(OTHER_FILES, deadline, lambda: read(file).strip())
-        if content != token[1]:
-            raise RefusalError(
-                OTHER_FILES, f"{file} has other content: this is another file system than the login node's"
-            )
-    folder = write_to or (os.path.dirname(token[0]) if token else None)
-    if folder is not None:
-        _touch(NOT_WRITABLE, deadline, lambda: _write(os.path.join(path, folder)))
 
 
 def _touch(code: int, deadline: float, work: Callable[[], Any]) -> Any:

@@ -15,11 +15,11 @@ SIDE, CHANNELS, CLASSES = 32, 3, 10
 RECORD = 1 + CHANNELS * SIDE * SIDE  # bytes: a label, then red, green and blue, row by row
 TRAIN = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 TEST = ("test_batch.bin",)
-MEAN, DEVIATION = 0.5, 0.5  # as the documents normalise
+MEAN, DEVIATION = 0.5, 0.5  # the documents' normalisation
 
 
 def load(folder: Path, names: tuple[str, ...], device: torch.device) -> Split:
-    """Load files whole onto the device: an epoch waits for nothing on the host. OSError; ValueError: no records."""
+    """Load whole files onto the device, so an epoch waits for nothing on the host. Raises OSError and ValueError."""
     records = np.concatenate([np.fromfile(folder / name, dtype=np.uint8).reshape(-1, RECORD) for name in names])
     images = torch.from_numpy(records[:, 1:].reshape(-1, CHANNELS, SIDE, SIDE))
     return split(images, torch.from_numpy(records[:, 0].astype(np.int64)), MEAN, DEVIATION, device)

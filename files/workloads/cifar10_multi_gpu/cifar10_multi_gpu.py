@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # ruff: noqa: E402 - the clock and OpenMP's setting come before PyTorch's import
-"""MLOPS-2.1: train ResNet-18 on CIFAR-10 on all of a job's GPUs, one rank each, and report what was reached.
+"""MLOPS-2.1: train ResNet-18 on CIFAR-10 on all of a job's GPUs, one rank each, and report the results.
 
 Started by `kit legs` and `kit launch`, which set the ranks' environment. On fewer ranks, before and after the measured
-run, it trains only as long as a speed needs to be measured. Rank 0 writes metrics.json, the model and progress.jsonl.
+run, it trains only as long as measuring the speed takes. Rank 0 writes metrics.json, the model and progress.jsonl.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from kit.training.distributed import Group, checksum, group
 
 MODEL_FILE = "resnet18_multi_gpu.pt"
 PROGRESS_FILE = "progress.jsonl"
-PUBLISHED = (METRICS_FILE, MODEL_FILE)  # as the documents have it, in models/cifar10 itself
+PUBLISHED = (METRICS_FILE, MODEL_FILE)  # in models/cifar10 itself, as the documents require
 BATCH_SIZE, LEARNING_RATE = 128, 0.01
-# A CPU trains on some thousand stand-ins: smaller batches make steps enough for them to be learned.
+# A CPU trains on a few thousand stand-ins: smaller batches give enough steps to learn them.
 CPU_BATCH_SIZE, CPU_LEARNING_RATE = 32, 0.05
 
 
 def run(joined: Group, settings: Settings, data: Path, output: Path, accelerator: str, whole: bool) -> dict[str, Any]:
-    """Do this rank's part; return the metrics, which are the same on every rank. ``whole``: epochs, not only speed."""
+    """Run this rank's part; return the metrics, the same on every rank. ``whole``: train epochs, not only for speed."""
     joined.state.phase("reading data")
     facts = read_staged(data)
     joined.require_same({"the dataset's files": strict_json.read(data / "provenance.json")["files"]})
@@ -85,7 +85,7 @@ def train_epochs(joined: Group, training: Training, output: Path) -> None:
 
 
 def save(training: Training, path: Path) -> None:
-    """Save the model, whole or not at all."""
+    """Save the model atomically."""
     state = {name: value.cpu().contiguous() for name, value in training.model.module.state_dict().items()}
     write_atomic(path, lambda stream: torch.save(state, stream))
 
@@ -144,7 +144,7 @@ def collect(
 
 
 def main() -> int:
-    """Run this rank; 0 after a whole run, 1 with a line on stderr otherwise."""
+    """Run this rank; return 0 after a complete run, else 1 with a line on stderr."""
     environment = os.environ
     accelerator = environment.get("HPC_VALIDATION_ACCELERATOR") or "cuda"
     on_gpu = accelerator == "cuda"

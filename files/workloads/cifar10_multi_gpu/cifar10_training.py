@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ResNet-18 on CIFAR-10 with DistributedDataParallel: epochs whose accuracy counts, and a window whose speed counts."""
+"""Train ResNet-18 on CIFAR-10 with DistributedDataParallel: epochs for accuracy, then a steady window for speed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from torch.utils.data import DistributedSampler
 from torchvision.models import resnet18
 
 EVALUATION_BATCH = 500
-WARM_UP = {"cuda": 20, "cpu": 2}  # steps: kernels are chosen, memory is taken
+WARM_UP = {"cuda": 20, "cpu": 2}  # steps in which kernels are chosen and memory is allocated
 EXPOSURE = {"cuda": 20, "cpu": 2}  # passes with and without the all-reduce
-ALIKE = 10  # steps from one that all ranks begin alike to the next: their own computing is known from these
+ALIKE = 10  # steps between those that all ranks begin together, from which each rank's own computing time is known
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What one run is asked to do."""
+    """Settings of one run."""
 
     epochs: int
     batch_size: int  # per rank
@@ -42,7 +42,7 @@ class Settings:
 
 @dataclass
 class Steady:
-    """The steps whose speed counts: after the warm-up, without evaluating and saving."""
+    """The steps whose speed counts: after the warm-up, excluding evaluation and saving."""
 
     windows: list[list[float]]  # begin and end, seconds since the epoch
     seconds: float
@@ -61,7 +61,7 @@ def model(seed: int, device: torch.device) -> nn.Module:
 
 
 def gradient_bytes(network: nn.Module) -> int:
-    """Return what an all-reduce of a step carries."""
+    """Return the number of bytes in a step's all-reduce."""
     return sum(parameter.numel() * parameter.element_size() for parameter in network.parameters())
 
 
@@ -91,13 +91,13 @@ class Training:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole batches of an epoch."""
+        """Full batches in an epoch."""
         return self.sampler.num_samples // self.settings.batch_size
 
     def exposed_share(self) -> float | None:
-        """Return the share of a forward and backward pass that is spent waiting for the all-reduce; None for one rank.
+        """Return the share of a forward and backward pass spent waiting for the all-reduce; None for one rank.
 
-        Passes whose gradients are dropped, with the all-reduce and without. The share is of the slowest rank's time.
+        Times passes with and without the all-reduce and drops their gradients. The slowest rank's time counts.
         """
         if self.group.size == 1:
             return None
@@ -135,7 +135,7 @@ class Training:
         return self.losses[-1], self.accuracies[-1]
 
     def run_until_steady(self) -> None:
-        """Go on until the steady window is long enough; the model that was tested is to be saved before."""
+        """Continue until the steady window is long enough; save the tested model before calling this."""
         if self._steps == 0:
             self._steps_of(WARM_UP[self.group.device.type])
         while (left := self.settings.steady_seconds - self.group.least(self.steady.seconds)) > 0:
@@ -144,7 +144,7 @@ class Training:
             self._timed(max(1, min(math.ceil(left / step), 10_000)))
 
     def _timed(self, count: int) -> tuple[float, int]:
-        """Run steps that belong to the steady window; return the sum of their losses and how many there were."""
+        """Run steps of the steady window; return the sum of their losses and their number."""
         if count == 0:
             return 0.0, 0
         self.clock.take()
@@ -207,9 +207,9 @@ class Training:
 
     @torch.inference_mode()
     def accuracy(self) -> float:
-        """Return the share of all test images that are classified correctly; each rank tests every n-th image once."""
+        """Return the share of all test images classified correctly; each rank tests every n-th image once."""
         network = self.model.module
-        for buffer in network.buffers():  # each rank's own so far; rank 0's are saved
+        for buffer in network.buffers():  # differ between ranks so far; rank 0's are saved
             distributed.broadcast(buffer, 0)
         network.eval()
         mine = torch.arange(self.group.rank, len(self.test), self.group.size, device=self.group.device)
@@ -225,7 +225,7 @@ class Training:
             torch.cuda.synchronize(self.group.device)
 
     def figures(self) -> dict[str, Any]:
-        """Return this rank's own: its median step, and how long of it it computed by itself. In seconds."""
+        """Return this rank's median step time, and the part of it spent computing, in seconds."""
         return {
             "step_seconds": statistics.median(self.steady.steps),
             "compute_seconds": statistics.median(self.steady.compute),

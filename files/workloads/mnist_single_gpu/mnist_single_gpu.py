@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # ruff: noqa: E402 - the clock and OpenMP's setting come before PyTorch's import
-"""MLOPS-1.1: train a small convolutional network on MNIST with one GPU, and report what it reached.
+"""MLOPS-1.1: train a small convolutional network on MNIST with one GPU, and report the results.
 
 The job script sets the environment; by hand: `python mnist_single_gpu.py --data-dir … --output-dir … --accelerator cpu`
 (the kit must be on PYTHONPATH). Writes mnist_cnn_single_gpu.pt, metrics.json and progress.jsonl to the output folder.
-Exit code 0 only after a whole training; whatever stops it is told in one line on stderr.
+Exit code 0 only after a complete training; whatever stops it is reported in one line on stderr.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CPU_ROWS_PER_EPOCH = 4  # a GPU's epochs are too short to report from within, an
 
 
 class WorkloadError(Exception):
-    """Why the training cannot start or go on: what, where, and what to do."""
+    """Why the training cannot start or continue: what, where, and what to do."""
 
 
 class SimpleCNN(nn.Module):
@@ -58,7 +58,7 @@ class SimpleCNN(nn.Module):
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Return the ten logits of each image."""
         hidden = functional.relu(self.conv1(images))
-        # Pooling before the ReLU gives the same values for a quarter of the ReLU's work.
+        # Pooling before the ReLU gives the same values at a quarter of the ReLU's cost.
         hidden = functional.relu(functional.max_pool2d(self.conv2(hidden), 2))
         hidden = functional.relu(self.fc1(torch.flatten(hidden, 1)))
         return self.fc2(hidden)
@@ -66,7 +66,7 @@ class SimpleCNN(nn.Module):
 
 @dataclass(frozen=True)
 class Settings:
-    """What one run is asked to do."""
+    """Settings of one run."""
 
     data_dir: Path
     output_dir: Path
@@ -78,8 +78,8 @@ class Settings:
 
 
 def read_provenance(data_dir: Path) -> dict[str, Any]:
-    """Return what the staged dataset says of itself, after comparing its files with that; WorkloadError otherwise."""
-    remedy = "stage it again (files/datasets/mnist/stage.py; the playbooks do it unless told not to)"
+    """Return the staged dataset's provenance after checking its files against it; raise WorkloadError on a mismatch."""
+    remedy = "stage it again (files/datasets/mnist/stage.py; the playbooks do this by default)"
     try:
         provenance = strict_json.read(data_dir / "provenance.json")
         for name, file in provenance["files"].items():
@@ -94,7 +94,7 @@ def read_provenance(data_dir: Path) -> dict[str, Any]:
 
 
 def load(data_dir: Path, train: bool, device: torch.device) -> Split:
-    """Load one split whole onto the device: an epoch then waits for nothing on the host."""
+    """Load one whole split onto the device, so an epoch waits for nothing on the host."""
     try:
         dataset = MNIST(str(data_dir), train=train, download=False)
     except (RuntimeError, OSError, ValueError) as error:
@@ -114,7 +114,7 @@ def accuracy(model: SimpleCNN, split: Split) -> float:
 
 
 class Training:
-    """One training run: the model, its optimizer, and what each epoch reached."""
+    """One training run: the model, its optimizer, and each epoch's results."""
 
     def __init__(self, settings: Settings, device: torch.device, train: Split, test: Split) -> None:
         torch.manual_seed(settings.seed)
@@ -132,7 +132,7 @@ class Training:
         return math.ceil(len(self.train) / self.settings.batch_size)
 
     def run(self, progress: Progress) -> None:
-        """Train for all epochs; WorkloadError as soon as a loss that is not finite is seen."""
+        """Train for all epochs; raise WorkloadError at the first loss that is not finite."""
         for epoch in range(1, self.settings.epochs + 1):
             self._run_epoch(epoch, progress)
             self.test_accuracies.append(accuracy(self.model, self.test))
@@ -169,7 +169,7 @@ class Training:
                 self._check(loss.item(), epoch)
                 self._report(progress, epoch, (epoch - 1) * self.steps_per_epoch + step, loss=loss.item())
         self.train_accuracies.append(correct.item() / len(self.train))
-        self.losses.append(loss_sum.item() / len(self.train))  # the epoch's one wait for the device
+        self.losses.append(loss_sum.item() / len(self.train))  # the epoch's only wait for the device
         self._check(self.losses[-1], epoch)
 
     def _report(self, progress: Progress, epoch: int, step: int, **reached: float) -> None:
@@ -207,7 +207,7 @@ def collect_metrics(training: Training, seconds: float, data: dict[str, Any], co
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Do everything; return the metrics that were written."""
+    """Run the whole workload; return the metrics that were written."""
     settings.output_dir.mkdir(parents=True, exist_ok=True)
     for name in (
         METRICS_FILE,
@@ -256,14 +256,14 @@ def parse(arguments: list[str] | None = None) -> Settings:
     settings = parser.parse_args(arguments)
     for name in ("data_dir", "output_dir"):
         if not getattr(settings, name):
-            parser.error(f"--{name.replace('_', '-')} is needed (or {name.upper()} in the environment)")
+            parser.error(f"--{name.replace('_', '-')} is required (or {name.upper()} in the environment)")
     if settings.epochs < 1 or settings.batch_size < 1:
         parser.error("--epochs and --batch-size must be at least 1")
     return Settings(**vars(settings))
 
 
 def main() -> int:
-    """Run the workload; 0 after a whole training, 1 with a line on stderr otherwise."""
+    """Run the workload; return 0 after a complete training, else 1 with a line on stderr."""
     try:
         metrics = run(parse())
     except (WorkloadError, KitError, OSError) as error:

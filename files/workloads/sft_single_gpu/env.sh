@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=bash
-# The environment of the single-GPU training, for a shell. Source it; it finds the share from its own place:
+# The environment of the single-GPU training, for a shell. Source it; it finds the share from its own location:
 #   source <share>/scripts/sft_single_gpu/env.sh
 #   python <share>/scripts/sft_single_gpu/train_sft_min.py --run_name sft_1gpu_smoke --max_steps 10 --seq_len 512
-# The job script does the same for itself; nothing there depends on this file.
+# The job script sets up the same by itself; it does not depend on this file.
 
 REPO_ROOT="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)" || return 1
 export REPO_ROOT
@@ -20,7 +20,7 @@ export DATA_DIR="$REPO_ROOT/datasets/alpaca_cleaned"
 export PYTHONPATH="$REPO_ROOT/scripts"
 mkdir -p "$RUNS_ROOT" "$HF_HOME" || return 1
 
-# Environments are keyed by their lock's hash; runtime.json is in those that were finished. The newest one is taken.
+# Environments are keyed by their lock's hash; complete ones contain runtime.json. Take the newest.
 VIRTUAL_ENV=""
 for __finished in "$REPO_ROOT"/venvs/sft-*/runtime.json; do
     if [ -e "$__finished" ] && { [ -z "$VIRTUAL_ENV" ] || [ "$__finished" -nt "$VIRTUAL_ENV/runtime.json" ]; }; then
@@ -29,7 +29,7 @@ for __finished in "$REPO_ROOT"/venvs/sft-*/runtime.json; do
 done
 unset __finished
 if [ -z "$VIRTUAL_ENV" ]; then
-    echo "env.sh: there is no finished environment $REPO_ROOT/venvs/sft-*: run playbooks/validate_baseline.yml once with hpc_validation_runtime: venv" >&2
+    echo "env.sh: no complete environment $REPO_ROOT/venvs/sft-*: run playbooks/validate_baseline.yml once with hpc_validation_runtime: venv" >&2
     return 1
 fi
 export VIRTUAL_ENV

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the training is asked to do: the document's command line. No PyTorch."""
+"""Parse the document's command line. No PyTorch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @dataclass(frozen=True)
 class Settings:
-    """What one run is asked to do; ``results`` is None where nothing is to be published."""
+    """Settings of one run; ``results`` is None if nothing is to be published."""
 
     run_name: str
     model: Path
@@ -38,16 +38,16 @@ class Settings:
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
-    """Return the command line, whose defaults are the job script's environment and the document's values."""
+    """Return the parser, whose defaults are the job script's environment and the document's values."""
     environment = os.environ.get
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--run_name", default="sft_1gpu_smoke", help="folder of the results below results/training")
+    made.add_argument("--run_name", default="sft_1gpu_smoke", help="folder of the results in results/training")
     made.add_argument("--max_steps", type=int, default=10, help="optimizer steps (default 10)")
-    made.add_argument("--seq_len", type=int, default=512, help="tokens of a sample (default 512)")
+    made.add_argument("--seq_len", type=int, default=512, help="tokens in a sample (default 512)")
     made.add_argument("--model", type=Path, default=environment("MODEL_DIR"), help="staged folder (default: MODEL_DIR)")
     made.add_argument("--dataset", type=Path, default=environment("DATA_DIR"), help="staged folder (default: DATA_DIR)")
-    made.add_argument("--bsz", type=int, default=1, help="samples of a micro-batch (default 1)")
-    made.add_argument("--grad_accum", type=int, default=4, help="micro-batches of a step (default 4)")
+    made.add_argument("--bsz", type=int, default=1, help="samples in a micro-batch (default 1)")
+    made.add_argument("--grad_accum", type=int, default=4, help="micro-batches in a step (default 4)")
     made.add_argument("--seed", type=int, default=int(environment("HPC_VALIDATION_SEED") or 42))
     made.add_argument("--subset_size", type=int, default=2048, help="rows of the dataset to draw from (default 2048)")
     made.add_argument("--lora", action="store_true", help="train an adapter (rank 8) instead of every parameter")
@@ -67,9 +67,9 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def parse(description: str | None, started: float, arguments: list[str] | None = None) -> Settings:
-    """Read the command line; whatever is wrong with it ends the program with exit code 2.
+    """Read the command line; an error ends the program with exit code 2.
 
-    ``started`` is when the program began, by the monotonic clock.
+    ``started`` is the time the program started, on the monotonic clock.
     """
     commands = parser(description)
     given = commands.parse_args(arguments)
@@ -84,12 +84,12 @@ def parse(description: str | None, started: float, arguments: list[str] | None =
         ("output_dir", output, "OUTPUT_DIR"),
     ):
         if not value:
-            commands.error(f"--{name} is needed (or {variable} in the environment; env.sh beside this script sets it)")
+            commands.error(f"--{name} is required (or {variable} in the environment; env.sh in this folder sets it)")
     for name in ("max_steps", "bsz", "grad_accum", "subset_size"):
         if getattr(given, name) < 1:
             commands.error(f"--{name} must be at least 1")
     if given.seq_len < 2:
-        commands.error("--seq_len must be at least 2: a token is learned from those before it")
+        commands.error("--seq_len must be at least 2: each token is predicted from those before it")
     if not (math.isfinite(given.learning_rate) and given.learning_rate > 0):
         commands.error("--learning_rate must be a finite number above 0")
     return Settings(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is made of the measured times, tokens and bytes. No PyTorch."""
+"""Compute figures from the measured times, tokens and bytes. No PyTorch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from kit.training.flops import Shape, flops_per_token
 
-WARM_UP_STEPS = 2  # the first loads kernels and makes the optimizer's state, the second is the first with all of it
+WARM_UP_STEPS = 2  # the first loads kernels and creates the optimizer's state, the second is the first to use all of it
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class Batch:
 
     @property
     def tokens(self) -> int:
-        """Tokens that one step computes, padding and all its micro-batches included."""
+        """Tokens that one step computes, including padding and all its micro-batches."""
         return self.samples * self.length
 
 
 @dataclass
 class Steps:
-    """What each step reached, a list element each; times in seconds, memory in bytes."""
+    """Each step's results, one list element each; times in seconds, memory in bytes."""
 
     loss: list[float] = field(default_factory=list)
     grad_norm: list[float] = field(default_factory=list)
@@ -48,12 +48,12 @@ class Steps:
     memory_bytes: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
-        """Steps that came to their end."""
+        """Completed steps."""
         return len(self.seconds)
 
 
 def learning_rate(step: int, steps: int, base: float) -> float:
-    """Return the rate of ``step`` (from 1): linear from ``base`` towards 0 after the last, with no warm-up."""
+    """Return the rate of ``step`` (from 1): falling linearly from ``base`` to 0 after the last, without warm-up."""
     return base * (steps - step + 1) / steps
 
 
@@ -63,7 +63,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def step_times(seconds: Sequence[float]) -> dict[str, float | None]:
-    """Return median and 95th percentile in seconds, without warm-up, and how far the latter is above, as a fraction."""
+    """Return the median and 95th percentile in seconds, without warm-up, and the latter's excess as a fraction."""
     steady = seconds[WARM_UP_STEPS:]
     if not steady:
         return dict.fromkeys(("step_seconds_median", "step_seconds_p95", "step_seconds_spread"))
@@ -72,9 +72,9 @@ def step_times(seconds: Sequence[float]) -> dict[str, float | None]:
 
 
 def memory_growth(peaks: Sequence[int]) -> float | None:
-    """Return by what fraction the last third of the steps needed more memory than the second; None for under three.
+    """Return by what fraction the last third of the steps used more memory than the second step; None for under three.
 
-    The first step makes the optimizer's state only at its end, so the second is the first that needs everything.
+    The first step creates the optimizer's state only at its end, so the second is the first to need everything.
     """
     if len(peaks) < 3 or peaks[1] <= 0:
         return None
@@ -82,9 +82,9 @@ def memory_growth(peaks: Sequence[int]) -> float | None:
 
 
 def document_figures(steps: Steps, batch: Batch, runtime: float) -> dict[str, float | int | None]:
-    """Return the figures under the names, and counted in the way, of the document that this workload follows.
+    """Return the figures as the document that this workload follows names and counts them.
 
-    ``runtime`` is of training and saving, in seconds, as its clock ran. Its tokens leave gradient accumulation out.
+    ``runtime`` covers training and saving, in seconds, as in the document. Its tokens omit gradient accumulation.
     """
     done = len(steps)
     tokens = done * batch.size * batch.length
@@ -101,9 +101,9 @@ def document_figures(steps: Steps, batch: Batch, runtime: float) -> dict[str, fl
 
 
 def figures(steps: Steps, batch: Batch, shape: Shape, train_seconds: float, peak: float | None) -> dict[str, Any]:
-    """Return the figures that hold: every token that was computed, and training time without start-up and saving.
+    """Return the actual figures: every computed token, and training time without start-up and saving.
 
-    ``mfu`` is of the median step after the warm-up and of ``peak`` (FLOP/s); None where that is None.
+    ``mfu`` relates the median step after the warm-up to ``peak`` (FLOP/s); it is None if ``peak`` is None.
     """
     times = step_times(steps.seconds)
     median = times["step_seconds_median"]

@@ -47,7 +47,7 @@ LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "peft", "safeten
 
 
 def import_libraries() -> dict[str, str]:
-    """Return the versions of what the environment must hold, each imported here, on the compute node."""
+    """Return the versions of the required libraries, imported here on the compute node."""
     versions = {"python": platform.python_version()}
     for name in LIBRARIES:
         try:
@@ -55,13 +55,13 @@ def import_libraries() -> dict[str, str]:
         except (ImportError, OSError, AttributeError) as error:
             raise WorkloadError(
                 f"{name} cannot be imported on {node_name()}: {error}; remove the environment from the share's venvs "
-                "(or build the image anew), and compare this node's system with the login node's"
+                "(or rebuild the image), and compare this node's system with the login node's"
             ) from error
     return versions
 
 
 def arguments_of(settings: Settings) -> dict[str, Any]:
-    """Return the command line as the document names its parts."""
+    """Return the command-line arguments under the document's names."""
     return {
         "run_name": settings.run_name,
         "model": str(settings.model),
@@ -92,7 +92,7 @@ def paths_of(settings: Settings) -> dict[str, str | None]:
 
 
 class Run:
-    """One run, and what is known of it so far."""
+    """One run, and what is known about it so far."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -102,7 +102,7 @@ class Run:
         self.shape: Shape
 
     def carry_out(self) -> dict[str, Any]:
-        """Do everything but publish; return the metrics that were written, also with ``completed`` false. Raises."""
+        """Do everything but publish; return the written metrics. On an error, write them incomplete and re-raise."""
         settings = self.settings
         device = training_device.choose(settings.accelerator)
         if device.type == "cuda":
@@ -133,7 +133,7 @@ class Run:
             return self._write(device, completed=True)
 
     def _prepare(self) -> tuple[list[Sample], Any, int]:
-        """Return the samples of all steps, the tokenizer, and how many rows they were drawn from."""
+        """Return the samples of all steps, the tokenizer, and the number of rows they were drawn from."""
         settings = self.settings
         model, data = describe_model(settings.model), read_staged(settings.dataset)
         tokenizer = load_tokenizer(settings.model)
@@ -149,7 +149,7 @@ class Run:
         return samples, tokenizer, len(rows)
 
     def _save_and_load(self, probe: Sample, tokenizer: Any, before: torch.Tensor, device: torch.device) -> None:
-        """Save, load again, and compare what the three models answer: as loaded, as trained, as saved."""
+        """Save and reload the model, and compare the output of the three models: as loaded, as trained, as saved."""
         folder = self.settings.output_dir / MODEL_FOLDER
         trained = logit_row(self.training.model, probe, device)
         self.facts["model_change"] = difference(before, trained)
@@ -197,16 +197,16 @@ class Run:
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Do everything; return the metrics that were written. Raises WorkloadError, KitError and OSError."""
+    """Run the whole workload; return the written metrics. Raises WorkloadError, KitError and OSError."""
     settings.output_dir.mkdir(parents=True, exist_ok=True)
-    # By hand a folder may be used twice; an old result must not pass for a new one.
+    # A folder may be reused by hand; an old result must not pass for a new one.
     for name in (ARGUMENTS_FILE, METRICS_FILE, PROGRESS_FILE, PUBLISHED_FILE):
         (settings.output_dir / name).unlink(missing_ok=True)
     shutil.rmtree(settings.output_dir / MODEL_FOLDER, ignore_errors=True)
     try:
         metrics = Run(settings).carry_out()
     except torch.OutOfMemoryError as error:
-        # The error's own words stay: the patterns for logs know them.
+        # The error's own text stays: log patterns match it.
         raise WorkloadError(
             f"{error} Lower --bsz or --seq_len, train an adapter (--lora), or use a larger GPU"
         ) from error

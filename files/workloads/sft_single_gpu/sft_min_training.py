@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The training itself: model, optimizer, steps, and the model that is saved and loaded again."""
+"""Train: model, optimizer, steps, and saving and reloading the model."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from torch import nn
 from torch.nn import functional
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-MAX_GRAD_NORM = 1.0  # what transformers' Trainer, which the document used, clips to
+MAX_GRAD_NORM = 1.0  # the limit of transformers' Trainer, which the document used
 LORA = {"r": 8, "lora_alpha": 16, "lora_dropout": 0.05, "target_modules": ["q_proj", "v_proj"]}
-ONE_FILE = "1TB"  # shards larger than any model: one file of weights
+ONE_FILE = "1TB"  # larger than any model: a single weights file
 
 
 class Memory:
-    """How much memory the steps need: of the GPU, or of this process where there is none. All in bytes."""
+    """Memory that the steps need, in bytes: the GPU's, or this process's on a CPU."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -39,7 +39,7 @@ class Memory:
         self.peak_reserved: int | None = None
 
     def mark(self) -> int:
-        """Return the GPU's peak since the last mark; on a CPU what the process holds now."""
+        """Return the GPU's peak since the last mark; on a CPU, the process's current memory."""
         if self.device.type != "cuda":
             resident = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
             return int(resident) * os.sysconf("SC_PAGE_SIZE")
@@ -51,7 +51,7 @@ class Memory:
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """Return the folder's tokenizer; WorkloadError where it cannot be read or knows no end of text."""
+    """Return the folder's tokenizer; raise WorkloadError if it cannot be read or has no end-of-text token."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
@@ -64,14 +64,14 @@ def load_tokenizer(folder: Path) -> Any:
 def load_model(folder: Path, device: torch.device) -> Any:
     """Return the folder's model on the device: bf16 on a GPU, float32 on a CPU. Raises WorkloadError.
 
-    Weights that the folder lacks are an error: transformers would make them up at random and only warn.
+    Missing weights are an error: transformers would initialise them randomly and only warn.
     """
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     try:
         model, told = AutoModelForCausalLM.from_pretrained(
             str(folder),
             dtype=dtype,
-            device_map={"": device},  # straight to the GPU: the job's host memory need not hold the model too
+            device_map={"": device},  # straight to the GPU: the model need not fit into host memory too
             attn_implementation="sdpa",
             local_files_only=True,
             trust_remote_code=False,
@@ -84,26 +84,26 @@ def load_model(folder: Path, device: torch.device) -> Any:
         raise WorkloadError(f"model {folder} cannot be loaded: {error}; {RESTAGE}") from error
     lacking = sorted(map(str, [*told.get("missing_keys", ()), *told.get("mismatched_keys", ())]))
     if lacking:
-        raise WorkloadError(f"model {folder} lacks {len(lacking)} of its weights, such as {lacking[0]}; {RESTAGE}")
+        raise WorkloadError(f"model {folder} is missing {len(lacking)} of its weights, such as {lacking[0]}; {RESTAGE}")
     model.config.use_cache = False
     return model
 
 
 def with_adapter(model: Any) -> Any:
-    """Return the model with a new LoRA adapter, the only part that is trained then."""
+    """Return the model with a new LoRA adapter, the only part that is then trained."""
     import peft  # noqa: PLC0415 - only for --lora: it takes a second
 
     return peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **LORA))
 
 
 def check_fit(folder: Path, samples: Sequence[Sample], length: int) -> None:
-    """Raise WorkloadError where the samples are not for this model: a GPU only says "device-side assert" to that."""
+    """Raise WorkloadError if the samples do not fit this model: a GPU would only report "device-side assert"."""
     config = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
     highest = max(max(sample.input_ids) for sample in samples)
     if highest >= config.vocab_size:
         raise WorkloadError(
-            f"model {folder}: its tokenizer gives token {highest} and its vocabulary ends at {config.vocab_size - 1}; "
-            "stage tokenizer and weights of the same model"
+            f"model {folder}: its tokenizer yields token {highest}, its vocabulary ends at {config.vocab_size - 1}; "
+            "stage the tokenizer and weights of the same model"
         )
     longest = getattr(config, "max_position_embeddings", None)
     if longest and length > longest:
@@ -112,7 +112,7 @@ def check_fit(folder: Path, samples: Sequence[Sample], length: int) -> None:
 
 @torch.inference_mode()
 def logit_row(model: Any, sample: Sample, device: torch.device) -> torch.Tensor:
-    """Return what the model expects after a sample's text: one logit for each token of the vocabulary, on the CPU."""
+    """Return the model's logits after a sample's text: one for each token of the vocabulary, on the CPU."""
     model.eval()
     ids = torch.tensor([sample.input_ids[: sample.length]], device=device)
     return model(input_ids=ids, use_cache=False).logits[0, -1].float().cpu()
@@ -121,20 +121,20 @@ def logit_row(model: Any, sample: Sample, device: torch.device) -> torch.Tensor:
 def difference(row: torch.Tensor, other: torch.Tensor) -> float:
     """Return the largest difference of two logit rows, as a fraction of the second's largest logit.
 
-    Raises WorkloadError where one of them is not finite.
+    Raises WorkloadError if one of them is not finite.
     """
     if not (torch.isfinite(row).all() and torch.isfinite(other).all()):
-        raise WorkloadError("the model answers with logits that are not finite; check the GPU's health (ECC, Xid)")
+        raise WorkloadError("the model's logits are not finite; check the GPU's health (ECC errors, Xid messages)")
     return ((row - other).abs().max() / other.abs().max().clamp_min(1e-9)).item()
 
 
 class Training:
-    """One training run: the model, its optimizer, and what each step reached."""
+    """One training run: the model, its optimizer, and each step's results."""
 
     def __init__(
         self, model: Any, samples: Sequence[Sample], rows: int, batch: Batch, base_rate: float, device: torch.device
     ) -> None:
-        """Take all steps' samples in their order, drawn from ``rows`` rows, and the first step's learning rate."""
+        """Take all steps' samples in order, drawn from ``rows`` rows, and the first step's learning rate."""
         self.model, self.samples, self.rows, self.batch = model, samples, rows, batch
         self.base_rate, self.device = base_rate, device
         self.trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -145,10 +145,10 @@ class Training:
         self.seconds = 0.0
 
     def run(self, progress: Progress) -> None:
-        """Train over all samples; WorkloadError as soon as a loss or a gradient is not finite."""
+        """Train on all samples; raise WorkloadError at the first loss or gradient that is not finite."""
         count = len(self.samples) // self.batch.samples
         self.model.train()
-        self.memory.mark()  # what loading needed is no step's
+        self.memory.mark()  # memory used by loading belongs to no step
         started = time.perf_counter()
         try:
             for step in range(1, count + 1):
@@ -163,14 +163,14 @@ class Training:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         chosen = self.samples[(step - 1) * self.batch.samples : step * self.batch.samples]
-        learned = sum(sample.length - 1 for sample in chosen)  # nothing comes before the first token
+        learned = sum(sample.length - 1 for sample in chosen)  # nothing precedes the first token
         loss = torch.zeros((), device=self.device)
         for first in range(0, len(chosen), self.batch.size):
             part = self._loss(chosen[first : first + self.batch.size]) / learned
             part.backward()
             loss += part.detach()
         norm = nn.utils.clip_grad_norm_(self.trained, MAX_GRAD_NORM)
-        # Looked at before they are used: a step with a gradient that is not finite would spoil every weight.
+        # Checked before use: one step with a gradient that is not finite would ruin every weight.
         self.steps.loss.append(loss.item())
         self.steps.grad_norm.append(norm.item())
         self._check(step, rate)
@@ -185,7 +185,7 @@ class Training:
         self.steps.memory_bytes.append(self.memory.mark())
 
     def _loss(self, chosen: Sequence[Sample]) -> torch.Tensor:
-        """Return the summed loss of a micro-batch. No mask: padding is at the end, where causal attention hides it."""
+        """Return the summed loss of a micro-batch. No mask is needed: causal attention ignores padding at the end."""
         ids = torch.tensor([sample.input_ids for sample in chosen], device=self.device)
         labels = torch.tensor([sample.labels for sample in chosen], device=self.device)
         logits = self.model(input_ids=ids, use_cache=False).logits
@@ -222,7 +222,7 @@ class Training:
         )
 
     def release(self) -> None:
-        """Let go of model and optimizer: the saved model needs their memory to be loaded again."""
+        """Release model and optimizer: reloading the saved model needs their memory."""
         del self.model, self.optimizer, self.trained
         gc.collect()
         if self.device.type == "cuda":
@@ -230,9 +230,9 @@ class Training:
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> dict[str, int]:
-    """Write model (or adapter) and tokenizer as a folder that is there whole or not at all; return weights' bytes.
+    """Write model (or adapter) and tokenizer atomically as a folder; return the size of the weights in bytes.
 
-    files.json in it, with every file's size, is written last.
+    Its files.json, with every file's size, is written last.
     """
     partial = folder.with_name(f".{folder.name}.partial")
     for old in (partial, folder):
@@ -242,7 +242,7 @@ def save(model: Any, tokenizer: Any, folder: Path) -> dict[str, int]:
     tokenizer.save_pretrained(str(partial))
     sizes = {}
     for path in sorted(partial.iterdir()):
-        path.chmod(0o644)  # safetensors lets only its writer read
+        path.chmod(0o644)  # safetensors makes its files readable only by their owner
         with path.open("rb") as stream:
             os.fsync(stream.fileno())
         sizes[path.name] = path.stat().st_size
@@ -253,7 +253,7 @@ def save(model: Any, tokenizer: Any, folder: Path) -> dict[str, int]:
 
 
 def load_again(folder: Path, base: Path, lora: bool, device: torch.device) -> Any:
-    """Return the model that was saved; with ``lora`` its adapter on the model that it was trained on."""
+    """Return the saved model; with ``lora``, its adapter on the base model."""
     if not lora:
         return load_model(folder, device)
     import peft  # noqa: PLC0415 - only for --lora
@@ -262,6 +262,6 @@ def load_again(folder: Path, base: Path, lora: bool, device: torch.device) -> An
 
 
 def quiet() -> None:
-    """Leave the log to what matters: no progress bars in a file, and no warnings that are none."""
+    """Keep the log readable: no progress bars in a file, and no spurious warnings."""
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()

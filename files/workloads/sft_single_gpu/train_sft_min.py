@@ -2,13 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # ruff: noqa: E402 - the clock and the libraries' settings come before the libraries
-"""BASELINE-1: fine-tune a 7B language model for a few steps on one GPU, and report what was measured on the way.
+"""BASELINE-1: fine-tune a 7B language model for a few steps on one GPU, and report the measurements.
 
-The job script sets the environment; by hand: `source env.sh` beside this file, then
+The job script sets the environment; by hand: `source env.sh` next to this file, then
 `python train_sft_min.py --run_name sft_1gpu_smoke --max_steps 10 --seq_len 512`.
 Writes run_args.json, progress.jsonl, metrics.json and the model to the output folder and publishes the two documents
-below results/training of the share. Exit code 0 only after a whole training whose saved model was loaded again;
-whatever stops it is told in one line on stderr.
+under results/training on the share. Exit code 0 only after a complete training whose saved model was reloaded;
+whatever stops it is reported in one line on stderr.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 
 STARTED = time.monotonic()
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-for _name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):  # everything is staged: a GPU does not wait for downloads
+for _name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):  # everything is staged, so that no GPU waits for downloads
     os.environ.setdefault(_name, "1")
 os.environ.setdefault("DO_NOT_TRACK", "true")
 
@@ -30,10 +30,10 @@ from sft_min_data import WorkloadError
 
 
 def main() -> int:
-    """Run the workload; 0 after a whole training, 1 with a line on stderr otherwise."""
+    """Run the workload; return 0 after a complete training, else 1 with a line on stderr."""
     settings = parse(__doc__, STARTED)
     try:
-        from sft_min_run import run  # noqa: PLC0415 - wrong usage is told before PyTorch's seconds
+        from sft_min_run import run  # noqa: PLC0415 - report wrong usage before the seconds that importing PyTorch takes
 
         metrics = run(settings)
     except (WorkloadError, KitError, OSError) as error:

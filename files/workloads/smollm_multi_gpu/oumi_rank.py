@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Oumi's own training on one rank, in the process group that this project has formed, with a clock beside it."""
+"""Run Oumi's own training on one rank, with a clock, in the process group that this project has formed."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.nn.parallel import DistributedDataParallel
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
-IDLE = ("init_distributed", "cleanup_distributed", "log_devices_info")  # functions of Oumi that have nothing to do here
+IDLE = ("init_distributed", "cleanup_distributed", "log_devices_info")  # functions of Oumi that must do nothing here
 
 
 class RankClock(StepClock):
-    """The clock, this rank's report of its step and of its own computing, and what the model was at the end."""
+    """The clock; also reports this rank's step and computing time, and the final model."""
 
     def __init__(self, group: Group, progress: Progress | None) -> None:
         super().__init__(progress)
         self.group = group
-        self.checksum: str | None = None  # of a model that is whole on each rank
-        self.parameters_share: float | None = None  # that this rank holds, of the model's
+        self.checksum: str | None = None  # of a model that is not sharded
+        self.parameters_share: float | None = None  # the part of the model's that this rank holds
         self.device: str | None = None
-        self.memory_share: float | None = None  # of the GPU's, at most
-        self.compute_seconds: float | None = None  # of the median step; only with others to wait for, and their model
+        self.memory_share: float | None = None  # peak, of the GPU's
+        self.compute_seconds: float | None = None  # of the median step; only with several ranks and DDP
         self._compute: ComputeClock | None = None
         self._search: Any = None
 
     def on_train_begin(self, *states: Any, **other: Any) -> None:
-        """Begin a new measure; find the model that meets the other ranks, which callbacks are not given."""
+        """Start a new measurement; find the model that synchronises with other ranks, which callbacks do not get."""
         if self.group.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.group.device)
         if self.group.size > 1:
@@ -58,14 +58,14 @@ class RankClock(StepClock):
     def _look_at(self, module: torch.nn.Module, _inputs: Any) -> None:
         if isinstance(module, DistributedDataParallel):
             self._search.remove()
-            # Oumi leaves no way to say so. The buffers are the rotary embedding's constants: nothing to wait for.
+            # Oumi has no setting for this. The buffers are the rotary embedding's constants: nothing to wait for.
             module.broadcast_buffers = False
             self._compute = ComputeClock(module, self.group.device)
             self._compute.begin()
 
     @contextmanager
     def waits_counted(self) -> Iterator[None]:
-        """Leave out of a rank's computing what it waits for others: TRL gathers figures within each pass."""
+        """Exclude waiting for other ranks from the computing time: TRL gathers figures within each pass."""
         gather = Accelerator.gather
 
         def counted(accelerator: Accelerator, tensor: Any) -> Any:
@@ -79,18 +79,18 @@ class RankClock(StepClock):
             Accelerator.gather = gather
 
     def on_save(self, *states: Any, **other: Any) -> None:
-        """Wait for the rank that saves: on the others its time would count as a step's."""
+        """Wait for the rank that saves: on the others, its time would count as part of a step."""
         distributed.barrier()
         super().on_save(*states, **other)
 
     def on_step_begin(self, _args: TrainingArguments, state: TrainerState, *_other: Any, **_more: Any) -> None:
-        """Tell which step begins. The ranks have just met, to add up their tokens."""
+        """Report which step begins. The ranks have just synchronised to add up their tokens."""
         self.group.state.step(state.global_step + 1)
         if self._compute:
             self._compute.begin()
 
     def on_step_end(self, *_states: Any, **_other: Any) -> None:
-        """Take the step's time."""
+        """Record the step's time."""
         if self._compute:
             self._compute.end()
 
@@ -102,7 +102,7 @@ class RankClock(StepClock):
         model: Any = None,
         **_other: Any,
     ) -> None:
-        """Look at the weights while they are there, and let go of them: another training may follow."""
+        """Inspect the weights while they exist, then release them: another training may follow."""
         if not is_sharded(model):
             self.checksum = checksum(model)
         self.parameters_share = own_share(model)
@@ -120,7 +120,7 @@ class RankClock(StepClock):
 
 @dataclass(frozen=True)
 class Job:
-    """What one rank trains, and on what."""
+    """What one rank trains, and on which device."""
 
     config: Path
     model: Path
@@ -131,12 +131,12 @@ class Job:
 
     @property
     def overrides(self) -> list[str]:
-        """What depends on the job, in Oumi's own dotted words."""
+        """Settings that depend on the job, as Oumi's dotted overrides."""
         chosen = [
             *training_oumi.overrides(self.model, self.data / "train.jsonl", on_cpu=self.device == "cpu"),
             f"training.gradient_accumulation_steps={self.accumulation}",
             *(f"{switch}={str(name == self.strategy).lower()}" for name, switch in SWITCHES.items()),
-            # By itself Oumi would spread the model over all GPUs that one rank sees.
+            # By default Oumi would spread the model over all GPUs that a rank sees.
             f"model.device_map={self.device}",
         ]
         if is_stand_in(self.model):
@@ -146,16 +146,16 @@ class Job:
 
 
 def train(job: Job, group: Group, progress: Progress | None, *changes: str) -> RankClock:
-    """Run Oumi's training to its end; return the clock. What Oumi raises, and NotFiniteError, goes through.
+    """Run Oumi's training to its end; return the clock. Raises what Oumi raises, and NotFiniteError.
 
-    Oumi forms a process group itself, by NCCL alone, and takes it down at its end. There is one already, on whichever
-    device, in which the ranks have agreed on what they run; so those two functions have nothing to do. Nor has the one
-    with which the first rank would print every GPU's memory: that takes some of it, and fails where a GPU is for one
-    process alone (compute mode EXCLUSIVE_PROCESS).
+    Oumi forms a process group itself, with NCCL only, and destroys it at the end. One already exists, for any device,
+    in which the ranks have agreed on what they run, so those two functions must do nothing. Neither must the one with
+    which the first rank would print every GPU's memory: that uses some of it, and fails if a GPU allows only one
+    process (compute mode EXCLUSIVE_PROCESS).
     """
     if job.device == "cpu":
         os.environ["ACCELERATE_USE_CPU"] = "true"
-    # `oumi.train` is a function once it was imported from; the module of that name is what holds its names.
+    # After the import `oumi.train` is a function; the names to patch are in the module of that name.
     module = importlib.import_module("oumi.train")
     for name in IDLE:
         setattr(module, name, lambda *_, **__: None)

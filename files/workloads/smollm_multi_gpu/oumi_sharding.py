@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Oumi's training with the model spread over the ranks, on GPUs and on CPUs.
+"""Shard the model of Oumi's training over the ranks, on GPUs and on CPUs.
 
-fsdp: by PyTorch's fully_shard. deepspeed: by DeepSpeed's ZeRO, stage 3.
+fsdp: with PyTorch's fully_shard. deepspeed: with DeepSpeed's ZeRO, stage 3.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from torch.distributed.tensor import DTensor
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
 STRATEGIES = ("ddp", "fsdp", "deepspeed")  # each rank has the whole model, or a part of it
-# What says so in Oumi's words.
+# Oumi's settings for them.
 SWITCHES = {"fsdp": "fsdp.enable_fsdp", "deepspeed": "deepspeed.enable_deepspeed"}
 
 
 def sharing(strategy: str) -> AbstractContextManager[None]:
-    """Make Oumi and Accelerate share the model out as the strategy has it; leave everything as it was."""
+    """Make Oumi and Accelerate shard the model by the strategy; restore everything afterwards."""
     return {"fsdp": _fully_sharded, "deepspeed": _zero_sharded}.get(strategy, nullcontext)()
 
 
@@ -41,10 +41,10 @@ def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 @contextmanager
 def _environment_kept() -> Iterator[None]:
-    """Leave the environment as it was.
+    """Restore the environment afterwards.
 
-    Oumi and Transformers tell Accelerate by variables, which it would find again in a second training, and take for
-    somebody else's.
+    Oumi and Transformers configure Accelerate by environment variables. In a second training it would find them again
+    and take them for the user's.
     """
     before = dict(os.environ)
     try:
@@ -56,10 +56,10 @@ def _environment_kept() -> Iterator[None]:
 
 @contextmanager
 def _fully_sharded() -> Iterator[None]:
-    """Shard by fully_shard, on CPU ranks as well.
+    """Shard with fully_shard, on CPU ranks as well.
 
-    Of its own accord Accelerate takes PyTorch's older FSDP, which is deprecated and does not run on CPUs, and on CPUs
-    it takes no FSDP at all: a training would be plain data parallel.
+    By default Accelerate uses PyTorch's older FSDP, which is deprecated and does not run on CPUs, and on CPUs it uses
+    no FSDP at all: a training would be plain data parallel.
     """
     begin = PartialState.__init__
 
@@ -75,11 +75,11 @@ def _fully_sharded() -> Iterator[None]:
 
 @contextmanager
 def _zero_sharded() -> Iterator[None]:
-    """Shard by DeepSpeed's ZeRO, on CPU ranks as well.
+    """Shard with DeepSpeed's ZeRO, on CPU ranks as well.
 
-    Accelerate knows DeepSpeed on GPUs alone: told to use CPUs it takes no DeepSpeed, and not told so it finds no
-    backend and takes each rank for the only one. DeepSpeed itself would compile a helper for CPUs, which a node has no
-    compiler for; gloo does without. And Oumi has rank 0 alone save the model, which waits for the others for ever.
+    Accelerate supports DeepSpeed on GPUs only: set to use CPUs, it uses no DeepSpeed; otherwise it finds no backend and
+    takes each rank for the only one. DeepSpeed itself would compile a helper for CPUs, but a node has no compiler; gloo
+    needs none. And Oumi lets only rank 0 save the model, which would wait for the others forever.
     """
     prepare = PartialState._prepare_backend
 
@@ -99,11 +99,11 @@ def _zero_sharded() -> Iterator[None]:
         try:
             yield
         finally:
-            unset_hf_deepspeed_config()  # a model that is loaded afterwards is to be whole
+            unset_hf_deepspeed_config()  # a model loaded afterwards must not be sharded
 
 
 def is_sharded(model: Any) -> bool:
-    """Whether some parameter is spread over the ranks."""
+    """Return whether any parameter is sharded over the ranks."""
     return any(isinstance(parameter, DTensor) or hasattr(parameter, "ds_tensor") for parameter in model.parameters())
 
 
@@ -111,7 +111,7 @@ def own_share(model: Any) -> float:
     """Return the share of the model's parameters that this rank holds."""
     own = whole = 0
     for parameter in model.parameters():
-        if hasattr(parameter, "ds_tensor"):  # of DeepSpeed: its own tensor is empty while no layer computes with it
+        if hasattr(parameter, "ds_tensor"):  # DeepSpeed's: its own tensor is empty while no layer computes with it
             own += parameter.ds_tensor.numel()
             whole += parameter.ds_numel
         else:

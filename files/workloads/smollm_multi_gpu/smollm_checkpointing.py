@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What gradient checkpointing saves in memory and costs in time: the same steps of one model with it and without."""
+"""Measure the memory that gradient checkpointing saves and the time it costs: the same steps with and without it."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ import torch
 from kit.training import inference
 from torch.autograd.graph import saved_tensors_hooks
 
-ROUNDS = {"cuda": 10, "cpu": 2}  # a step with and one without in turn, so that a drift of the machine is both ones'
+ROUNDS = {"cuda": 10, "cpu": 2}  # steps with and without it alternate, so that a drift of the machine affects both
 MEASURED = {
     "cuda": "peak of the GPU's allocated memory, with weights, gradients and the optimizer's state",
     "cpu": "tensors that autograd keeps for the backward pass",
 }
-LONGEST = 60.0  # seconds: the other ranks wait, and not for long
-LEAST = 5  # steps that it takes at least
-TOO_SLOW = "nothing: {seconds:.0f} s for one step are too long to compare some"
+LONGEST = 60.0  # seconds: the other ranks are waiting, but not for long
+LEAST = 5  # minimum number of steps
+TOO_SLOW = "nothing: {seconds:.0f} s for one step is too long to compare several"
 DOES_NOT_FIT = "a step without checkpointing does not fit into the GPU's memory"
 
 
 class Steps:
-    """Training steps of a model on one batch of whole rows, in the types that MLOPS-2.2 trains in."""
+    """Training steps of a model on one batch of whole rows, in the data types of MLOPS-2.2."""
 
     def __init__(self, model: Any, rows: int, length: int) -> None:
-        """Take ``rows`` of ``length`` tokens each, whichever: they cost the same."""
+        """Take ``rows`` of ``length`` tokens each; which tokens does not matter, they cost the same."""
         self._model = model.train()
         self._device = model.device
         self._optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6)
@@ -38,7 +38,7 @@ class Steps:
         self._tokens = tokens.to(self._device)
 
     def seconds(self, checkpointed: bool) -> float:
-        """Make a step; return how long it took."""
+        """Run a step; return its duration."""
         self._switch(checkpointed)
         self._wait()
         began = time.perf_counter()
@@ -49,7 +49,7 @@ class Steps:
         return time.perf_counter() - began
 
     def memory(self, checkpointed: bool) -> int:
-        """Return the bytes that a step takes of a GPU, at most; on a CPU, those that autograd keeps in a pass."""
+        """Return a step's peak GPU memory in bytes; on a CPU, the bytes that autograd keeps in a pass."""
         if self._device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self._device)
             self.seconds(checkpointed)
@@ -68,7 +68,7 @@ class Steps:
             return self._model(input_ids=self._tokens, labels=self._tokens, use_cache=False).loss
 
     def _kept(self) -> int:
-        """Return the bytes of what autograd keeps, without the weights, which are there anyway."""
+        """Return the bytes that autograd keeps, without the weights, which are in memory anyway."""
         weights = {parameter.untyped_storage().data_ptr() for parameter in self._model.parameters()}
         kept: dict[int, int] = {}
 
@@ -79,7 +79,7 @@ class Steps:
             return tensor
 
         with saved_tensors_hooks(keep, lambda tensor: tensor):
-            loss = self._loss()  # held until all is counted: memory that is given back is given out again
+            loss = self._loss()  # held until all is counted: freed memory would be reused and miscounted
         del loss
         return sum(kept.values())
 
@@ -89,18 +89,18 @@ class Steps:
 
 
 def compare(folder: Path, device: torch.device, rows: int, length: int) -> dict[str, Any]:
-    """Return what a step of the model in ``folder`` takes with checkpointing and without, and the difference.
+    """Return the memory and time of a step of the model in ``folder`` with and without checkpointing.
 
-    In bytes and seconds; memory saved and speed lost in per cent of what there is without. Where it cannot be measured
-    it says why: what is only recorded fails no training.
+    In bytes and seconds; memory saved and speed lost as a percentage of the step without. If it cannot be measured, the
+    result says why instead of raising: the figures are only recorded and must not fail the training.
     """
     began = time.monotonic()
-    gc.collect()  # what the training left
+    gc.collect()  # left by the training
     already = torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
     seconds: dict[bool, list[float]] = {True: [], False: []}
     try:
         steps = Steps(inference.load(folder, device), rows, length)
-        first = steps.seconds(checkpointed=True)  # it makes the optimizer's state
+        first = steps.seconds(checkpointed=True)  # creates the optimizer's state
         if LEAST * first > LONGEST:
             return {"measured": TOO_SLOW.format(seconds=first)}
         taken = {checkpointed: steps.memory(checkpointed) - already for checkpointed in (True, False)}

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # ruff: noqa: E402 - the clock and what libraries read come before their import
-"""MLOPS-2.2: fine-tune SmolLM-135M with Oumi on all of a job's GPUs, one rank each, and report what was reached.
+"""MLOPS-2.2: fine-tune SmolLM-135M with Oumi on all of a job's GPUs, one rank each, and report the results.
 
 Started by `kit legs` and `kit launch`, which set the ranks' environment. Each leg trains the same rows in the same
-steps, on however many ranks; so losses and speeds can be compared. Rank 0 writes metrics.json and progress.jsonl.
+steps on any number of ranks, so losses and speeds can be compared. Rank 0 writes metrics.json and progress.jsonl.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import time
 
 STARTED = time.monotonic()
-# DeepSpeed would have PyTorch take the word of NVML for it that there is CUDA; a node may have only the former.
+# DeepSpeed makes PyTorch detect CUDA through NVML, but a node may have NVML without CUDA.
 os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "0")
 
 import argparse
@@ -45,7 +45,7 @@ ROW_TOKENS = 512  # at most
 
 
 def agree(joined: Group, model: Path, data: Path) -> dict[str, Any]:
-    """Check what was staged, on every rank; return what it says of itself. KitError where a rank has something else."""
+    """Check what was staged, on every rank; return its provenance. Raise KitError if a rank has something else."""
     joined.state.phase("reading model and data")
     facts = {"model": read_staged(model, hashed=joined.local_rank == 0), "data": read_staged(data)}
     for name, folder in (("model", model), ("dataset", data)):
@@ -55,7 +55,7 @@ def agree(joined: Group, model: Path, data: Path) -> dict[str, Any]:
 
 
 def run(joined: Group, job: Job, output: Path, steady_seconds: float) -> tuple[RankClock, Steady]:
-    """Train, and go on for the sake of the speed until the steady window is long enough."""
+    """Train, then continue until the steady window is long enough to measure the speed."""
     joined.state.phase("training")
     progress = Progress(output / "progress.jsonl") if joined.rank == 0 else None
     clock = train(job, joined, progress, f"training.output_dir={output / 'model'}")
@@ -82,7 +82,7 @@ def run(joined: Group, job: Job, output: Path, steady_seconds: float) -> tuple[R
 
 
 def held_out_loss(model: Path, data: Path, device: torch.device) -> tuple[float, int]:
-    """Return the saved model's mean loss of a token, of rows that it was not trained on, and their number."""
+    """Return the saved model's mean loss per token on rows it was not trained on, and the number of rows."""
     rows = inference.read_rows(data / "held_out.jsonl")
     tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=True)
     return inference.mean_loss(inference.load(model, device), tokenizer, rows), len(rows)
@@ -91,7 +91,7 @@ def held_out_loss(model: Path, data: Path, device: torch.device) -> tuple[float,
 def collect(
     joined: Group, clock: RankClock, reached: Steady, communication: dict[str, Any] | None, accelerator: str
 ) -> dict[str, Any]:
-    """Return the metrics but for what rank 0 alone knows. Rates are of all ranks together; times in seconds."""
+    """Return the metrics, except for what only rank 0 knows. Rates are for all ranks together; times in seconds."""
     names = ("memory_share", "parameters_share", "device", "compute_seconds")
     ranks = joined.gather({"gpu": joined.gpu, "node": joined.node, **{name: getattr(clock, name) for name in names}})
     sums = joined.gather(clock.checksum)
@@ -129,11 +129,11 @@ def collect(
 
 
 def main() -> int:
-    """Run this rank; 0 after a whole run, 1 with a line on stderr otherwise."""
+    """Run this rank; return 0 after a complete run, else 1 with a line on stderr."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steady-seconds", type=float, default=os.environ.get("HPC_VALIDATION_STEADY_SECONDS", "30"))
     parser.add_argument(
-        "--strategy", choices=STRATEGIES, default="ddp", help="of several ranks; one has the whole model"
+        "--strategy", choices=STRATEGIES, default="ddp", help="for several ranks; a single one has the whole model"
     )
     chosen = parser.parse_args()
     model, data, output = (Path(os.environ[name]) for name in ("MODEL_DIR", "DATA_DIR", "OUTPUT_DIR"))

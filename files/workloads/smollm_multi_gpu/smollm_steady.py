@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The steps whose speed counts: after the warm-up, without saving. Pure."""
+"""Select the steps whose speed counts: after the warm-up, excluding saving. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from kit.training.oumi import WARM_UP
 
-GAP = 0.05  # seconds between two steps, from which on something else than training lies between them
+GAP = 0.05  # seconds between two steps; a longer gap means something other than training ran between them
 Row = Mapping[str, Any]  # of kit.training.step_clock
 
 
@@ -36,7 +36,7 @@ class Steady:
 
 
 def steady(rows: Sequence[Row]) -> Steady:
-    """Return what the steps after the warm-up amount to."""
+    """Return the totals of the steps after the warm-up."""
     timed = rows[WARM_UP:]
     if not timed:
         return Steady([], 0.0, 0, 0)
@@ -52,14 +52,14 @@ def steady(rows: Sequence[Row]) -> Steady:
 
 
 def steps_for(rows: Sequence[Row], seconds: float) -> int:
-    """Return how many steps, the warm-up included, a run needs for a steady window of so many seconds."""
+    """Return the number of steps, including the warm-up, for a steady window of that many seconds."""
     median = statistics.median(row["step_seconds"] for row in rows[WARM_UP:] or rows)
     return WARM_UP + max(1, math.ceil(1.1 * seconds / median))
 
 
 def accumulation(rows_a_step: int, rows_a_pass: int, ranks: int) -> int:
-    """Return the passes of a rank for a step of all ranks together; ValueError where they do not divide evenly."""
+    """Return a rank's passes in a step of all ranks together; raise ValueError if they do not divide evenly."""
     passes, rest = divmod(rows_a_step, rows_a_pass * ranks)
     if rest or passes < 1:
-        raise ValueError(f"a step of {rows_a_step} rows cannot be made of passes of {rows_a_pass} on {ranks} ranks")
+        raise ValueError(f"a step of {rows_a_step} rows cannot be split into passes of {rows_a_pass} on {ranks} ranks")
     return passes

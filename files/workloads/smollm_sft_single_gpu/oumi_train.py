@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run Oumi's own training with a clock of ours beside it; writes training.json and progress.jsonl.
+"""Run Oumi's own training with our clock; write training.json and progress.jsonl.
 
     python oumi_train.py --config FILE --model FOLDER --data FILE --output FOLDER --report FOLDER --accelerator cuda
 
-Oumi replaces a loss that is not a number by an average before anybody sees it; the clock switches that off and ends the
-training at the first one.
+Oumi silently replaces a loss that is not a number by an average; the clock switches that off and ends the training at
+the first one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REPORT = "training.json"
 
 
 def overrides(arguments: argparse.Namespace) -> list[str]:
-    """Return what depends on the job, in Oumi's own dotted words."""
+    """Return the settings that depend on the job, as Oumi's dotted overrides."""
     on_cpu = arguments.accelerator != "cuda"
     return [
         *training_oumi.overrides(arguments.model, arguments.data, on_cpu=on_cpu),
@@ -38,9 +38,9 @@ def overrides(arguments: argparse.Namespace) -> list[str]:
 
 
 def train(arguments: argparse.Namespace) -> int:
-    """Train and report; 0 only after a whole training."""
+    """Train and report; return 0 only after a complete training."""
     device = training_device.choose(arguments.accelerator)
-    from oumi.train import train as oumi_train  # noqa: PLC0415 - seconds, not to be spent where there is no GPU
+    from oumi.train import train as oumi_train  # noqa: PLC0415 - takes seconds, wasted if there is no GPU
 
     config = training_oumi.configuration(arguments.config, overrides(arguments))
     error: str | None = None
@@ -49,7 +49,7 @@ def train(arguments: argparse.Namespace) -> int:
         try:
             with training_oumi.watched_by(clock):
                 oumi_train(config)
-        except (NotFiniteError, RuntimeError, OSError, ValueError) as problem:  # told, and reported as not completed
+        except (NotFiniteError, RuntimeError, OSError, ValueError) as problem:  # printed, and reported as not completed
             error = f"{type(problem).__name__}: {problem}"
             print(f"the training ended early: {error}", file=sys.stderr)
     facts = training_device.describe(device, arguments.accelerator)
@@ -62,7 +62,7 @@ def train(arguments: argparse.Namespace) -> int:
         "rows": clock.rows,
         "save_seconds": clock.save_seconds,
         **facts,
-        # The device that the weights were on, which is what trained; None where none were loaded.
+        # The device the weights were on, which is where training ran; None if none were loaded.
         "device": None if clock.model is None else next(clock.model.parameters()).device.type,
         "transformers_version": transformers.__version__,
     }

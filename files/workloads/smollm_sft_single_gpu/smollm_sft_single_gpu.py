@@ -1,11 +1,11 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""MLOPS-1.2: fine-tune SmolLM-135M with Oumi on one GPU, use the result, and report what was reached.
+"""MLOPS-1.2: fine-tune SmolLM-135M with Oumi on one GPU, run inference with it, and report the results.
 
 The job script sets the environment (MODEL_DIR, DATA_DIR, OUTPUT_DIR, CONFIG_FILE, HPC_VALIDATION_ACCELERATOR). Runs
-oumi_train.py and then kit.training.inference, each in a process of its own, so that the second finds nothing but what
-the first saved. Writes metrics.json of what both report. Exit code 0 only where both ended well.
+oumi_train.py and then kit.training.inference, each in its own process, so that the second sees only what the first
+saved. Writes metrics.json from both reports. Exit code 0 only if both succeeded.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from kit.staged import read_staged
 from kit.training.oumi import WARM_UP, loss_at_ends
 
 HERE = Path(__file__).resolve().parent
-CHILD_PATIENCE = 8  # seconds: the job script kills this process 10 after it asked it to end
+CHILD_PATIENCE = 8  # seconds: the job script kills this process 10 s after asking it to end
 
 
 def summarise(rows: list[dict[str, Any]], save_seconds: float) -> dict[str, Any]:
-    """Return what the steps' rows amount to. Times in seconds; tokens without padding, as the trainer counted them."""
+    """Summarise the steps' rows. Times in seconds; tokens without padding, as counted by the trainer."""
     seconds = [row["step_seconds"] for row in rows]
     losses = [row["loss"] for row in rows]
     first, last = loss_at_ends(losses)
@@ -62,14 +62,14 @@ def summarise(rows: list[dict[str, Any]], save_seconds: float) -> dict[str, Any]
 
 
 class Children:
-    """Runs one script after the other; ends the one that runs when this process is asked to end."""
+    """Run scripts one after another; end the running one when this process is asked to end."""
 
     def __init__(self) -> None:
         self._running: subprocess.Popen[bytes] | None = None
         signal.signal(signal.SIGTERM, self._terminated)
 
     def run(self, *script: str, **options: Path | str) -> int:
-        """Run a script of this folder, or a module (-m NAME), with options; return its exit code."""
+        """Run a script in this folder, or a module (-m NAME), with options; return its exit code."""
         named = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
         self._running = subprocess.Popen([sys.executable, *script, *named], cwd=HERE)
         return self._running.wait()
@@ -81,13 +81,13 @@ class Children:
 
 
 def utilisation(training: dict[str, Any], tokens_per_second: float | None) -> float | None:
-    """Return model FLOPs utilisation as a fraction of the GPU's dense bf16 peak; None where either is not known."""
+    """Return model FLOPs utilisation as a fraction of the GPU's dense bf16 peak; None if either is unknown."""
     flops, peak = training.get("flops_per_token"), training.get("peak_flops")
     return tokens_per_second * flops / peak if tokens_per_second and flops and peak else None
 
 
 def read_report(path: Path) -> dict[str, Any]:
-    """Return what a script reported; nothing where it did not come to that."""
+    """Return a script's report; an empty dict if it wrote none."""
     try:
         return dict(strict_json.read(path))
     except (OSError, ValueError):
@@ -95,7 +95,7 @@ def read_report(path: Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Do everything."""
+    """Run the whole workload."""
     began = time.monotonic()
     model, data, output = (Path(os.environ[name]) for name in ("MODEL_DIR", "DATA_DIR", "OUTPUT_DIR"))
     accelerator = os.environ["HPC_VALIDATION_ACCELERATOR"]

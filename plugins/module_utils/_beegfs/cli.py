@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asking one of BeeGFS's command-line tools, within one time for all questions together. PRIVATE to the collection.
+"""Query one of BeeGFS's command-line tools, with one time limit for all questions. PRIVATE to the collection.
 
-An exit code of 0 is not believed: what counts is what was listed. beegfs-df and beegfs-check-servers answer 0 while the
-management daemon is dead, so the tools below them are called.
+An exit code of 0 proves nothing; only what was listed counts. beegfs-df and beegfs-check-servers exit with 0 while the
+management daemon is dead, so the underlying tools are called instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.model
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.run import Result, search_path
 
 TOOLS = ("beegfs", "beegfs-ctl")
-# beegfs-ctl waits 600 s for a server's answer, twice; so limited, 7 s. Known from 7.2.8, 7.3.2 and 7.4.0 on.
+# beegfs-ctl waits 600 s for a server's answer, twice; with this limit, 7 s. Known from 7.2.8, 7.3.2 and 7.4.0 on.
 TIMEOUTS = "connMessagingTimeouts"
 LIMITED = f"--{TIMEOUTS}=3000,3000,3000"
 
@@ -29,25 +29,25 @@ Parse = Callable[[Result], Parsed]
 
 
 def installed(cli: str) -> str | None:
-    """Return the tool to use: `cli`, or with auto the newer one that is there."""
+    """Return the tool to use: `cli`, or for auto the newest one installed."""
     wanted = TOOLS if cli == "auto" else (cli,)
     return next((name for name in wanted if shutil.which(name, path=search_path())), None)
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: the part of the facts that it is for, the type of server, the words, and who reads the answer."""
+    """A question: the part of the facts it is for, the type of server, the command words, and the answer's parser."""
 
     part: str
     kind: str | None
     words: tuple[str, ...]
     parse: Parse
-    limited: bool = False  # it asks servers, so it is asked with LIMITED where the tool knows that
+    limited: bool = False  # it queries servers, so LIMITED is added where the tool supports it
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows that were told, and why they are not all or not certain."""
+    """The rows reported, and why they are incomplete or uncertain."""
 
     question: Question
     source: str
@@ -58,7 +58,7 @@ class Answer:
 
     @property
     def general(self) -> bool:
-        """Say whether nothing was told, for a cause that meets every other question too."""
+        """Return whether nothing was reported, for a cause that affects every other question too."""
         return not self.rows and any(output.cause(problem) in output.GENERAL for problem in self.problems)
 
     def _cause(self, problem: str) -> str | None:
@@ -80,7 +80,7 @@ class Answer:
 
 @dataclass
 class Cli:
-    """One tool and how it is called: the client's configuration (7.x) and the words before it (sudo -n)."""
+    """One tool and how it is called: the client's configuration (7.x) and the prefix (sudo -n)."""
 
     tool: str
     runner: Runner
@@ -96,13 +96,13 @@ class Cli:
         self.end = self.clock() + self.deadline
 
     def left(self) -> float:
-        """Return the seconds that are left for all questions."""
+        """Return the seconds left for all questions."""
         return max(0.0, self.end - self.clock())
 
     def call(self, words: Sequence[str], seconds: float, *, limited: bool = False) -> Result:
-        """Run the tool with these words; a release that does not know `limited` is asked again without, once."""
+        """Run the tool with these words; if the release does not support `limited`, retry once without it."""
         if seconds <= 0:
-            return Result(None, failure=f"not asked: the {self.deadline:g} s for BeeGFS's servers were over")
+            return Result(None, failure=f"not queried: the {self.deadline:g} s allowed for BeeGFS's servers had passed")
         config = [f"--cfgFile={self.config_file}"] if self.tool == "beegfs-ctl" and self.config_file else []
         argv = [*(["sudo", "-n"] if self.sudo else []), self.tool, *words, *config]
         if not (limited and self.tool == "beegfs-ctl" and self._knows_timeouts):
@@ -115,7 +115,7 @@ class Cli:
         return self.call(words, seconds - (self.clock() - began))
 
     def ask(self, question: Question, seconds: float) -> Answer:
-        """Ask one question and have the answer read. What was printed before the time was over is kept."""
+        """Ask one question and parse the answer. Output printed before the time ran out is kept."""
         result = self.call(question.words, seconds, limited=question.limited)
         parsed = question.parse(result)
         problems = parsed.problems
@@ -126,9 +126,9 @@ class Cli:
         return Answer(question, source, parsed.rows, problems, result.rc, silent)
 
     def together(self, questions: Sequence[Question], share: float = 1.0, least: float = 0.0) -> list[Answer]:
-        """Ask all at the same time; return the answers in their order.
+        """Ask all questions at the same time; return the answers in order.
 
-        They have `share` of the time that is left, and `least` seconds where there are as many.
+        They get `share` of the time left, and at least `least` seconds if that many are left.
         """
         if not questions:
             return []

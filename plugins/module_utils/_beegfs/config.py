@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What configuration files of BeeGFS 7.x, as far as they lie on this host, say of quota. PRIVATE to the collection."""
+"""What the configuration files of BeeGFS 7.x on this host say about quota. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_BYTES = 1048576
 
 
 def flag(path: str, key: str) -> bool | None:
-    """Return the last value of a boolean setting; None where the file cannot be read or does not say it."""
+    """Return the last value of a boolean setting; None if the file cannot be read or does not set it."""
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             lines = stream.read(MAX_BYTES).split("\n")

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The tables of beegfs-ctl 7.x. Pure. PRIVATE to the collection.
 
-Every parser takes what stood on the two streams (output.py). A command that says nothing of what it was asked
-for has a problem, but where the tool has words for "there is none", that is an answer.
+Every parser takes the content of the two streams (output.py). A command that prints nothing about what it was asked
+for has a problem, unless the tool has words for "there is none": those are an answer.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _HEADINGS = {
 }
 _HEADING = re.compile(r"(?:St|Cap)\. Pool|\S+")
 _NODE = re.compile(r"(?:beegfs-\w+ )?(\S.*?) \[ID: (\d+)\]")
-# With --longnodes, the only value with spaces in it: the last one.
+# With --longnodes, the last value is the only one with spaces in it.
 _LONG_NODE = re.compile(r"(.*?)\s(beegfs-\w+ \S.*? \[ID: \d+\])\s*")
-_INVALID = "<invalid_value>"  # once, for both states: the management daemon has none for the target
+_INVALID = "<invalid_value>"  # printed once for both states: the management daemon has none for the target
 _ERROR_FROM = re.compile(r"\[ERROR from (?:beegfs-\w+ )?(\S.*?) \[ID: \d+\]: .*\]")
 # With --errorcodes: a server not reachable, a target not online, a target not good.
 TOLD_BY_ROWS = (5, 6, 7)
@@ -58,7 +58,7 @@ _AMOUNT_COLUMNS = ("total", "free", "percent", "inodes", "inodes_free", "inodes_
 
 
 def is_explained(code: int, said: Said, parsed: Parsed) -> bool:
-    """Say whether the rows, or words for there being none, tell all that an exit code other than 0 does."""
+    """Return whether the rows, or words for there being none, explain an exit code other than 0."""
     if parsed.problems:
         return False
     if code in TOLD_BY_ROWS:
@@ -73,18 +73,18 @@ def is_explained(code: int, said: Said, parsed: Parsed) -> bool:
 
 
 def listing(kind: str, said: Said) -> Parsed:
-    """Parse --listtargets with whatever columns, an empty table included. A row may lack columns in its middle."""
+    """Parse --listtargets with any columns, including an empty table. Columns may be missing in the middle of a row."""
     parsed = _parsed(said)
     columns: list[str] = []
     for line in said.lines:
         if not columns:
             columns = _columns(line)
             if not columns:
-                parsed.problems.append(f"no heading, but: {short(line)}")
+                parsed.problems.append(f"expected a heading, found: {short(line)}")
         elif not set(line) <= {"=", " "}:
             row = _target(kind, columns, line)
             if row is None:
-                parsed.problems.append(f"a row of no known form: {short(line)}")
+                parsed.problems.append(f"unrecognised row: {short(line)}")
             else:
                 parsed.rows.append(row)
     if not columns and not parsed.problems:
@@ -96,12 +96,12 @@ def listing(kind: str, said: Said) -> Parsed:
 
 
 def _parsed(said: Said) -> Parsed:
-    return Parsed(problems=["the output breaks off in the middle of a line"] if said.cut else [])
+    return Parsed(problems=["the output ends in the middle of a line"] if said.cut else [])
 
 
 def _columns(line: str) -> list[str]:
     names = [_HEADINGS.get(found.lower()) for found in _HEADING.findall(line)]
-    # Only the last column's values may hold spaces, so a heading after NodeID, or an unknown one, tells nothing.
+    # Only the last column's values may hold spaces, so a heading after NodeID, or an unknown one, cannot be read.
     if None in names or "id" not in names or "node" in names[:-1]:
         return []
     if names.count("percent") == 2:
@@ -110,9 +110,9 @@ def _columns(line: str) -> list[str]:
 
 
 def _target(kind: str, columns: list[str], line: str) -> Row | None:
-    """Return a row's target; None where a value is none of its column's.
+    """Return a row's target; None if a value does not fit its column.
 
-    Once something is wrong with a row, the tool leaves out its further columns, but not the server at its end.
+    If something is wrong with a row, the tool leaves out the remaining columns, but not the server at the end.
     """
     words, server = line.split(), None
     if columns[-1] == "node":
@@ -145,9 +145,9 @@ def _target(kind: str, columns: list[str], line: str) -> Row | None:
 
 
 def _space(values: dict[str, str]) -> Row | None:
-    """Return the amounts of a row, nothing where it has none; None where one of them is no amount.
+    """Return the amounts of a row, empty if it has none; None if one of them is not an amount.
 
-    A server that does not answer is printed with zeros throughout, which is no total, no space and no inodes told.
+    A server that does not answer is printed with all zeros, which means that no space or inodes were reported.
     """
     printed = {key: values[key] for key in _AMOUNT_COLUMNS if key in values}
     if not printed:
@@ -169,7 +169,7 @@ def _space(values: dict[str, str]) -> Row | None:
 
 
 def nodes(kind: str, said: Said) -> Parsed:
-    """Parse --listnodes with --reachable. Nothing at all is an answer: the management daemon knows none."""
+    """Parse --listnodes with --reachable. Empty output is an answer: the management daemon knows no node."""
     parsed = _parsed(said)
     for line in said.lines:
         head = _NODE.fullmatch(line)
@@ -181,7 +181,7 @@ def nodes(kind: str, said: Said) -> Parsed:
             if int(line.rpartition(" ")[2]) != len(parsed.rows):
                 parsed.problems.append(f"{short(line)}, but {len(parsed.rows)} are listed")
         elif not (parsed.rows and (line.startswith(" ") or re.fullmatch(r"Root: \S+", line.strip()))):
-            parsed.problems.append(f"a line of no known form: {short(line)}")
+            parsed.problems.append(f"unrecognised line: {short(line)}")
     if not parsed.rows and not parsed.problems and said.messages:
         parsed.problems.append(said.reason())
     return parsed
@@ -198,7 +198,7 @@ def mirrors(kind: str, said: Said) -> Parsed:
             continue
         group = groups.setdefault(number, {"type": kind, "group": number, "primary": None, "secondary": None})
         if group[member] is not None:
-            parsed.problems.append(f"{kind} mirror group {number} has two members that are {member}")
+            parsed.problems.append(f"{kind} mirror group {number} has two {member} members")
         group[member] = row["id"]
     for number, group in groups.items():
         if None in group.values():
@@ -208,7 +208,7 @@ def mirrors(kind: str, said: Said) -> Parsed:
 
 
 def mirror_groups(kind: str, said: Said) -> Parsed:
-    """Parse --listmirrorgroups, whose words for none stand on the error stream, and whose headings differ by kind."""
+    """Parse --listmirrorgroups, which reports none on the error stream, and whose headings differ by kind."""
     parsed = _parsed(said)
     if not said.lines and said.messages == (NO_MIRRORS,):
         return parsed
@@ -221,16 +221,16 @@ def mirror_groups(kind: str, said: Said) -> Parsed:
         if set(line) <= {"=", " "}:
             continue
         if len(numbers) != 3 or None in numbers:
-            parsed.problems.append(f"a row of no known form: {short(line)}")
+            parsed.problems.append(f"unrecognised row: {short(line)}")
             continue
         parsed.rows.append({"type": kind, "group": numbers[0], "primary": numbers[1], "secondary": numbers[2]})
     if not parsed.rows and not parsed.problems:
-        parsed.problems.append("no mirror group is listed, nor that there are none")
+        parsed.problems.append("neither mirror groups nor their absence was reported")
     return parsed
 
 
 def quota(said: Said) -> Parsed:
-    """Parse --getquota --csv: a row for each storage pool. A limit that is None is none that was told."""
+    """Parse --getquota --csv: a row for each storage pool. A limit of None was not reported."""
     parsed = _parsed(said)
     pool, headed = None, False
     for line in said.lines:
@@ -243,11 +243,11 @@ def quota(said: Said) -> Parsed:
         elif headed and len(fields) == 6:
             row = _quota_row(pool, fields)
             if row is None:
-                parsed.problems.append(f"a row of no known form: {short(line)}")
+                parsed.problems.append(f"unrecognised row: {short(line)}")
             else:
                 parsed.rows.append(row)
         else:
-            parsed.problems.append(f"a line of no known form: {short(line)}")
+            parsed.problems.append(f"unrecognised line: {short(line)}")
     parsed.problems += [message for message in said.messages if message.startswith(SKIPPED)]
     if not parsed.rows and not parsed.problems:
         parsed.problems.append(said.reason() if said.messages else "no quota was printed")
@@ -255,7 +255,7 @@ def quota(said: Said) -> Parsed:
 
 
 def _quota_row(pool: str | None, fields: list[str]) -> Row | None:
-    """Return a row of quota. The count of files is '-' where no disk keeps one, and 'N+' where some do not."""
+    """Return a row of quota. The file count is '-' if no disk keeps one, and 'N+' if only some do."""
     used = whole(fields[2])
     files = whole(fields[4])
     partly = whole(fields[4][:-1]) if fields[4].endswith("+") else None
@@ -269,7 +269,7 @@ def _quota_row(pool: str | None, fields: list[str]) -> Row | None:
 
 
 def striping(said: Said) -> Row:
-    """Parse --getentryinfo (and `beegfs entry info --retro`). Targets are the actual ones of a file, else desired."""
+    """Parse --getentryinfo (and `beegfs entry info --retro`). Targets are a file's actual ones, else desired."""
     text = "\n".join(said.lines)
     kind = re.search(r"^\+ Type: (.+?)\s*$", text, re.MULTILINE)
     chunk = re.search(r"^\+ Chunksize: (\S+)\s*$", text, re.MULTILINE)

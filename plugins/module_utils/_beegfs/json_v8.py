@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The JSON of beegfs 8.x. Pure. PRIVATE to the collection.
 
-Up to 8.4 enumerations are numbers and space is text; a later branch makes words of them, and `json` prints several
-arrays where `ndjson` prints lines. All of these are read.
+Up to 8.4, enumerations are numbers and space is text; a later branch prints words, and `json` prints several arrays
+where `ndjson` prints lines. All of these are read.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _SHORT_TYPES: dict[str | None, str] = {
 NO_MIRRORS = "no mirrors configured"
 UNMAPPED = "<unmapped>"
 NO_QUOTA = "WARNING: No information found for the specified ID"
-UNLIMITED = ("unlimited", "∞", str(2**63 - 1))  # the last is what --raw makes of it
+UNLIMITED = ("unlimited", "∞", str(2**63 - 1))  # the last is what --raw prints
 
 
 def documents(text: str, parsed: Parsed) -> list[Row]:
-    """Return the objects of JSON lines, of one array or of several; anything else is a problem."""
+    """Return the objects in JSON lines or in one or several arrays; anything else is a problem."""
     decoder, found, at = json.JSONDecoder(object_pairs_hook=strict_json.unique), [], 0
     text = re.sub(r"^(?:INFO|WARNING): .*$", "", text, flags=re.MULTILINE)
     while at < len(text):
@@ -52,13 +52,13 @@ def documents(text: str, parsed: Parsed) -> list[Row]:
         try:
             value, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            parsed.problems.append(f"no JSON: {short(text[at : at + 200])}")
+            parsed.problems.append(f"not JSON: {short(text[at : at + 200])}")
             break
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, dict):
                 found.append(item)
             else:
-                parsed.problems.append(f"no object: {short(str(item))}")
+                parsed.problems.append(f"expected an object, found: {short(str(item))}")
     return found
 
 
@@ -96,7 +96,7 @@ def targets(text: str) -> Parsed:
         kind, number = identity(item.get("id"))
         kind = node_type(item.get("type")) or kind
         if kind not in TYPES or number is None:
-            parsed.problems.append(f"a target of no known form: {short(json.dumps(item))}")
+            parsed.problems.append(f"unrecognised target: {short(json.dumps(item))}")
             continue
         if item.get("node") == UNMAPPED:
             parsed.problems.append(f"{kind} target {number} belongs to no server")
@@ -120,13 +120,13 @@ def targets(text: str) -> Parsed:
 
 
 def nodes(text: str) -> Parsed:
-    """Parse `node list --reachability-check --columns all`; nics and reachable have a line for each network card."""
+    """Parse `node list --reachability-check --columns all`; nics and reachable have one line for each network card."""
     parsed = Parsed()
     for item in documents(text, parsed):
         kind, number = identity(item.get("id"))
         kind = node_type(item.get("type")) or kind
         if kind is None or number is None:
-            parsed.problems.append(f"a node of no known form: {short(json.dumps(item))}")
+            parsed.problems.append(f"unrecognised node: {short(json.dumps(item))}")
         elif kind != "client":
             said = item.get("reachable")
             words = said.split() if isinstance(said, str) else []
@@ -144,7 +144,7 @@ def nodes(text: str) -> Parsed:
 
 
 def _silent(nics: Any, words: list[str]) -> str | None:
-    """Name the network cards by which a server does not answer, or how many they are where they are not named."""
+    """Return the network cards on which a server does not answer, or their number if they are not named."""
     if "no" not in words:
         return None
     names = nics.splitlines() if isinstance(nics, str) else []
@@ -154,25 +154,25 @@ def _silent(nics: Any, words: list[str]) -> str | None:
 
 
 def mirrors(text: str) -> Parsed:
-    """Parse `mirror list --columns all`; that there are none is told as an error (NO_MIRRORS)."""
+    """Parse `mirror list --columns all`; that there are none is reported as an error (NO_MIRRORS)."""
     parsed = Parsed()
     for item in documents(text, parsed):
         kind, number = identity(item.get("id"))
         kind = node_type(item.get("type")) or kind
         primary, secondary = (identity(item.get(f"{which}_target"))[1] for which in ("primary", "secondary"))
         if kind not in TYPES or None in (number, primary, secondary):
-            parsed.problems.append(f"a mirror group of no known form: {short(json.dumps(item))}")
+            parsed.problems.append(f"unrecognised mirror group: {short(json.dumps(item))}")
             continue
         parsed.rows.append({"type": kind, "group": number, "primary": primary, "secondary": secondary})
     if not parsed.rows and not parsed.problems:
-        parsed.problems.append("no mirror group is listed, nor that there are none")
+        parsed.problems.append("neither mirror groups nor their absence was reported")
     return parsed
 
 
 def quota(text: str) -> Parsed:
-    """Parse `quota list-usage --uids … --raw`: space and inode are 'used/limit'. A limit that is None is no limit.
+    """Parse `quota list-usage --uids … --raw`: space and inode are 'used/limit'. A limit of None means no limit.
 
-    Where quota is not enabled there are no rows but a warning, on the error stream.
+    If quota is not enabled there are no rows, only a warning on the error stream.
     """
     parsed = Parsed()
     for item in documents(text, parsed):
@@ -185,11 +185,11 @@ def quota(text: str) -> Parsed:
         if good:
             parsed.rows.append(row)
         elif word(item.get("type")) != "group":
-            parsed.problems.append(f"a row of no known form: {short(json.dumps(item))}")
+            parsed.problems.append(f"unrecognised row: {short(json.dumps(item))}")
     if not parsed.rows and not parsed.problems and re.search(rf"^{NO_QUOTA}", text, re.MULTILINE):
-        parsed.problems.append("quota is not enabled: the servers keep none for this user")
+        parsed.problems.append("quota is not enabled: the servers record none for this user")
     elif not parsed.rows:
-        parsed.problems.append("no quota is told")
+        parsed.problems.append("no quota was reported")
     return parsed
 
 
@@ -198,11 +198,11 @@ def striping(text: str) -> Row:
     parsed = Parsed()
     found = documents(text, parsed)
     if parsed.problems or len(found) != 1:
-        return entry(error="; ".join(parsed.problems) or f"{len(found)} entries are told")
+        return entry(error="; ".join(parsed.problems) or f"expected one entry, found {len(found)}")
     pattern = word(str(found[0].get("stripe_pattern", "")))
     # "RAID0 (4x512K)": desired targets and chunk size
     match = re.fullmatch(r"(.+?) \((\d{1,6})x([0-9.]+[kmg]?i?b?)\)", pattern or "")
     chunk = size(match[3]) if match else None
     if not match or not chunk or not chunk.value:
-        return entry(error=f"a stripe pattern of no known form: {short(str(pattern))}")
+        return entry(error=f"unrecognised stripe pattern: {short(str(pattern))}")
     return entry(pattern=match[1], chunk_kib=chunk.value // 1024, targets=int(match[2]), source="beegfs")

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What BeeGFS's command-line tools say of servers, in one form for both. Pure. PRIVATE to the collection.
+"""What BeeGFS's command-line tools report about servers, in one form for both. Pure. PRIVATE to the collection.
 
-`beegfs-ctl` (7.x) prints text, `beegfs` (8.x) JSON. A parser returns what it could read and the problems it met; what
-fits no known form is a problem, so that silence or foreign text is never taken for a healthy file system.
+`beegfs-ctl` (7.x) prints text, `beegfs` (8.x) JSON. A parser returns what it could read and the problems it
+found. Unrecognised output is a problem, so that silence or foreign text never passes for a healthy file system.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_TEXT = 300
 
 @dataclass
 class Parsed:
-    """The rows that were read, and why the rest, if any, was not."""
+    """The rows that were read, and why any others were not."""
 
     rows: list[Row] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -33,13 +33,13 @@ def short(text: str) -> str:
 
 
 def word(value: Any) -> str | None:
-    """Return a state as BeeGFS names it, in lower case; None where there is none."""
+    """Return a state as BeeGFS names it, in lower case; None if there is none."""
     named = value.strip().lower() if isinstance(value, str) else ""
     return named if named.strip("-") else None
 
 
 def whole(value: Any) -> int | None:
-    """Return a whole number that is not negative, given as number or as digits; None otherwise."""
+    """Return a non-negative integer, given as a number or as digits; None otherwise."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -49,14 +49,14 @@ def whole(value: Any) -> int | None:
     return None
 
 
-# All units there are: 7.x prints inodes in millions and space in GiB, whatever their size, and chunks in smaller ones.
+# All units in use: 7.x prints inodes in millions and space in GiB, whatever their size, and chunks in smaller units.
 _COUNTS = {"": 1, "m": 10**6}
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 @dataclass(frozen=True)
 class Amount:
-    """A number as it was printed, which stands for all numbers from `least` to `most` that print so."""
+    """A number as printed, which stands for every number from `least` to `most` that prints the same."""
 
     value: int
     least: float
@@ -84,16 +84,16 @@ def _amount(text: Any, unit: str, units: dict[str, int]) -> Amount | None:
         return None
     scale = units[match[3]]
     value = float(f"{match[1]}.{match[2] or 0}") * scale
-    # With decimals it was rounded to the last of them; without, and without a unit, it is exact.
+    # With decimals it was rounded to the last of them; with neither decimals nor a unit it is exact.
     half = 0.5 * scale / 10 ** len(match[2]) if match[2] else 0.5 * scale if match[3] else 0
     return Amount(int(value), max(0.0, value - half), value + half)
 
 
 def narrowed(free: Amount, total: Amount, percent: int) -> Amount:
-    """Return `free` within what its printed percentage of `total` leaves of it.
+    """Return `free` narrowed by its printed percentage of `total`.
 
-    The tool takes the percentage from the exact numbers, so that 0.1M of 0.5M with 18 % is 78,750 to 101,750. Where
-    the two contradict each other the percentage is left aside.
+    The tool computes the percentage from the exact numbers, so 0.1M of 0.5M at 18 % is 78,750 to 101,750. If the two
+    contradict each other, the percentage is ignored.
     """
     least = max(free.least, max(0.0, percent - 0.5) / 100 * total.least)
     most = min(free.most, min(100.0, percent + 0.5) / 100 * total.most)
@@ -104,7 +104,7 @@ _AMOUNTS = ("total", "free", "inodes", "inodes_free")
 
 
 def target(kind: str, number: int, **known: Any) -> Row:
-    """Return a target's row; what is not known is None. An amount is there as printed, with its least and its most."""
+    """Return a target's row; unknown values are None. An amount is given as printed, with its least and most value."""
     row: Row = {"type": kind, "id": number}
     for key in ("name", "node", "reachability", "consistency", "sync_state", "pool"):
         row[key] = known.get(key)
@@ -119,5 +119,5 @@ def target(kind: str, number: int, **known: Any) -> Row:
 
 
 def entry(**known: Any) -> Row:
-    """Return the striping of one path; what is not known is None."""
+    """Return the striping of one path; unknown values are None."""
     return {key: known.get(key) for key in ("pattern", "chunk_kib", "targets", "source", "error")}

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What stands on the two streams of BeeGFS's tools: rows, messages, and what comes between them. Pure. PRIVATE.
+"""The two output streams of BeeGFS's tools: rows, messages, and what comes between them. Pure. PRIVATE.
 
-beegfs-ctl writes its log to stdout, among the rows of a table, and the short consequence to stderr. A failed
-configuration ends in a footer of three lines, and some modes begin with a box about enterprise features.
+beegfs-ctl writes its log to stdout, among the rows of a table, and a short error to stderr. A failed configuration
+ends in a footer of three lines, and some modes begin with a box about enterprise features.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _LOG = re.compile(r"\(\d{1,2}\) (?:[A-Z][a-z]{2} ?\d{1,2} )?\d\d:\d\d:\d\d .*? >
 _FOOTER = re.compile(r"^\[BeeGFS [^\[\]]*\]$", re.MULTILINE)
 _MARKED = re.compile(r"\s*(?:Error:|Unrecoverable error:|\[ERROR\b)")
 NO_ANSWER = "did not answer"
-# The words of a message, and what they say is at fault. What is at fault with the way to the management daemon, or
-# with how the tool is called, meets every other question too.
+# Patterns of messages, and the cause they point to. A fault on the way to the management daemon, or in how the tool is
+# called, affects every other question too.
 _CAUSES = (
     ("secret", r"Soft disconnect from [^;]*; Peer: beegfs-mgmtd|No connAuthFile configured"),
     ("permission", r"[Pp]ermission denied|root privileges|a password is required|not allowed to|not in the sudoers"),
@@ -37,11 +37,11 @@ GENERAL = tuple(cause for cause, _words in _CAUSES)
 
 @dataclass(frozen=True)
 class Said:
-    """What a command printed: the lines of its answer, and its messages, those that it marks as errors first."""
+    """What a command printed: the lines of its answer, and its messages, those marked as errors first."""
 
     lines: tuple[str, ...]
     messages: tuple[str, ...]
-    cut: bool  # the last line has no end
+    cut: bool  # the last line has no line end
 
     def reason(self) -> str:
         """Return the messages as one line, each once."""
@@ -49,7 +49,7 @@ class Said:
 
 
 def said(out: str, err: str) -> Said:
-    """Return what stands on both streams. A last line without an end is left out."""
+    """Return what both streams hold. A last line without a line end is left out."""
     *whole, rest = out.split("\n")
     lines: list[str] = []
     marked: list[str] = []
@@ -74,7 +74,7 @@ def said(out: str, err: str) -> Said:
 
 
 def cause(text: str) -> str | None:
-    """Return what a message says is at fault, if that is known."""
+    """Return the cause that a message points to, if it is known."""
     if NO_ANSWER in text:
         return "silent"
     return next((name for name, words in _CAUSES if re.search(words, text)), None)

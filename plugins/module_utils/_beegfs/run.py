@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs one command for a bounded time and keeps what it printed, be it never finished. PRIVATE to the collection."""
+"""Run one command for a bounded time and keep what it printed, even if it never finishes. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENDINGS = ((signal.SIGHUP, 2.0), (signal.SIGTERM, 1.0), (signal.SIGTERM, 1.0), (
 
 @dataclass(frozen=True)
 class Result:
-    """What a command gave back; rc is None where it did not start or did not end in time, as `failure` says."""
+    """A command's result; rc is None if it did not start or did not end in time, and `failure` says which."""
 
     rc: int | None
     out: str = ""
@@ -35,14 +35,14 @@ class Result:
 
 
 def search_path() -> str:
-    """Return where programs are looked for: a login's PATH may lack the folders of administrators' tools."""
+    """Return the search path for programs: a login's PATH may not have the folders of administrators' tools."""
     return os.environ.get("PATH", "") + ":" + PATH
 
 
 def run(
     argv: list[str], seconds: float, *, stdin: bytes | None = None, environment: Mapping[str, str] | None = None
 ) -> Result:
-    """Run one command in a clean environment for at most so many seconds; one that cannot be killed is left behind."""
+    """Run one command in a clean environment for at most `seconds`; one that cannot be killed is left behind."""
     path = search_path()
     program = shutil.which(argv[0], path=path)
     if program is None:
@@ -77,7 +77,7 @@ def run(
 
 
 class _Streams:
-    """What a process prints, as far as it is kept."""
+    """The output of a process, up to the limit that is kept."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
@@ -92,10 +92,10 @@ class _Streams:
                 self.selector.register(stream, selectors.EVENT_READ)
 
     def read_until(self, end: float) -> str | None:
-        """Read until both streams are closed, or the process has ended; return None then.
+        """Read until both streams are closed or the process has ended, and return None.
 
-        Return "" at `end` and, where more is printed than is kept, words for that. A process that has ended may have
-        left its streams to another one, which is not waited for.
+        Return "" when `end` is reached, and a message if more is printed than is kept. A process that has ended may
+        have left its streams to another process, which is not waited for.
         """
         while self.selector.get_map():
             ended = self.process.poll() is not None
@@ -115,7 +115,7 @@ class _Streams:
         return None
 
     def _take(self, key: selectors.SelectorKey) -> bool:
-        """Take what there is; say whether it is still within what is kept."""
+        """Read what is available; return whether it is still within the limit."""
         kept = self.kept[key.fd]
         try:
             chunk = os.read(key.fd, 65536)
@@ -127,7 +127,7 @@ class _Streams:
         return len(kept) < OUTPUT_BYTES
 
     def texts(self) -> tuple[str, str]:
-        """Return both streams, closed from now on."""
+        """Close both streams and return their text."""
         self.selector.close()
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:
@@ -137,7 +137,7 @@ class _Streams:
 
 
 def _end(process: subprocess.Popen[bytes], streams: _Streams) -> None:
-    """End the process and its children, the mild way first; wait for none of them for long."""
+    """End the process and its children, gently at first; wait only briefly for each signal."""
     for number, patience in ENDINGS:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, number)

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What BeeGFS's servers are asked, in which order, and the facts that come of it. PRIVATE to the collection.
+"""The questions to BeeGFS's servers, their order, and the resulting facts. PRIVATE to the collection.
 
-First what the management daemon answers alone, then what a server may keep waiting, space and quota last and apart:
-a frozen server holds beegfs-ctl for 20 minutes per question, and hides nothing of the others.
+First what the management daemon answers by itself, then what a server may delay, with space and quota last and apart:
+a frozen server blocks beegfs-ctl for 20 minutes per question, and must hide nothing about the others.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.outpu
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._beegfs.run import Result
 
 NDJSON = ("--columns", "all", "--output", "ndjson")
-# A server that does not answer is known after 3 s.
+# A server that does not answer is recognised after 3 s.
 REACHABLE_SECONDS = 4.0
-# A management daemon that was just started calls all targets probably offline for some 10 s.
+# A management daemon that has just started reports all targets as probably offline for about 10 s.
 SETTLES_SECONDS = 12.0
 Facts = dict[str, Any]
 
 
 def servers(cli: Cli, user: str | None) -> Facts:
-    """Return targets, nodes, mirror groups and the user's quota; None where nothing was told.
+    """Return targets, nodes, mirror groups and the user's quota; None for what was not reported.
 
-    `problems` are by part and type: targets, states, space, nodes, mirrors, quota. Where the cause is one that meets
-    every question, nothing more is asked and it is told once.
+    `problems` are by part and type: targets, states, space, nodes, mirrors, quota. If the cause affects every
+    question, nothing more is asked and it is reported once.
     """
     answers = _version_8(cli, user) if cli.tool == "beegfs" else _version_7(cli, user)
     by_part: dict[str, list[Answer]] = {}
@@ -50,14 +50,14 @@ def servers(cli: Cli, user: str | None) -> Facts:
 
 
 def _rows(answers: list[Answer]) -> list[Row] | None:
-    """Return all rows; None where no question was answered."""
+    """Return all rows; None if no question was answered."""
     if not any(answer.rows or not answer.problems for answer in answers):
         return None
     return [row for answer in answers for row in answer.rows]
 
 
 def _targets(by_part: dict[str, list[Answer]]) -> list[Row] | None:
-    """Return each target once, with what the listings, later ones first, say of it."""
+    """Return each target once, merged from the listings; later ones take precedence."""
     listings = [answer for part in ("targets", "states", "space") for answer in by_part.get(part, [])]
     if _rows(listings) is None:
         return None
@@ -70,7 +70,7 @@ def _targets(by_part: dict[str, list[Answer]]) -> list[Row] | None:
 
 
 def _is_of(key: str, answer: Answer) -> bool:
-    """Say whether a listing is asked for that. States that come with space are as old as the question is long."""
+    """Return whether this listing is used for that key: states from the slow listing of space may be outdated."""
     return answer.question.part != "space" or key not in ("reachability", "consistency", "pool")
 
 
@@ -101,7 +101,7 @@ def _version_7(cli: Cli, user: str | None) -> list[Answer]:
 
 
 def _hopeless(answers: list[Answer]) -> Answer | None:
-    """Return the answer that says why no question will be answered, if that is so."""
+    """Return the answer that shows why no question will be answered, or None."""
     if any(answer.rows for answer in answers):
         return None
     if all(answer.silent for answer in answers):
@@ -112,7 +112,7 @@ def _hopeless(answers: list[Answer]) -> Answer | None:
 def _ctl(
     part: str, kind: str | None, parse: Callable[[Any, Said], Parsed], mode: str, *words: str, limited: bool = False
 ) -> Question:
-    """Return a question to beegfs-ctl, whose exit code counts unless the rows tell the same."""
+    """Return a question to beegfs-ctl, whose exit code counts unless the rows explain it."""
 
     def read(result: Result) -> Parsed:
         heard = said(result.out, result.err)
@@ -134,7 +134,7 @@ def _quota_7(_kind: None, heard: Said) -> Parsed:
 
 
 def _is_empty(answers: list[Answer], kind: str) -> bool:
-    """Say whether the management daemon answered that it knows no target of that type."""
+    """Return whether the management daemon answered that it knows no target of that type."""
     return any(
         answer.question.part == "targets" and answer.question.kind == kind and not answer.rows and not answer.problems
         for answer in answers
@@ -142,7 +142,7 @@ def _is_empty(answers: list[Answer], kind: str) -> bool:
 
 
 def _mirrors_otherwise(cli: Cli, answers: list[Answer]) -> list[Answer]:
-    """Ask for mirror groups in the older way where the table of their members was refused or not understood."""
+    """Ask for mirror groups in the older way if the table of their members was refused or unreadable."""
     unread = [answer for answer in answers if answer.question.part == "mirrors" and answer.problems]
     asked = cli.together(
         [
@@ -159,7 +159,7 @@ def _mirrors_otherwise(cli: Cli, answers: list[Answer]) -> list[Answer]:
 
 
 def _settled(cli: Cli, questions: list[Question], answers: list[Answer]) -> list[Answer]:
-    """Ask for states, and again for a while where a management daemon that was just started does not know them yet."""
+    """Ask for states, and keep asking for a while if a newly started management daemon does not know them yet."""
     unreachable = {
         kind
         for kind in TYPES
@@ -177,7 +177,7 @@ def _settled(cli: Cli, questions: list[Question], answers: list[Answer]) -> list
 
 
 def _is_new(answer: Answer) -> bool:
-    """Say whether the answer is one of a management daemon that was just started."""
+    """Return whether the answer comes from a management daemon that has just started."""
     states = [row["reachability"] for row in answer.rows]
     return set(states) == {"probably-offline"} or "unknown" in [row["pool"] for row in answer.rows]
 
@@ -206,13 +206,13 @@ def _read_json(parse: Callable[[str], Parsed], result: Result) -> Parsed:
     if result.rc in (0, None):
         return parsed
     heard = said("", result.err)
-    if heard.messages and json_v8.NO_MIRRORS in heard.messages[0]:  # there are none, which it calls an error
+    if heard.messages and json_v8.NO_MIRRORS in heard.messages[0]:  # there are none, which it reports as an error
         return Parsed()
     return Parsed(parsed.rows, [_failure(result, heard), *(parsed.problems if parsed.rows else [])])
 
 
 def _quota_8(cli: Cli, user: str | None) -> Answer:
-    """Ask beegfs 8.x, which takes numbers alone, and from who is not root only `current`; by sudo that is root."""
+    """Ask beegfs 8.x, which takes only numbers, and from non-root users only `current`; with sudo that is root."""
     words = ("quota", "list-usage", "--raw", *NDJSON, "--uids")
 
     def read(result: Result) -> Parsed:
@@ -222,14 +222,14 @@ def _quota_8(cli: Cli, user: str | None) -> Answer:
     try:
         number = os.geteuid() if user is None else int(user) if user.isdecimal() else pwd.getpwnam(user).pw_uid
     except KeyError:
-        unknown = f"{os.uname().nodename} knows no user {user}"
+        unknown = f"user {user} does not exist on {os.uname().nodename}"
         return Answer(Question("quota", None, words, read), " ".join((cli.tool, *words)), [], [unknown])
     who = "current" if number == os.geteuid() and not cli.sudo else str(number)
     return cli.ask(Question("quota", None, (*words, who), read), cli.left())
 
 
 def striping(cli: Cli, path: str) -> Row:
-    """Return the striping of what is made in a folder, as the tool says it."""
+    """Return the striping of new files in a folder, as the tool reports it."""
     if cli.tool == "beegfs":
         result = cli.call(("entry", "info", path, "--raw", *NDJSON), cli.left())
         heard, told = said("", result.err), json_v8.striping(result.out)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why nothing may be put into a folder that another user could have made or may change. PRIVATE to the collection."""
+"""Reject folders that another user could have created or may change. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ MAX_LINKS = 40  # as the kernel
 
 
 class Refusal(NamedTuple):
-    """Why a folder must not be used, and the command that mends it."""
+    """Why a folder must not be used, and the command that fixes it."""
 
     why: str
     command: str
 
 
 class GroupError(Exception):
-    """A group that is trusted with the share is not known on this host."""
+    """A group trusted with the share does not exist on this host."""
 
 
 def trusted_groups(name: str | None) -> frozenset[int]:
-    """Return the groups whose members may write: root's, this user's own and the one of that name. Raise GroupError."""
+    """Return the groups whose members may write: root's, this user's own and the named one. Raise GroupError."""
     groups = {0, os.getegid()}
     if name:
         try:
             groups.add(int(name) if name.isascii() and name.isdigit() else grp.getgrnam(name).gr_gid)
         except (KeyError, ValueError) as exc:  # ValueError: a name that no group can have
-            raise GroupError(f"there is no group {name!r} here (getent group)") from exc
+            raise GroupError(f"group {name!r} does not exist on this host (getent group)") from exc
     return frozenset(groups)
 
 
 def first_refusal(folders: Iterable[tuple[str, bool]], groups: Collection[int]) -> Refusal | None:
-    """Return the first refusal of any of `folders`, or of what leads there from `/`; each with whether it is shared.
+    """Return the first refusal for any of `folders` (path, shared) or their parents from `/` down.
 
-    What leads there may be open to everybody, if nobody can remove or rename what others made. Raise OSError.
+    The parents may be open to everybody if nobody can remove or rename what others created. Raise OSError.
     """
     seen: set[tuple[str, bool]] = set()
     for folder, shared in folders:
@@ -56,12 +56,12 @@ def first_refusal(folders: Iterable[tuple[str, bool]], groups: Collection[int]) 
 
 
 def refusal(folder: str, *, shared: bool = False, groups: Collection[int] | None = None) -> Refusal | None:
-    """Return why `folder` must not be used; None where it may be, or where it is not there yet. Raise OSError.
+    """Return why `folder` must not be used; None if it may be, or if it does not exist yet. Raise OSError.
 
-    It, and a link in its place, must belong to root, to this user or to the owner of the folder that it lies in; or it
-    is writable by one of `groups`, of which its owner is a member who could as well have been let in by another.
-    Neither everybody nor a group that is none of `groups` (default: this user's own, and root's) may write there. With
-    `shared` they may, if nobody can remove or rename what others made.
+    It, and a link in its place, must belong to root, to this user or to the owner of its parent folder; or it is
+    writable by one of `groups` of which its owner is a member, since any other member could have admitted that owner.
+    Neither everybody nor a group other than `groups` (default: this user's own, and root's) may write there. With
+    `shared` they may, if nobody can remove or rename what others created.
     """
     path = os.path.normpath(folder)
     groups = trusted_groups(None) if groups is None else groups
@@ -75,7 +75,7 @@ def refusal(folder: str, *, shared: bool = False, groups: Collection[int] | None
         return Refusal(f"{path} belongs to user {_described(found)}", f"chown -h {me} {quoted}")
     if stat.S_ISLNK(found.st_mode):
         if not os.path.exists(path):
-            return Refusal(f"{path} is a link to something that is not there", f"rm {quoted}")
+            return Refusal(f"{path} is a link to something that does not exist", f"rm {quoted}")
         found = os.stat(path)
         if found.st_uid not in trusted and not _is_of_a_member(found, groups):
             why = f"{path} is a link to a folder that belongs to user {_described(found)}"
@@ -93,7 +93,7 @@ def refusal(folder: str, *, shared: bool = False, groups: Collection[int] | None
 
 
 def _is_of_a_member(found: os.stat_result, groups: Collection[int]) -> bool:
-    """Say whether one of `groups` may write to a folder, and remove what is in it, of which its owner is a member."""
+    """Return whether one of `groups` that the owner is in may write to the folder and remove its content."""
     if not stat.S_ISDIR(found.st_mode) or not found.st_mode & stat.S_IWGRP or found.st_mode & stat.S_ISVTX:
         return False
     try:
@@ -104,9 +104,9 @@ def _is_of_a_member(found: os.stat_result, groups: Collection[int]) -> bool:
 
 
 def _way(folder: str) -> Iterator[str]:
-    """Every folder and link through which the kernel goes from `/` to `folder`, up to what is not there.
+    """Yield every folder and link that the kernel follows from `/` to `folder`, up to the first that does not exist.
 
-    Raise OSError where links go in a circle.
+    Raise OSError if links form a loop.
     """
     at, rest, links = "/", folder.split("/")[::-1], 0
     yield at
@@ -133,7 +133,7 @@ def _way(folder: str) -> Iterator[str]:
 
 
 def _described(found: os.stat_result) -> str:
-    """Owner, mode and group, as `ls -l` tells them."""
+    """Return owner, mode and group, as `ls -l` shows them."""
     return f"{_user(found.st_uid)} (mode {stat.S_IMODE(found.st_mode):04o}, group {_group(found.st_gid)})"
 
 

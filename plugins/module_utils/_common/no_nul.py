@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No option holds a NUL: neither paths nor arguments of programs can, and Python raises. PRIVATE to the collection."""
+"""Reject options with a NUL: neither paths nor program arguments can hold one. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ NUL = "\0"
 
 
 def refusal(options: Any) -> str | None:
-    """Return which of a module's options holds a NUL, in words; None where none does."""
+    """Return a message that names the first option with a NUL; None if there is none."""
     where = next(_places(options, ""), None)
-    return None if where is None else f"{where} holds a NUL character, which no path can hold; take it out"
+    return None if where is None else f"{where} contains a NUL character, which no path can hold; remove it"
 
 
 def problems(options: Any) -> list[str]:
-    """Return the same as a list, to be added to one of problems."""
+    """Return the same as a list, to be added to a list of problems."""
     return [told for told in [refusal(options)] if told is not None]
 
 
 def _places(value: Any, where: str) -> Iterator[str]:
-    """Where in `value` there is one."""
+    """Yield the places in `value` that hold a NUL."""
     if isinstance(value, str):
         if NUL in value:
             yield where

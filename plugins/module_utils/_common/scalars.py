@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What counts as a number, how values are compared and shown. PRIVATE to the collection.
+"""Define what counts as a number, and how values are compared and shown. PRIVATE to the collection.
 
-A boolean is never a number, and neither is text that looks like one: both have passed broken machines elsewhere.
+A boolean is never a number, nor is text that looks like one: both have let broken machines pass elsewhere.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import json
 import math
 from typing import Any
 
-# JSON has no NaN. Evidence carries one as this object, so that what a file said is neither lost nor taken for a value.
+# JSON has no NaN. Evidence represents one as this object, so that it is neither lost nor taken for a value.
 NON_FINITE_KEY = "non_finite"
-# The kit, whose JSON must be valid too, writes them as these texts.
+# The kit, whose JSON must also be valid, writes them as these texts.
 NON_FINITE_TEXTS = ("NaN", "Infinity", "-Infinity")
 
-# Beyond this an integer has no float, and sums and ratios with it cannot be formed.
+# A larger integer cannot be converted to float, so no sums or ratios can be formed with it.
 MAX_INTEGER = 2**1000
 
 MAX_TEXT = 300
@@ -26,20 +26,20 @@ MAX_DEPTH = 4
 
 
 class NotANumberError(Exception):
-    """The message says what the value is instead, as in 'is null'."""
+    """A value is not a number; the message says what it is, as in 'is null'."""
 
 
 class NotComparableError(Exception):
-    """Two values of different kinds were to be compared."""
+    """Two values of different kinds cannot be compared."""
 
 
 def non_finite(name: str) -> dict[str, str]:
-    """Return the marker of a number that is not finite; `name` is NaN, Infinity or -Infinity."""
+    """Return the marker of a non-finite number; `name` is NaN, Infinity or -Infinity."""
     return {NON_FINITE_KEY: name}
 
 
 def is_non_finite(value: Any) -> bool:
-    """Say whether `value` is NaN, an infinity or the marker of one."""
+    """Return whether `value` is NaN, an infinity or the marker of one."""
     if isinstance(value, float):
         return not math.isfinite(value)
     if isinstance(value, str):
@@ -48,7 +48,7 @@ def is_non_finite(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Say whether `value` is a finite number and no boolean."""
+    """Return whether `value` is a finite number and not a boolean."""
     if isinstance(value, int):
         return not isinstance(value, bool) and abs(value) < MAX_INTEGER
     return isinstance(value, float) and not is_non_finite(value)
@@ -63,7 +63,7 @@ def number(value: Any) -> float:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Compare two scalars of one kind; raise NotComparableError for any others (`true` and 1 are not of one kind)."""
+    """Compare two scalars of the same kind; raise NotComparableError for any others (`true` and 1 differ in kind)."""
     for kind in (bool, str):
         if isinstance(left, kind) and isinstance(right, kind):
             return bool(left == right)
@@ -73,7 +73,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 def describe(value: Any) -> str:
-    """Say in words what `value` is, for a message."""
+    """Describe `value` for a message."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -122,12 +122,12 @@ def show(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """Return `text` with everything replaced that could move a terminal's cursor or break a line."""
+    """Return `text` with every character replaced that could move a terminal's cursor or break a line."""
     return "".join(char if char.isprintable() else " " if char in "\t\n\r" else "\ufffd" for char in text)
 
 
 def bounded(value: Any, depth: int = 0) -> Any:
-    """Return a copy of `value` small enough for a report; what was left out is said in its place."""
+    """Return a copy of `value` small enough for a report, with a note in place of what was left out."""
     if isinstance(value, str):
         text = printable(value)
         return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one reader of JSON: a key that stands twice in an object is refused, with both lines. PRIVATE to the collection.
+"""The only reader of JSON: reject a key that appears twice in an object, with both lines. PRIVATE to the collection.
 
-Python's own takes the second of two and says nothing, so that what the first demanded is gone.
+Python's own reader silently takes the second of two keys, so that what the first demanded would be lost.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import json
 import re
 from typing import Any
 
-# Of JSON that was read up to here only texts, with the colon that makes a key of one, and brackets matter.
+# In JSON that was parsed this far, only strings, with the colon that makes one a key, and brackets matter.
 _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")[ \t\r\n]*(:?)|[{}\[\]]', re.DOTALL)
 
 
 class DuplicateKeyError(ValueError):
-    """A key stands twice in one object."""
+    """A key appears twice in one object."""
 
     def __init__(self, key: str, lines: tuple[int, int] | None = None) -> None:
         where = f", on lines {lines[0]} and {lines[1]}" if lines else ""
-        super().__init__(f"the key {json.dumps(key[:80])} stands twice in one object{where}")
+        super().__init__(f"the key {json.dumps(key[:80])} appears twice in one object{where}")
         self.key = key
         self.lines = lines
 
@@ -48,7 +48,7 @@ def parse(content: str | bytes, **hooks: Any) -> Any:
 
 
 def _lines(text: str) -> tuple[int, int] | None:
-    """Return the lines of the first key that stands twice in an object that ends before any other such."""
+    """Return the lines of the first duplicate key, in the object with duplicates that ends first."""
     objects: list[dict[str, int]] = []
     found: list[tuple[int, int] | None] = []
     line, read = 1, 0

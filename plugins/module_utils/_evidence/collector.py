@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collects a job's evidence where its files lie: what is asked for, in bounded memory and bounded time.
+"""Collect the requested evidence of a job where its files are, in bounded memory and time.
 
 PRIVATE to the collection.
 """
@@ -9,6 +9,7 @@ PRIVATE to the collection.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import hashlib
 import json
@@ -16,7 +17,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,9 +32,9 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.ope
 )
 
 SCHEMA = 1
-EVERYTHING = "*"  # the source of a problem that leaves nothing of the evidence
-# What the words of a document mean where they once meant something else. An end line of the second kind bears the nonce
-# of the job's end marker, and says what follows it.
+EVERYTHING = "*"  # the source of a problem that affects all of the evidence
+# The version of words in a document whose meaning has changed. An end line of version 2 holds the nonce of the job's
+# end marker, and records what follows it.
 VERSIONS = {"end_line": 2}
 RESERVED = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline", "leg", "versions")
 FORMATS = ("json", "jsonl", "csv")
@@ -45,11 +46,11 @@ Source = tuple[str, str]
 
 @dataclass(frozen=True)
 class Request:
-    """What to collect: paths in `files` and `artifacts` lie below `output`; sizes in bytes, times in seconds.
+    """What to collect: paths in `files` and `artifacts` are below `output`; sizes in bytes, times in seconds.
 
-    They may be absolute if they do. `end_marker` is what the kit wrote when the job's script had ended; without it no
-    log is known to be whole. `settle` is how long to wait for a file that is not there or not whole: a
-    parallel file system shows other hosts late what was written.
+    The paths may be absolute. `end_marker` is the file that the kit wrote when the job's script had ended; without it
+    no log is known to be complete. `settle` is how long to wait for a file that is missing or incomplete: on a
+    parallel file system, other hosts see late what was written.
     """
 
     job_id: str
@@ -62,6 +63,11 @@ class Request:
     patterns: dict[str, Any] = field(default_factory=dict)
     max_json: int = 1 << 20
     settle: float = 5.0
+
+    @functools.cached_property
+    def search(self) -> log.LogSearch:
+        """The patterns, compiled once for all logs. Raise PatternsError."""
+        return log.compile_sets(self.patterns)
 
     def sources(self) -> list[Source]:
         """Return (section, name) of everything asked for."""
@@ -81,36 +87,50 @@ class Request:
 
 
 def check(request: Request) -> list[str]:
-    """Return what is wrong with the request itself, in words; nothing is read."""
+    """Return a message for every problem with the request itself; nothing is read."""
     errors = []
     for name, wanted in request.files.items():
         if not name or name in RESERVED:
             errors.append(f"files: {name!r}: expected a name other than {', '.join(RESERVED)}")
         if wanted.get("format") not in FORMATS:
-            errors.append(f"files: {name}: format: expected one of {', '.join(FORMATS)}, got {wanted.get('format')!r}")
+            errors.append(
+                f"files: {name}: format: expected one of {', '.join(FORMATS)}, found {wanted.get('format')!r}"
+            )
         path = wanted.get("path")
         if not isinstance(path, str) or not _lies_below(request.output, path):
-            errors.append(f"files: {name}: path: expected a path below the output directory, got {path!r}")
+            errors.append(f"files: {name}: path: expected a path below the output directory, found {path!r}")
     for name in request.artifacts:
         if not isinstance(name, str) or not _lies_below(request.output, name):
-            errors.append(f"artifacts: expected a path below the output directory, got {name!r}")
+            errors.append(f"artifacts: expected a path below the output directory, found {name!r}")
     if not os.path.isabs(request.output):
-        errors.append(f"output: expected an absolute path, got {request.output!r}")
+        errors.append(f"output: expected an absolute path, found {request.output!r}")
     for name, path in request.logs.items():
         if not os.path.isabs(path):
-            errors.append(f"logs: {name}: expected an absolute path, got {path!r}")
+            errors.append(f"logs: {name}: expected an absolute path, found {path!r}")
     if request.end_marker and not os.path.isabs(request.end_marker):
-        errors.append(f"end_marker: expected an absolute path, got {request.end_marker!r}")
+        errors.append(f"end_marker: expected an absolute path, found {request.end_marker!r}")
     return errors
 
 
 def collect(request: Request, timeout: float) -> dict[str, Any]:
-    """Return the evidence document without job and context. What does not answer within `timeout` seconds is a problem.
+    """Return the evidence document without job and context. What cannot be read within `timeout` seconds is a problem.
 
-    The reading is done by a child process: a read from a dead file system cannot be interrupted, only left behind.
+    A child process does the reading: a read from a dead file system cannot be interrupted, only abandoned.
     """
-    log.compile_sets(request.patterns)
-    document: dict[str, Any] = {
+    _ = request.search  # compiled before the fork: the child has it, and what cannot be compiled is the caller's error
+    return document(request, _answers_of_child(request, time.monotonic() + timeout), f"within {timeout:g} s")
+
+
+def answers(request: Request) -> Iterator[dict[str, Any]]:
+    """Yield what each source holds, or why it is a problem, reading in this process."""
+    until = time.monotonic() + request.settle
+    for source in request.sources():
+        yield _read(request, source, until)
+
+
+def document(request: Request, answered: Iterable[dict[str, Any]], limit: str) -> dict[str, Any]:
+    """Return the evidence document of what was answered; a source that was not is a problem."""
+    evidence: dict[str, Any] = {
         "schema": SCHEMA,
         "versions": dict(VERSIONS),
         "logs": {},
@@ -118,34 +138,33 @@ def collect(request: Request, timeout: float) -> dict[str, Any]:
         "files": {},
         "problems": [],
     }
-    answered = set()
-    for answer in _answers_of_child(request, time.monotonic() + timeout):
-        answered.add((answer["section"], answer["name"]))
-        _enter(document, answer)
-    for source in request.sources():
-        if source not in answered:
-            detail = f"it could not be read within {timeout:g} s, or the reader died"
-            _enter(document, _problem(request, source, "timeout", detail))
-    return document
+    missing = request.sources()
+    for answer in answered:
+        missing.remove((answer["section"], answer["name"]))
+        _enter(evidence, answer)
+    for source in missing:
+        detail = f"it could not be read {limit}, or the reader died"
+        _enter(evidence, _problem(request, source, "timeout", detail))
+    return evidence
 
 
 def _lies_below(folder: str, path: str) -> bool:
-    """Whether `path`, from `folder` or from the root, is by its words of a file below `folder`."""
+    """Return whether `path`, relative to `folder` or absolute, names a file below `folder`; nothing is read."""
     if not path or "\0" in path or ".." in path.split("/"):
         return False
     return os.path.normpath(os.path.join(folder, path)).startswith(os.path.normpath(folder).rstrip("/") + "/")
 
 
-def _enter(document: dict[str, Any], answer: dict[str, Any]) -> None:
+def _enter(evidence: dict[str, Any], answer: dict[str, Any]) -> None:
     section, name = answer["section"], answer["name"]
     if "problem" in answer:
         source = name if section == "files" else f"{section}.{name}"
         entry = {"source": source, "path": answer["path"], "problem": answer["problem"], "detail": answer["detail"]}
-        document["problems"].append(entry)
+        evidence["problems"].append(entry)
         return
-    document[section][name] = answer["entry"]
+    evidence[section][name] = answer["entry"]
     if section == "files":
-        document[name] = answer["document"]
+        evidence[name] = answer["document"]
 
 
 def _answers_of_child(request: Request, deadline: float) -> Iterator[dict[str, Any]]:
@@ -171,26 +190,25 @@ def _answers_of_child(request: Request, deadline: float) -> Iterator[dict[str, A
 
 
 def _child(request: Request, reading: int, writing: int) -> None:
-    """Read everything and write one line for each source; never return into the parent's code."""
+    """Read everything and write one line per source; never return into the parent's code."""
     try:
         os.close(reading)
-        gc.disable()  # JSON has no cycles, and looking for them takes a tenth of the time
-        # Whoever waits for the module's output must not wait for a child that cannot be killed.
+        gc.disable()  # JSON has no cycles, and searching for them takes a tenth of the time
+        # A process that waits for the module's output must not wait for a child that cannot be killed.
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
         with os.fdopen(writing, "wb") as stream:
-            until = time.monotonic() + request.settle
-            for source in request.sources():
-                stream.write(json.dumps(_read(request, source, until), allow_nan=False).encode() + b"\n")
+            for answer in answers(request):
+                stream.write(json.dumps(answer, allow_nan=False).encode() + b"\n")
                 stream.flush()
-    except BaseException:  # a forked child has nobody to report to; what it did not say is a problem
+    except BaseException:  # a forked child cannot report errors; what it did not write is a problem
         os._exit(1)
     os._exit(0)
 
 
 def _end(child: int) -> None:
-    """Kill the child and reap it if it dies at once; one that hangs in the kernel is left to it."""
+    """Kill the child and reap it if it dies at once; abandon one that hangs in the kernel."""
     with contextlib.suppress(ProcessLookupError, ChildProcessError):
         os.kill(child, signal.SIGKILL)
         for _turn in range(100):
@@ -216,12 +234,12 @@ def _read(request: Request, source: Source, until: float) -> dict[str, Any]:
         return _problem(request, source, exc.problem, exc.detail + where)
     except MemoryError:
         return _problem(request, source, "too_large", "there is not enough memory to read it")
-    except Exception as exc:  # whatever it is, the file is no evidence
+    except Exception as exc:  # whatever it is, the file cannot be used as evidence
         return _problem(request, source, "unreadable", f"{type(exc).__name__}: {exc}")
 
 
 def _read_when_settled(request: Request, source: Source, until: float) -> dict[str, Any]:
-    """Read again, until the clock shows `until`, what another host may have written and this one not yet see."""
+    """Retry until the clock shows `until`: this host may not see yet what another host has written."""
     while True:
         try:
             answer = _read_once(request, source)
@@ -241,7 +259,7 @@ def _read_once(request: Request, source: Source) -> dict[str, Any]:
     with open_regular(path, root) as opened:
         if section == "logs":
             nonce, doubt = _nonce(request)
-            found = log.compile_sets(request.patterns).scan(opened.stream, nonce)
+            found = request.search.scan(opened.stream, nonce)
             answer["entry"] = {"path": path, **found, **({"end_doubt": doubt} if doubt else {})}
         elif section == "artifacts":
             answer["entry"] = {"path": path, "size": opened.size, "sha256": _sha256(opened)}
@@ -255,7 +273,7 @@ def _read_once(request: Request, source: Source) -> dict[str, Any]:
 
 
 def _nonce(request: Request) -> tuple[str, str | None]:
-    """Return what the job's end lines must bear, and why that is not known; nothing bears the empty text."""
+    """Return the nonce of the job's end lines, and why it is unknown; no end line holds an empty nonce."""
     if not request.end_marker:
         return "", "no end marker was named"
     try:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads one JSON document of a job whole, or says why it is none. PRIVATE to the collection."""
+"""Read one JSON document of a job completely, or raise an error that says why not. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_json(stream: BinaryIO, limit: int, job_id: str, attempt: int) -> dict[s
         raise EvidenceError("too_large", f"more than {limit} bytes")
     document = parse(content)
     if not isinstance(document, dict):
-        raise EvidenceError("foreign", f"it holds {scalars.describe(document)}, so it cannot say which job wrote it")
+        raise EvidenceError("foreign", f"expected an object that names its job, found {scalars.describe(document)}")
     require_own(document, job_id, attempt)
     return document
 
@@ -41,7 +41,7 @@ def require_own(row: dict[str, Any], job_id: str, attempt: int) -> None:
 
 
 def parse(content: bytes) -> Any:
-    """Return the JSON value in `content`; numbers that are not finite become their markers."""
+    """Return the JSON value in `content`; non-finite numbers become their markers."""
     if not content.strip():
         raise EvidenceError("not_json", "it is empty")
     try:
@@ -64,7 +64,7 @@ def parse(content: bytes) -> Any:
 
 
 def clean(value: Any, depth: int = 0) -> Any:
-    """Return `value` as JSON that every reader accepts: bounded in depth, finite, text without lone surrogates."""
+    """Return `value` as JSON that every reader accepts: bounded in depth, finite, without lone surrogates in text."""
     if depth > MAX_DEPTH:
         raise EvidenceError("not_json", f"nested deeper than {MAX_DEPTH}")
     if isinstance(value, str):
@@ -74,7 +74,7 @@ def clean(value: Any, depth: int = 0) -> Any:
     if isinstance(value, dict):
         result = {clean(key): clean(item, depth + 1) for key, item in value.items()}
         if len(result) != len(value):
-            raise EvidenceError("duplicate_key", "two keys of one object differ only in what is no text")
+            raise EvidenceError("duplicate_key", "two keys of one object differ only in invalid characters")
         return result
     if isinstance(value, float):
         return scalars.bounded(value)

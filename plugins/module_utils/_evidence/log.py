@@ -1,13 +1,13 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Searches a job's log for named sets of patterns and for the kit's end marker. PRIVATE to the collection.
+"""Search a job's log for named sets of patterns and for the kit's end marker. PRIVATE to the collection.
 
-Each pattern names texts of which one is in every line that it matches. The file is searched for these texts, block
-by block; only lines that hold one meet the regular expressions. That is what makes it fast.
+Each pattern names texts, one of which is in every line that it matches. The file is searched for these texts, block by
+block, and the regular expressions are run only against lines that hold one. That makes it fast.
 
-What a terminal would act on is taken out first: colours may stand in the middle of a message. What `kit.quote` has
-marked as quoted is no message. An exception hides what it matches and nothing else: two ranks may share a line.
+Terminal escapes are removed first, since colours may split a message. Text that `kit.quote` has marked as quoted is not
+a message. An exception hides only what it matches: two ranks may share a line.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.ope
 
 BLOCK_BYTES = 262144
 MAX_SEGMENT = 8192
-# Where a line is cut, so much of it is searched twice: a message may stand across the cut.
+# Where a line is cut, this much of it is searched twice: a message may span the cut.
 OVERLAP = 1024
 MAX_HITS = 20
-# A match that ends later in its line than this is quoted from so many bytes before it: reports cut what is long.
+# A match that ends beyond LATE in its line is quoted from LEAD bytes before it: reports cut long text.
 LATE, LEAD = 200, 40
 MAX_QUOTE = 500
 
-# Short texts that stand for many, to keep the number of searches low; a matter of speed alone.
+# Short texts that stand for many, to keep the number of searches low; this affects only speed.
 _ANCHORS = (b"rror", b"NCCL", b"CUDA")
-# What logs are mostly made of. With these taken out of both, a text can only be in a block if its rest is in the rest
+# The most common bytes in logs. With these removed from both, a text can only be in a block if its rest is in the rest
 # of the block, which is short: most texts need no search of their own.
 _COMMON = bytes(set(range(256)) - set(b"_bfjkqvxzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 _END_TEXT = b"hpc-validation-end"
@@ -40,20 +40,20 @@ _END = re.compile(
     rb"hpc-validation-end job=([A-Za-z0-9_+.\[\]-]{1,64}) attempt=(\d{1,6}) exit=(-?\d{1,6})"
     rb"(?: nonce=([0-9a-f]{16,64}))?\s*"
 )
-# What may follow the end line: Slurm's own words on the job, which it adds when the script has ended.
+# What may follow the end line: Slurm's own messages about the job, added when the script has ended.
 _SLURM = re.compile(rb"(?:slurmstepd(?:-[\w.-]{1,64})?|srun|slurmd): ")
-# Terminal escapes: control sequences, strings with their end, character sets, then any other of two bytes. None of them
-# goes on in the next line, and a string without its end is none: what follows stays to be searched.
+# Terminal escapes: control sequences, terminated strings, character sets, then any other of two bytes. None of them
+# continues on the next line, and an unterminated string does not count: what follows it is still searched.
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-~])")
-# Text that the kit has quoted, such as a training sample, with what JSON needs to hold it.
+# Text that the kit has quoted, such as a training sample, as a JSON string.
 _QUOTED = re.compile(rb'hpc-validation-quote "(?:[^"\\]|\\.)*"')
-# Letters that are apart by zero bytes: UTF-16 or UTF-32, in which nothing would be found.
+# Letters separated by zero bytes: UTF-16 or UTF-32, in which nothing would be found.
 _WIDE = re.compile(rb"(?:[\x20-\x7e]\0{1,3}){8}")
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class PatternsError(ValueError):
-    """A pattern set is not what it should be; the message names set and pattern."""
+    """A pattern set is invalid; the message names set and pattern."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def compile_sets(sets: dict[str, Any]) -> LogSearch:
         try:
             excepted = (_QUOTED, *(_compiled(entry["regex"]) for entry in content.get("except") or []))
             if not content["patterns"]:
-                raise PatternsError(f"pattern set {name}: it has no pattern, so that nothing could ever be found")
+                raise PatternsError(f"pattern set {name}: it has no patterns, so it would never find anything")
             for entry in content["patterns"]:
                 pattern = _pattern(name, entry, excepted)
                 for text in pattern.texts:
@@ -90,12 +90,12 @@ def _pattern(set_name: str, entry: dict[str, Any], excepted: tuple[re.Pattern[by
     if not isinstance(texts, list) or not texts or not all(text and isinstance(text, str) for text in texts):
         raise PatternsError(f"{where}: texts: expected a list of texts")
     if any("\n" in text or "\r" in text for text in texts):
-        raise PatternsError(f"{where}: texts: no line holds a line end, so that this would not be found")
+        raise PatternsError(f"{where}: texts: a line holds no line end, so this would never be found")
     regex = _compiled(entry["regex"])
     if not regex_literals.always_holds(entry["regex"], texts):
         raise PatternsError(
-            f"{where}: texts: the regex also matches lines that hold none of them, which would not be found; "
-            f"give a text for each of its alternatives, as the regex itself writes it"
+            f"{where}: texts: the regex also matches lines that hold none of them, and these would not be found; "
+            f"give a text for each of its alternatives, spelled as in the regex"
         )
     encoded = tuple(text.encode() for text in texts)
     return _Pattern(set_name, entry["id"], regex, encoded, entry.get("remedy", ""), excepted)
@@ -109,11 +109,11 @@ def _compiled(regex: str) -> re.Pattern[bytes]:
 
 
 class LogSearch:
-    """Pattern sets ready to be searched for."""
+    """Pattern sets, compiled for searching."""
 
     def __init__(self, names: list[str], by_text: dict[bytes, list[_Pattern]]) -> None:
         self._names = names
-        # A text that holds another one needs no search of its own: its patterns are tried where the other is found.
+        # A text that contains another one needs no search of its own: its patterns are tried where the other is found.
         anchors = [anchor for anchor in _ANCHORS if any(anchor in text for text in by_text)]
         known = [*anchors, *by_text]
         self._by_text = {
@@ -126,7 +126,7 @@ class LogSearch:
     def scan(self, stream: BinaryIO, nonce: str | None = None) -> dict[str, Any]:
         """Return size, lines, SHA-256, hits by set with their counts, and the last end line that bears `nonce`.
 
-        Raise EvidenceError for text in which nothing can be searched for.
+        Raise EvidenceError for text that cannot be searched.
         """
         scan = _Scan(self._names, self._by_text, self._rests, nonce)
         digest = hashlib.sha256()
@@ -136,7 +136,7 @@ class LogSearch:
             size += len(block)
             digest.update(block)
             text = rest + block
-            # A line that goes on in the next block waits for it, up to a length at which it is cut.
+            # A line that continues in the next block waits for it, up to the length at which it is cut.
             cut = text.rfind(b"\n") + 1
             keep = cut
             if len(text) - cut > BLOCK_BYTES:
@@ -169,7 +169,7 @@ class _Scan:
             return
         wide = b"\0" in block and _WIDE.search(block.strip(b"\0"))  # a sparse file is quickly read
         if wide or (self._lines == 0 and block.startswith(_WIDE_MARKS)):
-            raise EvidenceError("not_searchable", "it holds text in UTF-16 or UTF-32, in which no pattern is found")
+            raise EvidenceError("not_searchable", "it is in UTF-16 or UTF-32, in which no pattern can be found")
         if b"\x1b" in block:
             block = _ESCAPES.sub(b"", block)
         found: dict[tuple[int, int], set[_Pattern]] = {}
@@ -194,7 +194,7 @@ class _Scan:
     def _judge(self, text: bytes, patterns: set[_Pattern], line: int) -> None:
         for pattern in sorted(patterns, key=lambda entry: (entry.set_name, entry.id)):
             name = pattern.set_name
-            # A long line is looked at piece by piece, and still is one hit.
+            # A long line is searched piece by piece, but still counts as one hit.
             if self._last_line[name] == line or not any(wanted in text for wanted in pattern.texts):
                 continue
             match = pattern.regex.search(text) and pattern.regex.search(_without(pattern.excepted, text))
@@ -212,9 +212,9 @@ class _Scan:
                 self._hits[name].append(hit)
 
     def _find_end(self, block: bytes) -> None:
-        """Take the first end line with the nonce, which nobody knew before, and look what follows it.
+        """Find the first end line with the nonce, which nobody knew before, and check what follows it.
 
-        Where no nonce is asked for the last line counts: an earlier one may be another job's.
+        If no nonce is asked for, the last end line counts: an earlier one may be another job's.
         """
         after = 0
         at = block.find(_END_TEXT)
@@ -227,7 +227,7 @@ class _Scan:
                     self._other_end = end
                 elif self._end is None or self._nonce is None:
                     self._end, after = {**end, "after": None}, stop
-            at = block.find(_END_TEXT, at + 1)
+            at = block.find(_END_TEXT, stop)
         if self._end is not None and self._end["after"] is None:
             self._end["after"] = self._foreign(block, after)
 
@@ -235,7 +235,7 @@ class _Scan:
         return match is not None and (match[4] and match[4].decode()) == self._nonce
 
     def _foreign(self, block: bytes, position: int) -> dict[str, Any] | None:
-        """Return the first line from there on that is neither blank, nor Slurm's, nor the other stream's end line."""
+        """Return the first line from `position` on that is not blank, Slurm's, or the other stream's end line."""
         for number, text in enumerate(block[position:].split(b"\n")):
             if text.strip() and not _SLURM.match(text) and not self._counts_as_end(_END.fullmatch(text)):
                 return {"line": self._lines + 1 + block.count(b"\n", 0, position) + number, "text": quote(text)}
@@ -254,14 +254,14 @@ class _Scan:
 
 
 def _without(excepted: tuple[re.Pattern[bytes], ...], text: bytes) -> bytes:
-    """Return the text, as long as before, with line ends in place of what is excepted: no match goes across them."""
+    """Return the text at the same length, with line ends in place of what is excepted: no match spans them."""
     for entry in excepted:
         text = entry.sub(lambda match: b"\n" * len(match[0]), text)
     return text
 
 
 def _segment(block: bytes, at: int) -> tuple[int, int]:
-    """Return where the line around `at` begins and ends; a carriage return ends one too (progress bars)."""
+    """Return where the line around `at` begins and ends; a carriage return also ends one (progress bars)."""
     low = max(0, at - MAX_SEGMENT)
     start = max(block.rfind(b"\n", low, at), block.rfind(b"\r", low, at)) + 1
     high = min(len(block), at + MAX_SEGMENT)
@@ -272,7 +272,7 @@ def _segment(block: bytes, at: int) -> tuple[int, int]:
 
 
 def _quote_match(line: bytes, match: re.Match[bytes]) -> str:
-    """Quote a line; of a long one the part with the match, which may stand anywhere in it."""
+    """Quote a line; of a long one, the part with the match, which may be anywhere in it."""
     left_out = match.start() - LEAD
     if match.end() <= LATE or left_out <= 0:
         return quote(line)
@@ -280,7 +280,7 @@ def _quote_match(line: bytes, match: re.Match[bytes]) -> str:
 
 
 def quote(line: bytes) -> str:
-    """Return a line of a log as text that no terminal acts on, bounded in length."""
+    """Return a line of a log as text without terminal escapes, bounded in length."""
     return _bounded(scalars.printable(_ESCAPES.sub(b"", line).decode("utf-8", "replace")).strip())
 
 

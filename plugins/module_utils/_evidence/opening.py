@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Opens the files of a job, which a job wrote and nobody vouches for. PRIVATE to the collection."""
+"""Open files written by a job; their content is untrusted. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import BinaryIO
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 
-# How many names of a folder a message lists, how many are read at most, and how long each may be.
+# How many names of a folder a message lists, the most that are read, and the longest each may be.
 MAX_LISTED = 10
 MAX_NAMES = 1000
 MAX_NAME = 60
 
 
 class EvidenceError(Exception):
-    """A file is no evidence; `problem` is one word for the schema, `detail` what was found."""
+    """A file cannot be used as evidence; `problem` is the schema's word for it, `detail` is what was found."""
 
     def __init__(self, problem: str, detail: str) -> None:
         super().__init__(f"{problem}: {detail}")
@@ -44,7 +44,7 @@ class OpenFile:
 def open_regular(path: str, root: str | None) -> Iterator[OpenFile]:
     """Open `path` if it is a regular file that lies below `root` (None: anywhere), else raise EvidenceError.
 
-    Checks again on leaving that nothing wrote to the file meanwhile.
+    On leaving, check that the file was not written to meanwhile.
     """
     if root is not None and os.path.islink(root):
         raise EvidenceError("not_regular", f"{root} is a symbolic link")
@@ -53,7 +53,7 @@ def open_regular(path: str, root: str | None) -> Iterator[OpenFile]:
         raise EvidenceError("not_regular", f"it leads out of {root}, to {target}")
     try:
         _require_regular(os.lstat(target))
-        # O_NONBLOCK: should a FIFO take the file's place between the two calls, opening it must not wait for a writer.
+        # O_NONBLOCK: if a FIFO takes the file's place between the two calls, opening it must not wait for a writer.
         descriptor = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError as exc:
         raise EvidenceError("missing", "there is no such file") from exc
@@ -70,20 +70,20 @@ def open_regular(path: str, root: str | None) -> Iterator[OpenFile]:
         except OSError as exc:
             raise EvidenceError("unreadable", exc.strerror or str(exc)) from exc
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-            raise EvidenceError("changed", f"it was written to while it was read ({before.st_size} bytes at first)")
+            raise EvidenceError("changed", f"it was modified while it was read ({before.st_size} bytes at first)")
 
 
 def whereabouts(path: str, root: str) -> str:
-    """Return the folder in which the missing `path` was looked for, and what lies there, bounded and printable.
+    """Return the folder in which the missing `path` was looked for, and its content, bounded and printable.
 
-    Where that folder is missing as well, the next one above it is listed, but none above `root`.
+    If that folder is missing as well, list the nearest existing parent, but none above `root`.
     """
     folder, missing = os.path.dirname(os.path.normpath(path)), []
     top = os.path.normpath(root)
-    while not os.path.isdir(folder) and folder != top and _below(folder, top):
+    while not os.path.isdir(folder) and folder != top:
         missing.append(folder)
         folder = os.path.dirname(folder)
-    said = [f"there is no folder {missing[-1]}"] if missing else []
+    said = [f"folder {missing[-1]} does not exist"] if missing else []
     return scalars.printable("; ".join([*said, _contents(folder, top)]))
 
 
@@ -97,7 +97,7 @@ def _contents(folder: str, root: str) -> str:
                 for entry in islice(entries, MAX_NAMES)
             )
     except FileNotFoundError:
-        return f"there is no folder {folder}"
+        return f"folder {folder} does not exist"
     except OSError as exc:
         return f"{folder} cannot be listed: {exc.strerror or exc}"
     if not found:
@@ -123,14 +123,14 @@ def _require_regular(found: os.stat_result) -> None:
             stat.S_IFBLK: "a device",
             stat.S_IFSOCK: "a socket",
         }
-        raise EvidenceError("not_regular", f"it is {kinds.get(stat.S_IFMT(mode), 'no regular file')}")
+        raise EvidenceError("not_regular", f"it is {kinds.get(stat.S_IFMT(mode), 'not a regular file')}")
 
 
 def _require_still_below(descriptor: int, root: str) -> None:
-    """A directory on the way may have been exchanged for a link since the path was resolved; the kernel knows."""
+    """Check where the opened file is: a parent may have been replaced by a link since the path was resolved."""
     try:
         opened = os.readlink(f"/proc/self/fd/{descriptor}")
     except OSError as exc:
-        raise EvidenceError("unreadable", f"the kernel does not say what was opened: {exc.strerror or exc}") from exc
+        raise EvidenceError("unreadable", f"the kernel did not report what was opened: {exc.strerror or exc}") from exc
     if not _below(opened, os.path.realpath(root)):
         raise EvidenceError("not_regular", f"it leads out of {root}, to {opened}")

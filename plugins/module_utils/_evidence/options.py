@@ -1,13 +1,13 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options of metrics_assert, which its two halves share. PRIVATE to the collection."""
+"""The options of metrics_assert, shared by its module and its action plugin. PRIVATE to the collection."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# The half that runs on the controller does all that these stand for; the module is not sent them.
+# Handled entirely on the controller; these are not sent to the module.
 CONTROLLER_ONLY = (
     "baseline",
     "context",

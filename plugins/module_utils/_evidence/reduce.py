@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reduces the rows of a file to a few numbers for each field: extremes, means, slopes. PRIVATE to the collection.
+"""Reduce the rows of a file to a few numbers per field: extremes, means, slopes. PRIVATE to the collection.
 
-A field's values of a block are taken together, so that the work is done by built-in functions: a million rows take
-seconds. Memory does not grow with the file.
+A field's values are processed block by block, so that built-in functions do the work: a million rows take seconds.
+Memory does not grow with the file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def reduce_rows(
 ) -> dict[str, Any]:
     """Return the reduced document of a JSON Lines (`form` jsonl) or CSV (csv) file; raise EvidenceError.
 
-    Slopes and series are over the field `x`, or the row's number from 0 where none is given.
+    Slopes and series are over the field `x`, or over the row's number from 0 if none is given.
     """
     whole = _Reduction(x, series=True)
     groups: dict[str | int, _Reduction] = {}
@@ -44,7 +44,7 @@ def reduce_rows(
         if group_by is not None:
             malformed += _add_groups(groups, block, group_by, x)
     if whole.rows == 0:
-        raise EvidenceError("empty", f"no row can be read ({malformed} malformed lines)")
+        raise EvidenceError("empty", f"it has no readable row ({malformed} malformed lines)")
     document: dict[str, Any] = {
         "rows": whole.rows,
         "malformed": malformed,
@@ -56,7 +56,7 @@ def reduce_rows(
             str(name): {"rows": group.rows, "fields": group.fields()} for name, group in groups.items()
         }
         if len(document["groups"]) != len(groups):
-            raise EvidenceError("duplicate_key", f"two values of {group_by} are written alike, as a number and as text")
+            raise EvidenceError("duplicate_key", f"a value of {group_by} appears twice, as a number and as text")
     return document
 
 
@@ -70,13 +70,13 @@ def _require_own(block: list[Row], job_id: str, attempt: int) -> None:
 
 
 def _column(block: list[Row], name: str) -> list[Any]:
-    """Return the field's value in each row, null where a row lacks it."""
+    """Return the field's value in each row, None for a row without it."""
     full = _full_column(block, name)
     return [row.get(name) for row in block] if full is None else full
 
 
 def _full_column(block: list[Row], name: str) -> list[Any] | None:
-    """Return the field's value in each row, or None if any row lacks it."""
+    """Return the field's value in each row, or None if any row does not have it."""
     try:
         return list(map(itemgetter(name), block))
     except KeyError:
@@ -84,7 +84,7 @@ def _full_column(block: list[Row], name: str) -> list[Any] | None:
 
 
 def _add_groups(groups: dict[str | int, _Reduction], block: list[Row], group_by: str, x: str | None) -> int:
-    """Sort the block's rows into groups; return how many name none."""
+    """Sort the block's rows into groups; return how many name no group."""
     parts: dict[str | int, list[Row]] = {}
     nameless = 0
     for row in block:
@@ -115,7 +115,7 @@ class _Reduction:
         """Add rows, all of which have the fields of OWN."""
         full = {name: _full_column(block, name) for name in self._fields}
         columns = {name: values for name, values in full.items() if values is not None}
-        # Rows with all known fields and no more than those need not be asked for their names.
+        # Rows with exactly the known fields need not be searched for new names.
         if columns.keys() != full.keys() or set(map(len, block)) != {len(full) + len(OWN)}:
             self._find_new_fields(block)
             columns = {name: _column(block, name) for name in self._fields}
@@ -129,7 +129,7 @@ class _Reduction:
         for name in sorted(set().union(*block) - self._fields.keys() - set(OWN)):
             if len(self._fields) >= MAX_FIELDS:
                 raise EvidenceError("too_large", f"more than {MAX_FIELDS} different fields")
-            # The rows before this one lacked the field: they count as nulls.
+            # The rows before this one did not have the field: they count as nulls.
             self._fields[name] = _Field(self.rows, self._with_series and len(self._fields) < MAX_SERIES)
 
     def fields(self) -> dict[str, Any]:
@@ -141,12 +141,12 @@ class _Reduction:
 
 
 class _Axis:
-    """Where a block's rows lie on the x axis; worked out once for all fields that have a number in each row."""
+    """The x values of a block's rows; computed once for all fields that have a number in each row."""
 
     def __init__(self, xs: Sequence[Any]) -> None:
         self.xs = xs
         self.known = scalars.is_number(_sum(xs))
-        # A line over an x that goes back falls where the values rise.
+        # A fit over an x that decreases would have the wrong sign.
         self.known = self.known and all(map(le, xs, xs[1:]))
         self.mean = sum(xs) / len(xs) if self.known else 0.0
         self.offsets = [x - self.mean for x in xs] if self.known else []
@@ -160,7 +160,7 @@ class _Field:
         self._nulls = nulls
         self._non_finite = self._other = self._count = 0
         self._begun = bool(nulls)
-        self._first: Any = None  # the first row's and the last row's; None where that has no number
+        self._first: Any = None  # of the first and the last row; None if that has no number
         self._last: Any = None
         self._last_number: Any = None
         self._min, self._max = math.inf, -math.inf
@@ -217,7 +217,7 @@ class _Field:
         if axis.known:
             dx, dy = axis.mean - self._x_mean, mean - self._mean
             self._sxx += axis.squares + dx * dx * weight
-            # The offsets add up to nothing, so the values need not be taken from their mean.
+            # The offsets add up to zero, so the mean need not be subtracted from the values.
             self._sxy += (0.0 if constant else sum(map(mul, axis.offsets, values))) + dx * dy * weight
             self._syy += (0.0 if constant else _squares(values, mean)) + dy * dy * weight
             self._x_mean += dx * count / merged
@@ -227,7 +227,7 @@ class _Field:
         self._count = merged
 
     def _thin(self, points: list[list[Any]], values: list[Any], xs: Sequence[Any]) -> None:
-        """Keep every stride-th number; double the stride whenever there are too many."""
+        """Keep every stride-th number; double the stride when there are too many."""
         offset = -self._count % self._stride
         points.extend([x, y] for x, y in zip(xs[offset :: self._stride], values[offset :: self._stride]))
         while len(points) >= MAX_POINTS:
@@ -259,7 +259,7 @@ class _Field:
         }
 
     def points(self) -> list[list[Any]]:
-        """Return the numbers that were kept, and the last one; none where no series is kept."""
+        """Return the numbers that were kept, and the last one; empty if no series is kept."""
         if not self._points:
             return []
         last = [self._x_last, self._last_number]
@@ -275,7 +275,7 @@ def slope_error(count: int, sxx: float, syy: float, slope: float) -> float | Non
 
 
 def _sum(values: Sequence[Any]) -> float:
-    """Return the sum; NaN where a value is no number, or is one that has no float."""
+    """Return the sum; NaN if a value is not a number, or does not fit a float."""
     if not set(map(type, values)) <= {int, float}:
         return math.nan
     try:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a regular expression's matches are sure to hold: the literal texts along each of its paths. PRIVATE, pure."""
+"""The literal texts that every match of a regular expression holds, along each of its paths. PRIVATE, pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import importlib
 import re
 from typing import Any
 
-try:  # the parser of the re module, by its name from Python 3.11 on
+try:  # the parser of the re module, under its name since Python 3.11
     _codes: Any = importlib.import_module("re._constants")
     _parser: Any = importlib.import_module("re._parser")
 except ImportError:
@@ -17,19 +17,19 @@ except ImportError:
     _parser = importlib.import_module("sre_parse")
 
 MAX_PATHS = 4096
-# A class of so few characters is followed as so many paths: [Ee]rror is error or Error.
+# A class of at most this many characters is followed as separate paths: [Ee]rror is error or Error.
 MAX_CLASS = 4
 
-# A path is the literal runs along it; None stands between two runs that need not touch.
+# A path is the literal runs along it, with None between two runs that need not be adjacent.
 Path = tuple[object, ...]
 
 
 class TooManyPathsError(ValueError):
-    """The expression has more alternatives than can be looked at one by one."""
+    """The expression has too many alternatives to check one by one."""
 
 
 def always_holds(regex: str, texts: list[str]) -> bool:
-    """Say whether each match of `regex` is sure to hold one of `texts`. Raise re.error, TooManyPathsError."""
+    """Return whether every match of `regex` holds one of `texts`. Raise re.error, TooManyPathsError."""
     parsed = _parser.parse(regex)
     if parsed.state.flags & re.IGNORECASE:
         return False
@@ -57,7 +57,7 @@ def _paths(sequence: Any) -> list[Path]:
 
 
 def _of(code: Any, argument: Any) -> list[Path]:
-    """Return the paths through one element; what is not known to be there is a gap."""
+    """Return the paths through one element; anything uncertain is a gap."""
     if code is _codes.LITERAL:
         return [(chr(argument),)]
     if code is _codes.IN and len(argument) <= MAX_CLASS and all(kind is _codes.LITERAL for kind, _char in argument):

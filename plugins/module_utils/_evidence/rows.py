@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads JSON Lines and CSV of any length, in blocks of rows. PRIVATE to the collection.
+"""Read JSON Lines and CSV of any length, in blocks of rows. PRIVATE to the collection.
 
-A block's lines are parsed together where that is possible, so that the work is done by built-in functions: a million
-rows take seconds. Memory does not grow with the file.
+A block's lines are parsed together if possible, so that built-in functions do the work: a million rows take seconds.
+Memory does not grow with the file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.ope
 BLOCK_BYTES = 1048576
 MAX_LINE = 1 << 20
 MAX_ROWS_AT_ONCE = 2048
-# A number as JSON writes it, and the words for what is none. Python would take 1_000, 0005, +0 and other digits too.
+# A number as JSON writes it, and non-finite values. Python would also accept 1_000, 0005, +0 and other digits.
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?")
 _NON_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
@@ -39,7 +39,7 @@ def blocks(stream: BinaryIO, form: str) -> Iterator[tuple[list[Row], int]]:
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[list[bytes], bool]]:
-    """Yield blocks of lines without their ends; the flag says that the last line of the file has no end."""
+    """Yield blocks of lines without their ends; the flag marks a last line without a line end."""
     rest = b""
     for block in iter(lambda: stream.read(BLOCK_BYTES), b""):
         lines = (rest + block).split(b"\n")
@@ -60,10 +60,10 @@ def _jsonl_blocks(stream: BinaryIO) -> Iterator[tuple[list[Row], int]]:
 
 
 def _parse_together(lines: list[bytes]) -> list[Row] | None:
-    """Parse many lines by one call, several times as fast as one by one; None if any of them is not an object.
+    """Parse many lines in one call, several times as fast as one by one; None if any of them is not an object.
 
-    Between the lines stands a text that no line can know. Only where each line is exactly one value do these texts
-    come out as every second element: lines that are wrong alone but right when joined are found out.
+    The lines are joined with a random text. Only if each line is exactly one value does this text come out as every
+    second element: this detects lines that are invalid alone but valid when joined.
     """
     separator = json.dumps(os.urandom(12).hex())
     try:
@@ -103,7 +103,7 @@ def _shown(line: bytes) -> str:
 
 
 class _Text(io.RawIOBase):
-    """Passes a file's bytes on and refuses what csv would take: a line that is too long, a hole."""
+    """Pass a file's bytes on, but reject what csv would accept: a line that is too long, a hole."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -120,8 +120,8 @@ class _Text(io.RawIOBase):
             if self._length > MAX_LINE:
                 raise EvidenceError("too_large", f"a line is longer than {MAX_LINE} bytes")
             self.last = block[-1:]
-            if b"\0" in block:  # as a hole in a file reads; Python 3.11 and newer would take it for text
-                raise EvidenceError("not_csv", "it holds a NUL byte")
+            if b"\0" in block:  # a hole in a file reads so; Python 3.11 and newer would take it for text
+                raise EvidenceError("not_csv", "it contains a NUL byte")
         buffer[: len(block)] = block
         return len(block)
 
@@ -133,7 +133,7 @@ def _csv_blocks(stream: BinaryIO) -> Iterator[tuple[list[Row], int]]:
     try:
         header = [name.strip() for name in next(reader, [])]
         if not header or len(set(header)) != len(header) or "" in header:
-            raise EvidenceError("not_csv", "the first line does not name the columns, each once")
+            raise EvidenceError("not_csv", "expected a first line that names each column once")
         rows: list[Row] = []
         bad = 0
         for cells in reader:
@@ -144,15 +144,15 @@ def _csv_blocks(stream: BinaryIO) -> Iterator[tuple[list[Row], int]]:
                     rows, bad = [], 0
             elif cells:
                 bad += 1
-        if raw.last != b"\n":  # a cut-off number is a number too
-            raise EvidenceError("truncated", "its last line has no end")
+        if raw.last != b"\n":  # a truncated number is still a number
+            raise EvidenceError("truncated", "its last line has no line end")
         yield _own_columns(rows), bad
     except (csv.Error, UnicodeDecodeError) as exc:
         raise EvidenceError("not_csv", str(exc)) from exc
 
 
 def _cell(text: str) -> Any:
-    """A cell that is wholly a number, as JSON writes one, is one; an empty one is null; all else is text."""
+    """Return a cell's value: a number if it is one in JSON, None if it is empty, else text."""
     text = text.strip()
     if not text:
         return None

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options of gpu_probe, and its half on the node: run `python -m kit probe` and return its facts. PRIVATE.
+"""The options of gpu_probe, and its part on the node: run `python -m kit probe` and return its facts. PRIVATE.
 
-Whatever goes wrong becomes the facts' `error`: a node that could not be asked is a finding, not a traceback.
+Any failure becomes the facts' `error`: a node that could not be queried is a finding, not a traceback.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import Any, BinaryIO
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul, strict_json
 
-# The half that runs on the controller does all that these stand for; the module is not sent them.
+# Handled entirely on the controller; these are not sent to the module.
 CONTROLLER_ONLY = ("expect", "fail", "node", "simulated")
 KERNEL_LOG = ("user", "journal", "sudo", "none")
 OUTPUT_BYTES = 16 * 1024 * 1024
-GRACE = 15.0  # seconds in which the kit, past its own limit, may still come to an end
-STOPPING = 2.0  # seconds in which a killed process ends, unless it waits inside the driver
-# Another interpreter is started by this one: where it lies on a share that is dead, only the child waits for it.
+GRACE = 15.0  # seconds that the kit may still take to end after its own limit
+STOPPING = 2.0  # seconds in which a killed process ends, unless it is blocked inside the driver
+# Another interpreter is started by this one: if it is on a dead share, only the child hangs.
 _EXEC = "import os, sys; os.execv(sys.argv[1], sys.argv[1:])"
 
 
 def argument_spec() -> dict[str, Any]:
-    """Return the argument specification of both halves."""
+    """Return the argument specification of both parts."""
     return {
         "kit": {"type": "str", "default": "/mnt/beegfs/scripts"},
         "python": {"type": "str"},
@@ -52,7 +52,7 @@ def argument_spec() -> dict[str, Any]:
 def problems(options: dict[str, Any]) -> list[str]:
     """Name every option that is out of range."""
     told = [
-        f"{name}: {options[name]} is not from {low:g} to {high:g} seconds"
+        f"{name}: expected {low:g} to {high:g} seconds, found {options[name]}"
         for name, low, high in (
             ("sample_seconds", 0, 3600),
             ("interval", 0.02, 1),
@@ -60,10 +60,10 @@ def problems(options: dict[str, Any]) -> list[str]:
             ("init_deadline", 0.1, 600),
             ("limit", 1, 3600),
         )
-        if not low <= options[name] <= high  # so a NaN is none
+        if not low <= options[name] <= high  # written so that NaN is rejected
     ]
     told += [
-        f"{name}: {options[name]!r} is no absolute path"
+        f"{name}: expected an absolute path, found {options[name]!r}"
         for name in ("kit", "python")
         if options[name] is not None and not os.path.isabs(options[name])
     ]
@@ -72,7 +72,7 @@ def problems(options: dict[str, Any]) -> list[str]:
     except ValueError:
         back = -1.0
     if back is not None and not 0 < back < 1e9:
-        told.append(f"since: {options['since']!r} is neither boot nor a number of seconds above 0")
+        told.append(f"since: expected boot or a number of seconds above 0, found {options['since']!r}")
     return told + no_nul.problems(options)
 
 
@@ -92,13 +92,13 @@ def command(options: dict[str, Any], now: float) -> list[str]:
 
 
 def probe(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts; where the kit gave none, a document with the `error`."""
+    """Return the facts; if the kit gave none, a document with the `error`."""
     seconds = options["limit"] + options["sample_seconds"] + GRACE
-    # An installed kit would be found as well: the one that was named goes first.
+    # An installed kit would be found as well: the named one takes precedence.
     path = os.pathsep.join(part for part in (options["kit"], os.environ.get("PYTHONPATH")) if part)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
-            # Files, not pipes: a grandchild that waits inside the driver would hold a pipe open for ever.
+            # Files, not pipes: a grandchild blocked inside the driver would hold a pipe open forever.
             process = subprocess.Popen(
                 command(options, time.time()),
                 cwd="/",
@@ -123,7 +123,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(STOPPING)
     except (OSError, subprocess.TimeoutExpired):
-        pass  # it waits inside the kernel, and nobody can end it
+        pass  # it is blocked inside the kernel and cannot be killed
 
 
 def _facts(out: BinaryIO, err: BinaryIO, status: int) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _facts(out: BinaryIO, err: BinaryIO, status: int) -> dict[str, Any]:
         facts = None
     if status == 0 and isinstance(facts, dict):
         return facts
-    how = f"ended with {status}" if status else "printed what are no facts"
+    how = f"ended with {status}" if status else "did not print facts"
     return _nothing(f"the kit {how}; {_tail(err)}")
 
 
@@ -143,7 +143,7 @@ def _tail(err: BinaryIO) -> str:
     err.seek(0, os.SEEK_END)
     err.seek(max(0, err.tell() - 2000))
     lines = err.read().decode("utf-8", "replace").strip().splitlines()
-    return f"its last line: {lines[-1][:300]}" if lines else "it said nothing"
+    return f"its last line: {lines[-1][:300]}" if lines else "it printed no error"
 
 
 def _nothing(error: str) -> dict[str, Any]:

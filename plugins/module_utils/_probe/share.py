@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What beegfs_check does on the host: the mount first, then the kit's checks, then the servers. PRIVATE."""
+"""The part of beegfs_check on the host: first the mount, then the kit's checks, then the servers. PRIVATE."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._common impor
 
 Facts = dict[str, Any]
 Run = Callable[..., beegfs_run.Result]
-# The servers are asked in any case where there is a way; alone, nothing else is looked at.
+# The servers are always queried if there is a way to; alone, nothing else is checked.
 SERVERS = "servers"
 SECTIONS = ("mount", "use", "speed", SERVERS)
-# The half that runs on the controller does what these stand for; the module is not sent them.
+# Handled entirely on the controller; these are not sent to the module.
 CONTROLLER_ONLY = ("expect", "node", "fail")
 ACCESS = ("user", "sudo", "none")
 
@@ -52,33 +52,33 @@ def argument_spec() -> dict[str, Any]:
 
 
 def problems(options: Facts) -> list[str]:
-    """Name every option that cannot be meant."""
+    """Return a message for every invalid option."""
     found = [
-        f"{name}: expected an absolute path, not {options[name]!r}"
+        f"{name}: expected an absolute path, found {options[name]!r}"
         for name in ("path", "kit", "config_file")
         if options.get(name) is not None and not str(options[name]).startswith("/")
     ]
     if options["path"] is None and not servers_alone(options["checks"]):
-        found.append("path: expected where the share is mounted, unless checks has servers alone")
+        found.append("path: expected the share's mount point, unless checks is [servers]")
     if servers_alone(options["checks"]) and options["access"] == "none":
-        found.append("checks has servers alone, and access is none: nothing would be looked at")
+        found.append("checks is [servers] and access is none: nothing would be checked")
     for name in [options["folder"], *options["directories"]]:
         if name.startswith("/") or ".." in name.split("/") or "," in name or not name:
             found.append(f"{name!r}: expected a folder below {options['path']}, without a comma")
     if not 1 <= options["size"] <= 1 << 20:
-        found.append(f"size: expected 1 to {1 << 20} MiB, not {options['size']}")
+        found.append(f"size: expected 1 to {1 << 20} MiB, found {options['size']}")
     if not 0 < options["deadline"] <= 600 or options["reserve"] < 0:
         found.append("expected deadline above 0 and at most 600 seconds, and reserve of 0 or more")
     if not options["checks"]:
         found.append(f"checks: expected some of {', '.join(SECTIONS)}")
     user = options.get("user")
     if user is not None and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", user):
-        found.append(f"user: {user!r} is no user's name or number")
+        found.append(f"user: expected a user's name or number, found {user!r}")
     return found + no_nul.problems(options)
 
 
 def servers_alone(checks: list[str]) -> bool:
-    """Say whether nothing but the servers is to be looked at."""
+    """Return whether only the servers are to be checked."""
     return set(checks) == {SERVERS}
 
 
@@ -99,12 +99,12 @@ def _where(options: Facts) -> list[str]:
 
 
 def _directories(options: Facts) -> list[str]:
-    """Return the folders whose striping is asked: where the share is used, at least that where it is."""
+    """Return the folders whose striping is asked for: by default the one used for the checks, if the share is used."""
     return options["directories"] or ([options["folder"]] if "use" in options["checks"] else [])
 
 
 def _look(options: Facts, mount: Facts, run: Run) -> Facts:
-    """Return the share facts; of a mount that is unsound, nothing but that."""
+    """Return the share facts; for an unsound mount, only that."""
     checks = [name for name in options["checks"] if name != SERVERS]
     problem = mount.get("problem")
     if set(checks) & {"use", "speed"} and problem is None:
@@ -141,7 +141,7 @@ def _kit(
     **environment: str,
 ) -> Facts:
     """Run the kit and return its document, or {"error": why}."""
-    # Each check ends in its own time; after the first that does not, no other begins.
+    # Each check has its own time limit; after the first that exceeds it, no other begins.
     result = run(argv, 4 * options["deadline"] + 60, stdin=stdin, environment=environment)
     try:
         document = strict_json.parse(result.out) if result.rc == 0 else None
@@ -155,7 +155,7 @@ def _kit(
 
 
 def _servers(options: Facts, facts: Facts, config: str | None, run: Run) -> Facts:
-    """Return the servers' part, and the striping where the tool had to tell it."""
+    """Return the servers' part, and the striping that the tool had to report."""
     if options["share_type"] == "other" or options["access"] == "none":
         return {"servers": None}
     tool = beegfs_cli.installed(options["cli"])

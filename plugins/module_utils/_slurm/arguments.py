@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options of slurm_job, in one place: the module documents and checks them, its action plugin acts on them."""
+"""The options of slurm_job: the module documents and checks them, its action plugin acts on them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class BadArgumentsError(ValueError):
 
 
 def job_specs(params: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return one dictionary per job: each entry of jobs over the task's own options. Raise BadArgumentsError."""
+    """Return one dictionary per job: its entry in jobs over the task's own options. Raise BadArgumentsError."""
     common = {key: params.get(key) for key in PER_JOB}
     entries = params.get("jobs")
     if entries is None:
@@ -72,13 +72,13 @@ def job_specs(params: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _check_keys(specs: list[dict[str, Any]]) -> None:
-    """Two jobs of one key could not be told apart in what is returned. Raise BadArgumentsError."""
+    """Reject duplicate keys: such jobs could not be told apart in the result. Raise BadArgumentsError."""
     keys = [spec["key"] for spec in specs if spec["key"] is not None]
     if "" in keys:
-        raise BadArgumentsError("key is empty: give the job a name, or no key.")
+        raise BadArgumentsError("key is empty: name the job, or omit key.")
     twice = sorted({key for key in keys if keys.count(key) > 1})
     if twice:
-        raise BadArgumentsError(f"Each job needs a key of its own; more than one has {', '.join(map(repr, twice))}.")
+        raise BadArgumentsError(f"key: {', '.join(map(repr, twice))} appears twice; give each job its own key.")
 
 
 def journal_directory(params: dict[str, Any], home: str) -> str:

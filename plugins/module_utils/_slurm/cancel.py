@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cancelling: only what is named or what the journal says is ours, and looked at again until it is gone."""
+"""Cancel jobs: only those named or recorded in the journal as ours, and check until they have ended."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LOCK_SECONDS = 30.0
 def journal_comments(context: Context, token: str, *, change: bool = True) -> set[str]:
     """Return the comments of the journal's entries that may be live: all of this user's, or those of one task.
 
-    With a token, that task is first forbidden to submit any more, and a submission it has under way is waited for.
+    With a token, that task is first barred from submitting more, and a submission in progress is waited for.
     """
     if token and change:
         context.journal.revoke(token)
@@ -41,7 +41,7 @@ def journal_comments(context: Context, token: str, *, change: bool = True) -> se
             comments.add(comment)
         if entry.get("state") == "submitting" and change:
             with context.journal.lock(str(entry["hash"]), _LOCK_SECONDS):
-                pass  # whoever held it has submitted or given up now; slurmctld tells which
+                pass  # its holder has submitted or given up by now; slurmctld knows which
     return comments
 
 
@@ -49,7 +49,7 @@ def cancel(context: Context, job_ids: Iterable[str], comments: set[str]) -> tupl
     """Cancel these jobs; return (cancelled, still live after looking for about half a minute)."""
     targets = {str(job["job_id"]): job for job in live_targets(context, job_ids, comments)}
     if targets:
-        # --ctld would batch, but 22.05 lacks it; identifiers are digits from squeue.
+        # --ctld would batch, but 22.05 does not have it; the IDs are digits from squeue.
         result = context.run(["scancel", *targets])
         if result.rc != 0 and is_unreachable(result):
             raise SlurmError(f"scancel could not reach slurmctld: {error_text(result)}", retry=True)
@@ -63,7 +63,7 @@ def cancel(context: Context, job_ids: Iterable[str], comments: set[str]) -> tupl
         answer = _look(context, [Identity(key, str(job["comment"])) for key, job in left.items()])
         for key in list(left):
             job = answer.jobs[key]
-            # One that goes on COMPLETING is cancelled too: its nodes are still cleaning up.
+            # A job that stays COMPLETING is cancelled too: its nodes are still cleaning up.
             completing = job["flags"] == ["COMPLETING"] and look >= _PATIENT_LOOKS
             if job["state"] not in LIVE or completing:
                 gone[key] = {**job, "state": "CANCELLED"} if completing else job

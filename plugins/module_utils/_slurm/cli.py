@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Running Slurm's commands: a clean environment, argument lists, time limits, and what their errors mean."""
+"""Run Slurm's commands with a clean environment, argument lists and time limits, and classify their errors."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ QUERY_SECONDS = 30.0
 SUBMIT_SECONDS = 120.0
 OUTPUT_BYTES = 64 << 20
 
-# They change what the commands print, which cluster they ask or how they authenticate (SLURM_JWT makes sacct fail
-# where slurmdbd knows no JWT). Only where the configuration is may be said from outside.
+# These change what the commands print, which cluster they query or how they authenticate (SLURM_JWT makes sacct fail
+# if slurmdbd does not support JWT). Only the location of the configuration may be set from outside.
 _SLURM_VARIABLE = re.compile(r"(SLURM|SLURMD|SBATCH|SQUEUE|SACCT|SCONTROL|SCANCEL|SINFO|SRUN|SALLOC)_")
 _KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER")
 
@@ -60,7 +60,7 @@ _AMBIGUOUS = (
 
 @dataclass(frozen=True)
 class Result:
-    """What a command gave back. rc is None where it did not end in time or could not be started."""
+    """A command's result. rc is None if it did not end in time or could not be started."""
 
     rc: int | None
     out: bytes = b""
@@ -76,7 +76,7 @@ Runner = Callable[..., Result]
 
 
 class SlurmError(Exception):
-    """Something the caller has to be told. details goes into the module's result."""
+    """An error to report to the caller. details goes into the module's result."""
 
     def __init__(self, message: str, **details: object) -> None:
         super().__init__(message)
@@ -99,7 +99,7 @@ def run(
     seconds: float = QUERY_SECONDS,
     cwd: str | None = None,
 ) -> Result:
-    """Run one command and wait for it at most that many seconds. It never raises for what the command does."""
+    """Run one command and wait for it for at most `seconds`. The command's own failure never raises."""
     env = environment(os.environ, query=query)
     program = shutil.which(argv[0], path=env.get("PATH"))
     if program is None:
@@ -109,11 +109,11 @@ def run(
             [program, *argv[1:]],
             env=env,
             cwd=cwd,
-            stdin=subprocess.PIPE,  # without anything to say it is closed at once
+            stdin=subprocess.PIPE,  # without input it is closed at once
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            umask=0o022,  # Slurm makes a job's logs with the umask of whoever submitted it
+            umask=0o022,  # Slurm creates a job's logs with the umask of the submitter
         )
     except OSError as error:
         return Result(None, b"", f"{argv[0]} could not be started: {error}")
@@ -136,7 +136,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def not_found(program: str, path: str) -> str:
-    """Say that a program is missing, where it was looked for, and what to do."""
+    """Return a message that a program is missing, where it was looked for, and what to do."""
     return (
         f"{program} was not found on {os.uname().nodename} (PATH={path}). Run this on a Slurm login node, install "
         f"Slurm's client commands there, or name their folder in the task's environment, for example "
@@ -145,17 +145,17 @@ def not_found(program: str, path: str) -> str:
 
 
 def is_missing(result: Result) -> bool:
-    """True where the program could not even be started, so that waiting cannot help."""
+    """Return whether the program could not even be started, so that waiting cannot help."""
     return result.rc is None and ("was not found on" in result.err or "could not be started" in result.err)
 
 
 def is_unreachable(result: Result) -> bool:
-    """True where the controller (or its database) did not answer, as opposed to having refused."""
+    """Return whether the controller (or its database) did not answer, as opposed to refusing."""
     return (result.rc is None and not is_missing(result)) or any(words in result.err for words in _UNREACHABLE)
 
 
 def is_ambiguous(result: Result) -> bool:
-    """True where a failed sbatch may have left a job behind all the same."""
+    """Return whether a failed sbatch may have submitted a job anyway."""
     return (result.rc is None and not is_missing(result)) or any(words in result.err for words in _AMBIGUOUS)
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a cluster says of itself: version, controllers, partitions, nodes. Silence is a problem, never a value."""
+"""What a cluster reports about itself: version, controllers, partitions, nodes. Silence is a problem, never a value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text i
 VERSION_ARGV = ["sinfo", "--version"]
 PING_ARGV = ["scontrol", "ping"]
 CONFIG_ARGV = ["scontrol", "show", "config"]
-# Asks slurmdbd for next to nothing.
+# A query that costs slurmdbd next to nothing.
 ACCOUNTING_ARGV = ["sacct", "--noheader", "--parsable2", "--allocations", "--starttime=now", "--format=JobIDRaw"]
 _ACCOUNTING_SECONDS = 10.0
 
@@ -45,7 +45,7 @@ def cluster_info(run: Runner, user: str) -> Cluster:
     partitions = parse_partitions(text(PARTITION_ARGV))
     for name, found in (("nodes", nodes), ("partitions", partitions)):
         if not found and not any(name[:4] in problem["source"] for problem in problems):
-            problems.append({"source": f"scontrol show {name[:-1]}", "problem": f"it told no {name}"})
+            problems.append({"source": f"scontrol show {name[:-1]}", "problem": f"no {name} were reported"})
     return {
         "version": version,
         "cluster_name": config.get("ClusterName"),
@@ -60,7 +60,7 @@ def cluster_info(run: Runner, user: str) -> Cluster:
 
 
 def parse_version(text: str) -> str | None:
-    """Return 24.11.5 of 'slurm-wlm 24.11.5'; None where there is none."""
+    """Return 24.11.5 of 'slurm-wlm 24.11.5'; None if there is none."""
     match = re.search(r"\b(\d+\.\d+(?:\.\d+)?(?:[-.\w]*)?)\s*$", text.strip(), re.ASCII)
     return match[1] if match else None
 
@@ -72,7 +72,7 @@ def parse_ping(text: str) -> list[dict[str, Any]]:
 
 
 def _controllers(run: Runner, problems: list[dict[str, str]]) -> list[dict[str, Any]]:
-    # It exits non-zero where a controller is down, and still says which.
+    # It exits non-zero if a controller is down, but still reports which.
     result = run(PING_ARGV)
     controllers = parse_ping(result.text)
     if not controllers:
@@ -92,7 +92,7 @@ def parse_config(text: str) -> dict[str, str]:
 
 
 def _accounting(run: Runner, config: dict[str, str], problems: list[dict[str, str]]) -> bool | None:
-    """Return whether accounting answers: False where it is configured off, None where it is on but silent."""
+    """Return whether accounting answers: False if it is turned off, None if it is on but silent."""
     kind = config.get("AccountingStorageType")
     if kind in ("accounting_storage/none", "(null)", "none"):
         return False

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which job is meant: ids restart when Slurm loses its state, and a share keeps the files of earlier jobs. Pure."""
+"""Tell jobs with the same ID apart: IDs restart if Slurm loses its state, and old files stay on the share. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import SUBMIT_SECONDS
 
-_SAME_SUBMISSION_SECONDS = 1.0  # Slurm tells whole seconds
-# Between the clocks of this node and slurmctld. With more, a job given the same id soon after could pass for this one.
+_SAME_SUBMISSION_SECONDS = 1.0  # Slurm reports whole seconds
+# Between the clocks of this node and slurmctld. With more, a later job with the same ID could pass for this one.
 _CLOCKS_APART_SECONDS = 0.5
 # Between the clocks of this node and a compute node. Too little would hide a job's own marker for good.
 _SKEW_SECONDS = 30.0
@@ -19,10 +19,10 @@ _SKEW_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Identity:
-    """A job by its id and by what tells it from another job of that id.
+    """A job's ID, and what distinguishes it from another job with that ID.
 
-    comment is our mark on what we submitted. submitted is Slurm's own time of it; by is the latest that it can have
-    been, when sbatch had returned, for as long as Slurm has not been asked.
+    comment marks what this collection submitted. submitted is Slurm's own time of submission; by is the latest it can
+    have been, when sbatch had returned, until Slurm has been asked.
     """
 
     job_id: str
@@ -31,10 +31,10 @@ class Identity:
     by: float | None = None
 
     def matches(self, row: Mapping[str, object]) -> bool:
-        """True where a row about this id, of squeue or sacct, is about this job.
+        """Return whether a row of squeue or sacct with this ID is about this job.
 
-        squeue's rows tell the comment. Accounting knows none, and tells an id's newest job: another submission of this
-        id, earlier or later, is another job.
+        squeue's rows have the comment. Accounting has none, and reports an ID's newest job: an earlier or later
+        submission with this ID is another job.
         """
         if "comment" not in row:
             return self._is_submission(row["submitted"])
@@ -44,7 +44,7 @@ class Identity:
         return self.submitted is None or bool(row["attempt"]) or self._is_submission(row["submitted"])
 
     def wrote(self, job_id: object, marker: Mapping[str, object], attempt: int) -> bool:
-        """True where a marker that names this job id was written by this job, in this attempt or a later one."""
+        """Return whether a marker with this job ID was written by this job, in this attempt or a later one."""
         of, written = marker.get("attempt", 0), marker.get("time")
         if str(job_id) != self.job_id or not isinstance(of, (int, float)) or of < attempt:
             return False

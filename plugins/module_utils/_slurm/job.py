@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The job dictionary (files/schemas/job.json): the one shape in which a job goes from Slurm to the judge. Pure."""
+"""The job dictionary (files/schemas/job.json): the only form in which a job goes from Slurm to the judge. Pure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def from_row(row: Mapping[str, object], source: str, now: float) -> Job:
     job["source"] = source
     state, nodes = str(job["state"]), job["nodes"]
     if state in LIVE or state == UNKNOWN:
-        # Until it has ended its exit code is a zero that says nothing, and its end is a guess of the scheduler's.
+        # Until it has ended, its exit code is a meaningless zero, and its end is the scheduler's guess.
         job.update(exit_code=None, signal=None, derived_exit_code=None, ended=None)
     if state == "PENDING" or (state != UNKNOWN and state not in LIVE and not nodes):
         job.update(started=None)
@@ -73,9 +73,9 @@ def from_row(row: Mapping[str, object], source: str, now: float) -> Job:
 
 
 def _run_seconds(started: float, ended: object, now: float) -> float | None:
-    """Return for how long a job ran; None where a clock was set back meanwhile.
+    """Return how long a job ran; None if a clock was set back meanwhile.
 
-    Slurm's times are whole seconds: a job that began and ended in the same one ran for at most one, not for none.
+    Slurm's times are whole seconds: a job that began and ended in the same one ran for up to a second, not for zero.
     """
     if not isinstance(ended, float):
         return max(0.0, now - started)
@@ -91,6 +91,6 @@ def _words(state: str, reason: str, flags: object) -> str:
 
 
 def has_ended(job: Mapping[str, object]) -> bool:
-    """True where the job has ended for good."""
+    """Return whether the job has ended for good."""
     flags = job["flags"]
     return is_terminal(str(job["state"]), flags if isinstance(flags, list) else ["?"])

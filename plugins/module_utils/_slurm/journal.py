@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The journal on the share: what was submitted, written before sbatch. No job is lost, none is submitted twice.
+"""The journal of submissions on the share, written before sbatch runs. No job is lost, none is submitted twice.
 
-One file per content hash, <journal>/<hash>.json. A lock next to it lets one task at a time submit that content.
+One file per content hash, <journal>/<hash>.json. A lock beside it lets one task at a time submit that content.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Journal:
         self.directory = directory
 
     def prepare(self) -> None:
-        """Make the directory if its parent is there; raise SlurmError where it cannot be written."""
+        """Create the directory if its parent exists; raise SlurmError if it cannot be written."""
         parent = os.path.dirname(self.directory)
         try:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(self.directory, 0o700)
             if not os.path.isdir(self.directory) or not os.access(self.directory, os.W_OK | os.X_OK):
-                raise PermissionError("not a directory that can be written")
+                raise PermissionError("not a writable directory")
         except OSError as error:
             raise SlurmError(
                 f"The journal {self.directory} cannot be written ({error}), so nothing was submitted. "
@@ -52,11 +52,11 @@ class Journal:
         return os.path.join(self.directory, content_hash + ".json")
 
     def read(self, content_hash: str) -> Entry | None:
-        """Return an entry; None where there is none or it cannot be read (the comment in Slurm still tells the job)."""
+        """Return an entry; None if it is missing or unreadable (the comment in Slurm still identifies the job)."""
         return _load(self.path(content_hash))
 
     def write(self, entry: Entry) -> None:
-        """Write one entry so that a crash leaves the old or the new one, whole. Raise SlurmError where it cannot."""
+        """Write one entry so that a crash leaves the old or the new one complete. Raise SlurmError on failure."""
         path = self.path(str(entry["hash"]))
         try:
             write_atomic(path, (json.dumps(entry, indent=1, sort_keys=True) + "\n").encode("utf-8"), mode=0o600)
@@ -66,7 +66,7 @@ class Journal:
             ) from error
 
     def entries(self) -> list[Entry]:
-        """Return every readable entry, oldest first; [] where there is no journal."""
+        """Return every readable entry, oldest first; [] if there is no journal."""
         try:
             names = [name for name in os.listdir(self.directory) if name.endswith(".json")]
         except OSError:
@@ -83,7 +83,7 @@ class Journal:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Iterator[None]:
-        """Hold the lock of one content; the kernel releases it when its holder dies. SlurmError after the seconds."""
+        """Hold the lock of one content; the kernel releases it if its holder dies. Raise SlurmError after `seconds`."""
         path = os.path.join(self.directory, content_hash + ".lock")
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -115,7 +115,7 @@ class Journal:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
 
     def is_revoked(self, token: str) -> bool:
-        """True where the task of this token was interrupted."""
+        """Return whether the task with this token was interrupted."""
         return bool(token) and os.path.exists(os.path.join(self.directory, _REVOKED + token))
 
     def sweep(self, now: float) -> None:
@@ -133,7 +133,7 @@ def _written(entry: Entry) -> float:
 
 
 def _load(path: str) -> Entry | None:
-    """Return an entry that this user wrote: another user's could have any of this user's jobs cancelled."""
+    """Return an entry that this user wrote: another user's could get any of this user's jobs cancelled."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         found = os.fstat(descriptor)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The marker files that a job writes on the share. Looking at them costs Slurm nothing; they are only hints."""
+"""Read the marker files that a job writes on the share. They cost Slurm nothing, and are only hints."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Marker = dict[str, object]
 
 
 def expand(pattern: str | None, job_id: str) -> str | None:
-    """Return a marker's path for one job: %j is the job id, %% a percent sign."""
+    """Return a marker's path for one job: %j is the job ID, %% a percent sign."""
     if not pattern:
         return None
     return "%".join(part.replace("%j", job_id) for part in pattern.split("%%"))
 
 
 def read_regular(path: str, limit: int, *, from_end: bool = False) -> bytes | None:
-    """Return at most limit bytes of a regular file; None where there is none (a FIFO, a device or a link is none)."""
+    """Return at most `limit` bytes of a regular file; None for anything else (missing, a FIFO, a device or a link)."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -49,7 +49,7 @@ def read_regular(path: str, limit: int, *, from_end: bool = False) -> bytes | No
 
 
 def read(path: str, job: Identity, attempt: int = 0) -> Marker | None:
-    """Return the marker's known fields; None where it is not there, unreadable, or not of this job and attempt."""
+    """Return the marker's known fields; None if it is missing, unreadable, or not from this job and attempt."""
     content = read_regular(path, MARKER_BYTES)
     if content is None:
         return None
@@ -83,7 +83,7 @@ def watch(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> bool:
-    """Look until changed() holds or that many seconds are over. The more files (count), the rarer the look."""
+    """Poll until changed() holds or `seconds` have passed. The more files (count), the longer the interval."""
     interval = min(1.0, max(0.2, 0.01 * count))
     end = clock() + seconds
     while True:
@@ -96,6 +96,6 @@ def watch(
 
 
 def tail(path: str, count: int) -> list[str]:
-    """Return the last count lines of a log, cleaned; [] where it cannot be read."""
+    """Return the last count lines of a log, cleaned; [] if it cannot be read."""
     content = read_regular(path, TAIL_BYTES, from_end=True) if path and count > 0 else None
     return clean_lines(content.decode("utf-8", "replace"), count) if content else []

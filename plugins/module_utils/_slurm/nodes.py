@@ -22,7 +22,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text i
 
 NODE_ARGV = ["scontrol", "--oneliner", "show", "node"]
 PARTITION_ARGV = ["scontrol", "--oneliner", "show", "partition"]
-# Nodes in these states come back by themselves, whatever else is said of them.
+# Nodes in these states return by themselves, whatever other flags they have.
 _RETURNING = frozenset({"powered_down", "powering_down", "powering_up", "power_up", "power_down", "reboot_issued"})
 _SIGNED = re.compile(r"\[[^\[\]]*@[^\[\]]*\]$")  # who gave a reason, and when
 
@@ -83,7 +83,7 @@ def _allocated(tres: str) -> dict[str, int]:
 
 
 def parse_partitions(text: str) -> list[dict[str, object]]:
-    """Return partitions; max_time_seconds is None where it is unlimited."""
+    """Return partitions; max_time_seconds is None if it is unlimited."""
     partitions: list[dict[str, object]] = []
     for line in text.split("\n"):
         pairs = key_values(line)
@@ -112,12 +112,12 @@ class Needs:
 
 
 def job_argv(job_id: str) -> list[str]:
-    """Return the command that tells what one job asks for."""
+    """Return the command that shows what one job asks for."""
     return ["scontrol", "--local", "--oneliner", "show", "job", job_id]
 
 
 def parse_needs(line: str) -> Needs | None:
-    """Return what a job asks for, from one line of scontrol; None where it is not one."""
+    """Return what a job asks for, from one line of scontrol; None if the line cannot be read."""
     pairs = key_values(after_the_name(line))
     if not pairs.get("Partition"):
         return None
@@ -132,16 +132,16 @@ def parse_needs(line: str) -> Needs | None:
 
 
 def is_out(node: Node) -> bool:
-    """True for a node that gets no job until somebody acts: down, drained or draining, or failing."""
+    """Return whether a node gets no jobs until somebody acts: down, drained or draining, or failing."""
     if _RETURNING.intersection(node["flags"]):
         return False
     return node["state"] in ("down", "error", "fail") or bool({"drain", "fail"}.intersection(node["flags"]))
 
 
 def why_blocked(needs: Needs, nodes: list[Node]) -> str | None:
-    """Return why the job cannot start however long it waits, or None where some nodes could still take it.
+    """Return why the job cannot start however long it waits, or None if some nodes could still take it.
 
-    A busy node is not a blocked one.
+    A busy node is not blocked.
     """
     fitting = [node for node in nodes if _fits(needs, node)]
     missing = [node for node in fitting if node["name"] in needs.required and is_out(node)]

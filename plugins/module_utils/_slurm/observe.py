@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One bounded look at any number of jobs: hold while watching their markers, then ask Slurm if there is reason to."""
+"""One bounded look at any number of jobs: hold while watching their markers, then query Slurm if there is reason to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.nodes 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.query import ask
 
 HOLD_LIMIT = 20.0
-# A job ends some tenths of a second after its script's last act. To ask at once would be to ask twice.
+# A job ends some tenths of a second after its script does. Asking at once would mean asking twice.
 SETTLE_SECONDS = 0.6
 _BLOCKED_LOOKS = 4
 
@@ -48,7 +48,7 @@ class Watched:
 
     @staticmethod
     def of(spec: Mapping[str, object]) -> Watched:
-        """Return it for one entry of the module's jobs option."""
+        """Return the job described by one entry of the module's jobs option."""
         job_id = str(spec["job_id"])
         submitted, by = spec.get("submitted"), spec.get("submitted_by")
         paths = {kind: expand(str(spec.get(f"{kind}_marker") or ""), job_id) for kind in KINDS}
@@ -83,7 +83,7 @@ class Request:
 
 @dataclass(frozen=True)
 class World:
-    """Clocks and commands; tests give another one."""
+    """Clocks and commands; tests replace them."""
 
     run: Runner
     clock: Callable[[], float] = time.monotonic
@@ -92,7 +92,7 @@ class World:
 
 
 def observe(request: Request, world: World) -> dict[str, object]:
-    """Return markers of all jobs and, where Slurm was asked, what it said. Takes at most hold and Slurm's own time."""
+    """Return all jobs' markers and, if Slurm was asked, its answer. This takes at most `hold` plus Slurm's own time."""
     start = world.clock()
     hold = min(request.hold, HOLD_LIMIT)
     news = _News(request.jobs)
@@ -155,7 +155,7 @@ class _News:
             return False
         marker: Marker | None = read(path, each.identity, each.attempt)
         if marker is None:
-            self._ignored[path] = signature  # left by an earlier job of this id, or not a marker
+            self._ignored[path] = signature  # left by an earlier job with this ID, or not a marker
         return marker is not None
 
 
@@ -184,7 +184,7 @@ def _ask(request: Request, world: World, result: dict[str, object]) -> None:
 
 
 def _blocked(world: World, job_ids: list[str]) -> dict[str, str]:
-    """Return why each of these pending jobs can never start; jobs that can, or may, are left out."""
+    """Return why each of these pending jobs can never start; jobs that can, or might, are left out."""
     needs = {job_id: parse_needs(world.run(job_argv(job_id)).text) for job_id in job_ids}
     asked = {job_id: need for job_id, need in needs.items() if need is not None}
     nodes = parse_nodes(world.run(NODE_ARGV).text) if asked else []

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Options as sbatch reads them, by getopt: long names may be cut short, short ones joined (-Oa0-3). Pure.
+"""Read options as sbatch does, by getopt: long names may be abbreviated, short ones joined (-Oa0-3). Pure.
 
-Whatever may be an option is taken for one, be it the value of the word before it: only what is plainly none is let by.
+Anything that may be an option is treated as one, even if it is the value of the word before it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 
-# Options that would change what one submission is, or that are set by slurm_job.
+# Options that would change the nature of a submission, or that slurm_job sets.
 REFUSED = {
     "array": "one entry is one job: write one entry per task under jobs",
     "clusters": "jobs are waited for on the cluster of this login node",
@@ -27,7 +27,7 @@ REFUSED = {
     "usage": "it submits nothing",
     "version": "it submits nothing",
 }
-# In a script these do no harm: those of the command line go before them.
+# In a script these are harmless: those of the command line take precedence.
 _HARMLESS_IN_SCRIPTS = ("comment", "parsable", "chdir")
 _SHORT = {
     "a": "array",
@@ -40,31 +40,31 @@ _SHORT = {
     "V": "version",
     "J": "job-name",
 }
-# Short options with a value, which is the rest of their word or else the next one; and what the rest can be.
+# Short options with a value, which is the rest of their word or else the next word; and valid forms of the rest.
 _WITH_VALUE = "AaBbCcDdeFGiJkLMmNnopqSstwx"
 _REST = {
     **dict.fromkeys(("-B", "-c", "-N", "-n", "-S"), re.compile(r"[0-9*][0-9kKmM*:,-]*", re.ASCII)),
     "-k": re.compile(r"off|"),
     "-s": re.compile(r"yes|no|user|mcs|topo|"),
 }
-_SPACE = " \t\v\f\r"  # what C's isspace() takes for one within a line
+_SPACE = " \t\v\f\r"  # what C's isspace() accepts within a line
 _FOREIGN = (b"#PBS", b"#BSUB")
 
 
 def is_short_for(key: str, name: str) -> bool:
-    """Whether getopt would take `key` for `name`, as far as that is known without all of sbatch's names."""
+    """Return whether getopt would take `key` for `name`, as far as is known without all of sbatch's names."""
     return bool(key) and name.startswith(key)
 
 
 def refusal(key: str) -> str | None:
-    """Return why the long option `key` cannot be given, be it cut short; None where it can."""
+    """Return why the long option `key`, possibly abbreviated, cannot be given; None if it can."""
     name = next((name for name in REFUSED if is_short_for(key, name)), None)
     return None if name is None else _told(key, name)
 
 
 def refusal_of_directive(word: str) -> str | None:
-    """Return why a word of a script's #SBATCH lines cannot stand there; None where it can."""
-    plain = word.replace("\\", "")  # Slurm takes them out within quotes too
+    """Return why a word of a script's #SBATCH lines is not allowed; None if it is."""
+    plain = word.replace("\\", "")  # Slurm removes them within quotes too
     if plain in ("hetjob", "packjob"):
         return "one entry is one job"
     for key, rest in _options(plain):
@@ -73,7 +73,7 @@ def refusal_of_directive(word: str) -> str | None:
         if wrong:
             return _told(key, wrong[0])
         if key in _REST and rest and not _REST[key].fullmatch(rest):
-            return f"{rest!r} is no value of {key}: write every option as a word of its own"
+            return f"{rest!r} is not a value of {key}: write every option as a separate word"
     return None
 
 
@@ -82,7 +82,7 @@ def _told(key: str, name: str) -> str:
 
 
 def _options(word: str) -> Iterator[tuple[str, str | None]]:
-    """Yield the options in one word, each with what stands after it there: its value, if it takes one."""
+    """Yield the options in one word, each with what follows it there: its value, if it takes one."""
     if word.startswith("--"):
         key, sign, value = word[2:].partition("=")
         yield key, value if sign else None
@@ -94,7 +94,7 @@ def _options(word: str) -> Iterator[tuple[str, str | None]]:
 
 
 def value_of(name: str, words: Iterable[str]) -> str | None:
-    """Return the last value that is given to a long option in these words; None where there is none."""
+    """Return the last value given to a long option in these words; None if there is none."""
     found, is_next = None, False
     for word in words:
         if is_next:
@@ -122,7 +122,7 @@ def directives(script: bytes) -> list[str]:
 
 
 def foreign_directive(script: bytes) -> str | None:
-    """Return the first line for another scheduler, of which sbatch would take options as well; None without one."""
+    """Return the first line for another scheduler, from which sbatch would also take options; None without one."""
     found = next((line for line in _header(script) if line.startswith(_FOREIGN)), None)
     return None if found is None else found.decode("utf-8", "replace")
 

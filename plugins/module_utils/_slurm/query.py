@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asking Slurm about jobs: one squeue for all of them, sacct for what slurmctld has forgotten and for steps."""
+"""Query Slurm about jobs: one squeue for all of them, sacct for what slurmctld has forgotten and for steps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ACCOUNTING_PAUSE = 0.4
 
 @dataclass
 class Answer:
-    """What Slurm said. controller: up | unreachable | missing; accounting: up | down | not_asked."""
+    """What Slurm reported. controller: up | unreachable | missing; accounting: up | down | not_asked."""
 
     controller: str
     error: str = ""
@@ -49,19 +49,10 @@ def ask(
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Answer:
-    """Return what is known of the wanted jobs; jobs is empty where the controller did not answer."""
-    rows, failure = _rows(run(squeue.argv(user=user)))
+    """Return what is known of the wanted jobs; jobs is empty if the controller did not answer."""
+    rows, failure = _listed(run, wanted, user)
     if failure is not None:
         return failure
-    strangers = [one.job_id for one in wanted if one.job_id not in rows and not one.comment]
-    if strangers:
-        # Perhaps another user's. This loads the whole job table, so it is done for ids given by hand only.
-        result = run(squeue.argv(job_ids=strangers))
-        if "Invalid job id" not in result.err:
-            more, failure = _rows(result)
-            if failure is not None:
-                return failure
-            rows.update({key: row for key, row in more.items() if key in strangers})
     answer = Answer("up")
     for one in wanted:
         row = rows.get(one.job_id)
@@ -69,19 +60,39 @@ def ask(
             answer.jobs[one.job_id] = from_row(row, "squeue", now())
     ids = {one.job_id for one in wanted}
     answer.others = {key: from_row(row, "squeue", now()) for key, row in rows.items() if key not in ids}
-    # An id that another job has now is not asked of accounting, which tells an id's newest job.
+    # Accounting is not asked about an ID that another job has now: it reports only the ID's newest job.
     known = [one for one in wanted if one.job_id not in rows or one.submitted is not None]
     _ask_accounting(run, known, answer, steps, now, sleep)
-    for job_id, job in answer.jobs.items():
-        if job["gpus"] is None and has_ended(job) and rows.get(job_id, {}).get("asks_gpus"):
-            job["gpus"] = _allocated_gpus(run, job_id)
+    _count_gpus(run, rows, answer)
     for one in wanted:
         answer.jobs.setdefault(one.job_id, empty(one.job_id))
     return answer
 
 
+def _listed(run: Runner, wanted: list[Identity], user: str) -> tuple[dict[str, squeue.Row], Answer | None]:
+    """Return the rows of the user's jobs and of jobs wanted by their ID alone; or the answer that there are none."""
+    rows, failure = _rows(run(squeue.argv(user=user)))
+    strangers = [one.job_id for one in wanted if one.job_id not in rows and not one.comment]
+    if failure is not None or not strangers:
+        return rows, failure
+    # Perhaps another user's. This loads the whole job table, so it is done only for IDs given by hand.
+    result = run(squeue.argv(job_ids=strangers))
+    if "Invalid job id" in result.err:
+        return rows, None
+    more, failure = _rows(result)
+    rows.update({key: row for key, row in more.items() if key in strangers})
+    return rows, failure
+
+
+def _count_gpus(run: Runner, rows: dict[str, squeue.Row], answer: Answer) -> None:
+    """Fill in the GPUs of ended jobs that asked for some, where no TRES counts them."""
+    for job_id, job in answer.jobs.items():
+        if job["gpus"] is None and has_ended(job) and rows.get(job_id, {}).get("asks_gpus"):
+            job["gpus"] = _allocated_gpus(run, job_id)
+
+
 def _allocated_gpus(run: Runner, job_id: str) -> int | None:
-    """Return the GPUs a job was given where no TRES counts them (AccountingStorageTRES lacks gres/gpu)."""
+    """Return the GPUs allocated to a job if no TRES counts them (AccountingStorageTRES without gres/gpu)."""
     line = run(["scontrol", "--local", "--oneliner", "--details", "show", "job", job_id]).text
     return gres_counts(key_values(after_the_name(line)).get("JOB_GRES", "")).get("gpu")
 
@@ -121,7 +132,7 @@ def _ask_accounting(
     for job_id, one in forgotten.items():
         row = told.rows.get(job_id)
         if told.unread_of(job_id):
-            unreadable = "slurmctld does not know it any more and what accounting says of it cannot be read"
+            unreadable = "slurmctld no longer knows it, and accounting's record of it cannot be read"
             answer.jobs[job_id] = {**empty(job_id), "reason_text": unreadable}
         if row is None or not one.matches(row):
             continue
@@ -129,7 +140,7 @@ def _ask_accounting(
         if not has_ended(job):
             job.update(
                 state="UNKNOWN",
-                reason_text=f"slurmctld does not know it any more and accounting still says {row['state']}",
+                reason_text=f"slurmctld no longer knows it, and accounting still reports {row['state']}",
             )
         answer.jobs[job_id] = job
 
@@ -142,7 +153,7 @@ def _accounts(
     now: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> sacct.Told | None:
-    """Return what accounting says once it has caught up with slurmctld; None where it is down."""
+    """Return what accounting reports once it has caught up with slurmctld; None if it is down."""
     told = sacct.Told()
     for attempt in range(_ACCOUNTING_TRIES):
         if attempt:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What accounting knows of jobs that slurmctld has forgotten, and of the steps of those that ended."""
+"""Read from accounting the jobs that slurmctld has forgotten, and the steps of jobs that have ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text i
     tres_count,
 )
 
-# Nothing that a user can write is among the fields, so that no name can look like a record.
+# No field holds text that a user can write, so no name can look like a record.
 FIELDS = (
     "JobIDRaw",
     "State",
@@ -42,15 +42,15 @@ Row = dict[str, object]
 
 
 def argv(job_ids: list[str]) -> list[str]:
-    """Return the command. Without --duplicates only a requeued job's last run is told."""
+    """Return the command. Without --duplicates only a requeued job's last run is reported."""
     return ["sacct", "--noheader", "--parsable2", "--jobs=" + ",".join(job_ids), "--format=" + ",".join(FIELDS)]
 
 
 @dataclass
 class Told:
-    """What accounting said: rows by job id, each with its steps, and what could not be read.
+    """What accounting reported: rows by job ID, each with its steps, and what could not be read.
 
-    What could not be read is a step in state UNKNOWN, so that nobody takes the rest for all.
+    What could not be read becomes a step in state UNKNOWN, so that the rest does not pass for all.
     """
 
     rows: dict[str, Row] = field(default_factory=dict)
@@ -58,17 +58,17 @@ class Told:
     _asked: Collection[str] = ()
 
     def unread_of(self, job_id: str) -> list[Row]:
-        """Return what could not be read and may be of this job: a line whose id was not asked for may be of any."""
+        """Return what could not be read and may be of this job: a line with an ID not asked for may be of any."""
         return [step for of, step in self._unread if of == job_id or of not in self._asked]
 
     def cannot_read(self, line: str) -> None:
-        """Take a line that is no record."""
+        """Record a line that could not be parsed."""
         found = _START.match(line)
         self._unread.append((found[1] if found else "", _step(found[2] if found else None, UNKNOWN, None, None)))
 
 
 def parse(text: str, asked: Collection[str]) -> Told:
-    """Return what sacct said of the jobs that it was asked for."""
+    """Return what sacct reported about the jobs asked for."""
     told = Told(_asked=asked)
     steps: dict[str, list[Row]] = {}
     *lines, cut = text.split("\n")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is to be submitted: the script's checks, sbatch's options, the content hash that tells a job again."""
+"""Prepare a submission: check the script, build sbatch's options, and compute the hash that identifies the job."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text i
 COMMENT_PREFIX = "hpc_validation:"
 SCRIPT_BYTES = 4 << 20
 
-# YAML reads an unquoted 10:00 as the number 600, and Slurm reads 600 as minutes.
-_TIMES = ("time-min", "deadline", "begin")  # time itself is short for the first
+# YAML reads an unquoted 10:00 as the number 600, which Slurm reads as minutes.
+_TIMES = ("time-min", "deadline", "begin")  # time itself abbreviates the first
 
 
 @dataclass(frozen=True)
 class Submission:
-    """One job ready to be submitted. argv is complete; stdin is the script where it was given inline."""
+    """One job ready to be submitted. argv is complete; stdin is the script if it was given inline."""
 
     argv: tuple[str, ...]
     stdin: bytes | None
@@ -37,7 +37,7 @@ class Submission:
 
     @property
     def comment(self) -> str:
-        """The comment by which Slurm knows the job again."""
+        """The comment by which the job is found in Slurm again."""
         return COMMENT_PREFIX + self.content_hash[:16]
 
     @property
@@ -50,7 +50,7 @@ def prepare(spec: Mapping[str, object], user: str) -> Submission:
     """Check one job's description and return what to submit. Raise SlurmError naming what is wrong; nothing is run."""
     path, text = spec.get("path"), spec.get("script")
     if (path is None) == (text is None):
-        raise SlurmError("Give either path (a script on the cluster) or script (its text), not both and not neither.")
+        raise SlurmError("Give exactly one of path (a script on the cluster) and script (its text).")
     where = f"the script {path}" if path is not None else "the script given inline"
     script = _read(str(path)) if path is not None else str(text).encode("utf-8", "surrogateescape")
     _check(script, where)
@@ -111,11 +111,11 @@ def _check(script: bytes, where: str) -> None:
     if len(script) > SCRIPT_BYTES:
         raise SlurmError(f"Nothing was submitted: {where} is larger than {SCRIPT_BYTES} bytes, more than Slurm takes.")
     if b"\0" in script:
-        raise SlurmError(f"Nothing was submitted: {where} holds a NUL byte, so it is no script.")
+        raise SlurmError(f"Nothing was submitted: {where} contains a NUL byte, so it is not a script.")
     if b"\r" in script:
         line = script[: script.index(b"\r")].count(b"\n") + 1
         raise SlurmError(
-            f"Nothing was submitted: {where} has DOS line ends (line {line}), which sbatch refuses. "
+            f"Nothing was submitted: {where} has DOS line ends (line {line}), which sbatch rejects. "
             "Convert it with: sed -i 's/\\r$//' <script>"
         )
     if not script.startswith(b"#!"):
@@ -130,7 +130,7 @@ def _check_sum(script: bytes, where: str, wanted: object) -> None:
     if wanted is not None and hashlib.sha256(script).hexdigest() != str(wanted).lower():
         raise SlurmError(
             f"Nothing was submitted: {where} is not the one that was deployed (its SHA-256 should be {wanted}). "
-            "See who may write there, and run again."
+            "Check who may write there, then run again."
         )
 
 
@@ -142,8 +142,8 @@ def _check_directives(script: bytes, where: str, options: Sequence[str]) -> None
     foreign = slurm_options.foreign_directive(script)
     if foreign is not None and "--ignore-pbs" not in options:
         raise SlurmError(
-            f"Nothing was submitted: {where} has {clean(foreign, 60)!r}, of which sbatch would take options too. "
-            "Delete such lines, or give ignore_pbs: true under options."
+            f"Nothing was submitted: {where} has {clean(foreign, 60)!r}, from which sbatch would also take options. "
+            "Delete such lines, or set ignore_pbs: true under options."
         )
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One squeue for all jobs of a user, read by fixed widths: the form that works alike on 22.05, 24.11 and 26.05."""
+"""Read one squeue for all jobs of a user, by fixed widths: this works alike on 22.05, 24.11 and 26.05."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ Row = dict[str, object]
 
 
 class UnreadableError(Exception):
-    """squeue answered with something that is not the records asked for."""
+    """squeue's output is not the requested records."""
 
 
 def argv(*, user: str | None = None, job_ids: list[str] | None = None) -> list[str]:
     """Return the command. With user alone slurmctld sends that user's jobs only; with job_ids it sends them all."""
     fields = ",".join(f"{field}:{width}" for field, width in FIELDS)
-    # --local saves a look for other clusters of a federation.
+    # --local avoids a query for other clusters of a federation.
     command = ["squeue", "--local", "--states=all", "--noheader", f"--Format={fields}"]
     if user is not None:
         command.append(f"--user={user}")
@@ -66,7 +66,7 @@ def argv(*, user: str | None = None, job_ids: list[str] | None = None) -> list[s
 
 
 def parse(out: bytes) -> dict[str, Row]:
-    """Return rows by job id. Raise UnreadableError where the output is not whole records.
+    """Return rows by job ID. Raise UnreadableError if the output is not whole records.
 
     Records are counted in bytes, not in lines: a job's name may hold a line break.
     """
@@ -93,13 +93,13 @@ def _row(record: bytes) -> Row:
         if not piece.endswith(b" "):
             cut.add(field)
     if number(raw["JobID"]) is None:
-        raise UnreadableError(f"squeue printed a job id that is none: {clean(raw['JobID'], 60)!r}")
-    # A terminal word is only believed with all the numbers beside it in place.
+        raise UnreadableError(f"squeue printed {clean(raw['JobID'], 60)!r} where a job ID was expected")
+    # A terminal state is accepted only with all its numbers present.
     state, flags = split_state(raw["State"])
     code, signal = wait_status(raw["exit_code"])
     derived_code, derived_signal = wait_status(raw["DerivedEC"])
     if code is None or number(raw["RestartCnt"]) is None:
-        raise UnreadableError(f"squeue printed an exit code or restart count that is none for job {raw['JobID']}")
+        raise UnreadableError(f"squeue printed an invalid exit code or restart count for job {raw['JobID']}")
     if derived_signal:
         derived_code = 128 + derived_signal
     directory = raw["WorkDir"] if "WorkDir" not in cut else ""
@@ -133,7 +133,7 @@ def _row(record: bytes) -> Row:
 
 
 def output_path(pattern: str, directory: str, names: dict[str, str]) -> str:
-    """Return an absolute path: 22.05 prints the path as it was given, with its %j and relative to the directory."""
+    """Return an absolute path: 22.05 prints the path as given, with its %j and relative to the directory."""
     if not pattern or pattern == "(null)":
         return ""
 

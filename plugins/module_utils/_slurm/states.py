@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Slurm's job states and pending reasons: what each means for a job, and what to do about it. Pure."""
+"""Slurm's job states and pending reasons: what each means for a job, and what to do. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import NamedTuple
 class State(NamedTuple):
     """One of Slurm's words for the state of a job.
 
-    kind: live (a base state that is no end), end, flag (the text forms print it in place of a base state, `base`), or
-    unknown. verdict is what the word alone makes of the job; a pass needs more than the word. advice says what to do
-    about it, in words that begin a sentence or stand in a list of commands, with {job_id} and {node} to fill in.
+    kind: live (a base state that is not an end), end, flag (printed by the text formats in place of the base state
+    `base`), or unknown. verdict is what the state alone implies for the job; a pass needs more. advice says what to do,
+    as a phrase that can begin a sentence or be an item of a list, with {job_id} and {node} to fill in.
     """
 
     name: str
@@ -25,8 +25,8 @@ class State(NamedTuple):
 
 UNKNOWN = "UNKNOWN"
 
-# Waiting, judging and what is said about a state all start from here. To Slurm a flag hides the base state; `base` is
-# what the job is underneath as far as waiting goes, and none of them is an end.
+# Waiting, judging and all messages about a state use this table. In Slurm's output a flag hides the base state; `base`
+# is the state to assume while waiting, and is never an end.
 TABLE = (
     State("PENDING", "live"),
     State("RUNNING", "live"),
@@ -37,24 +37,24 @@ TABLE = (
         "TIMEOUT",
         "end",
         "fail",
-        "ask for more time, once the log shows how far it came and that it was not waiting for something",
+        "ask for more time, if the log shows that it made progress and was not blocked",
     ),
     State("OUT_OF_MEMORY", "end", "fail", "ask for more memory (--mem), or use less, with a smaller batch for example"),
     State(
         "NODE_FAIL",
         "end",
         "fail",
-        "see with scontrol show node {node} and sinfo -R what happened to the node, and look in its slurmd log",
+        "run scontrol show node {node} and sinfo -R to see what happened to the node, and read its slurmd log",
     ),
-    State("BOOT_FAIL", "end", "fail", "see with scontrol show node {node} and sinfo -R why the node did not boot"),
+    State("BOOT_FAIL", "end", "fail", "run scontrol show node {node} and sinfo -R to see why the node did not boot"),
     State(
         "PREEMPTED",
         "end",
         advice="run it again, or in a partition or QOS that is not preempted (hpc_validation_slurm)",
     ),
-    State("CANCELLED", "end", advice="see with sacct -j {job_id} --format=JobID,State%30 who cancelled it"),
+    State("CANCELLED", "end", advice="run sacct -j {job_id} --format=JobID,State%30 to see who cancelled it"),
     State("DEADLINE", "end", advice="its deadline passed: give it more time, or submit it earlier"),
-    State("REVOKED", "end", advice="look for it on the cluster of the federation that started it in place of this one"),
+    State("REVOKED", "end", advice="look for it on the cluster of the federation that started it instead"),
     State(UNKNOWN, "unknown"),
     State("COMPLETING", "flag", base="RUNNING"),
     State("STAGE_OUT", "flag", base="RUNNING"),
@@ -83,7 +83,7 @@ FLAGS = {state.name: state.base for state in TABLE if state.kind == "flag"}
 
 
 def describe_state(name: object) -> State:
-    """Return what is known of a state by its name; for a word that is not Slurm's, what is known of UNKNOWN."""
+    """Return the table's entry for a state by its name; UNKNOWN's for a word that is not Slurm's."""
     return _BY_NAME.get(str(name), _BY_NAME[UNKNOWN])
 
 
@@ -93,19 +93,19 @@ def split_state(word: str) -> tuple[str, list[str]]:
     first = parts[0]
     if first in FLAGS:
         return FLAGS[first], [first]
-    # Only "by <uid>" may follow: a terminal state is never read out of garbage.
+    # Only "by <uid>" may follow: a terminal state must never be read from garbage.
     if first in STATES and (len(parts) == 1 or (first == "CANCELLED" and len(parts) == 3 and parts[1] == "by")):
         return first, []
     return UNKNOWN, []
 
 
 def is_terminal(state: str, flags: list[str]) -> bool:
-    """True where the job has ended for good."""
+    """Return whether the job has ended for good."""
     return state in TERMINAL and not flags
 
 
 class Reason(NamedTuple):
-    """A pending reason: words, whether the job can never start as it is, and what to do then."""
+    """A pending reason: its description, whether the job can never start as it is, and what to do then."""
 
     words: str
     never: bool = False
@@ -113,28 +113,28 @@ class Reason(NamedTuple):
 
 
 _RELEASE = "release it with: scontrol release {job_id}"
-_ACCOUNT = "ask who administers Slurm, or name an allowed account, partition and QOS in hpc_validation_slurm"
+_ACCOUNT = "ask your Slurm administrator, or name an allowed account, partition and QOS in hpc_validation_slurm"
 _SMALLER = "ask for less (nodes, CPUs, memory, GPUs, time), or name an account or QOS that allows it"
 
 REASONS = {
     "None": Reason("the scheduler has not looked at it yet"),
     "Priority": Reason("jobs with a higher priority go first"),
     "Resources": Reason("waiting for nodes to become free"),
-    "BeginTime": Reason("its start time is not reached yet (a requeued job waits about two minutes)"),
+    "BeginTime": Reason("its start time has not been reached yet (a requeued job waits about two minutes)"),
     "Dependency": Reason("waiting for the job it depends on"),
     "Licenses": Reason("waiting for a licence"),
     "Reservation": Reason("waiting for its reservation to begin"),
     "Prolog": Reason("the node's prolog is running"),
-    "Cleaning": Reason("an earlier run of it is being cleaned up"),
+    "Cleaning": Reason("its previous run is being cleaned up"),
     "JobArrayTaskLimit": Reason("the array's own limit of running tasks is reached"),
     "MaxPoweredUpNodes": Reason("the limit of powered-up nodes is reached"),
     "SchedDefer": Reason("the scheduler defers it"),
     "ReqNodeNotAvail": Reason("a node it needs is not available now"),
     "PartitionDown": Reason(
-        "its partition is down", True, "set it up again: scontrol update PartitionName={partition} State=UP"
+        "its partition is down", True, "bring it up again: scontrol update PartitionName={partition} State=UP"
     ),
     "PartitionInactive": Reason(
-        "its partition is inactive", True, "set it up again: scontrol update PartitionName={partition} State=UP"
+        "its partition is inactive", True, "bring it up again: scontrol update PartitionName={partition} State=UP"
     ),
     "PartitionConfig": Reason(
         "it asks for more than its partition allows or has (nodes, time, CPUs or memory)",
@@ -176,7 +176,7 @@ REASONS = {
     "RaisedSignal": Reason("the script was killed by a signal"),
     "OutOfMemory": Reason("it used more memory than it asked for"),
     "TimeLimit": Reason("it reached its time limit"),
-    "NodeDown": Reason("a node went down under it"),
+    "NodeDown": Reason("one of its nodes went down"),
     "DeadLine": Reason("its deadline was reached"),
     "SystemFailure": Reason("Slurm itself failed"),
     "InactiveLimit": Reason("it was inactive too long"),
@@ -184,7 +184,7 @@ REASONS = {
 
 
 def describe_reason(reason: str) -> Reason:
-    """Return words for squeue's reason, also where it is a whole sentence ('Nodes required for job are DOWN …')."""
+    """Describe squeue's reason, including whole sentences ('Nodes required for job are DOWN …')."""
     key = reason.strip("() ").split(",")[0].split(":")[0].split("(")[0].strip()
     known = REASONS.get(key)
     if known:
@@ -203,5 +203,5 @@ def describe_reason(reason: str) -> Reason:
 
 
 def nodes_may_be_gone(reason: str) -> bool:
-    """True where only a look at the nodes tells a job that waits from one that can never start."""
+    """Return whether only the nodes' states show if the job is waiting or can never start."""
     return reason.startswith(("ReqNodeNotAvail", "Resources", "Nodes required", "Priority", "BadConstraints"))

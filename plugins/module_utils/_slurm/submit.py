@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Submitting with a journal: attach to what is live, write down what is about to happen, never submit twice."""
+"""Submit with a journal: attach to live jobs, record each submission before it is made, never submit twice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states
 _LOOKS_AFTER_AMBIGUITY = (0.0, 2.0, 5.0, 10.0, 20.0, 32.0)
 _RECENT_SECONDS = 60.0
 
-# What sbatch says when it refuses, and what to do about it.
+# What sbatch prints when it refuses a job, and what to do about it.
 _REFUSALS = (
     (r"invalid partition|Invalid partition name", "see the partitions: sinfo --summarize; name one as partition"),
     (
@@ -47,7 +47,7 @@ _REFUSALS = (
         r"time limit is invalid|Requested time limit|Invalid job time limit",
         "ask for less time, or see: scontrol show partition",
     ),
-    (r"Access/permission denied|Permission denied", "ask who administers Slurm to allow this user to submit there"),
+    (r"Access/permission denied|Permission denied", "ask your Slurm administrator to allow this user to submit there"),
     (r"Invalid node name", "see the nodes: sinfo -N; correct nodelist or exclude"),
     (
         r"Unable to open (batch )?script|unable to open",
@@ -68,16 +68,16 @@ class RefusedError(SlurmError):
 
 @dataclass(frozen=True)
 class Submitted:
-    """A job that is now known to Slurm: submitted by this task (perhaps by an earlier try of it), or attached to.
+    """A job that Slurm now knows: submitted by this task (perhaps by an earlier try), or attached to.
 
-    Where sbatch refused it, and the caller goes on with the others, job_id is empty and `refused` says why.
+    If sbatch refused it and the caller goes on with the others, job_id is empty and `refused` says why.
     """
 
     job_id: str
     attached: bool
     submission: Submission
     refused: str | None = None
-    by: float | None = None  # when it had been submitted at the latest
+    by: float | None = None  # the latest time at which it can have been submitted
 
     def as_dict(self) -> dict[str, object]:
         """Return what the waiting side needs."""
@@ -94,7 +94,7 @@ class Submitted:
 
 @dataclass(frozen=True)
 class Context:
-    """The world that a submission happens in; tests give another one."""
+    """What a submission needs; tests replace it."""
 
     run: Runner
     journal: Journal
@@ -105,7 +105,7 @@ class Context:
 
 
 def look(context: Context) -> Answer:
-    """Return the user's jobs; raise SlurmError where slurmctld does not answer."""
+    """Return the user's jobs; raise SlurmError if slurmctld does not answer."""
     answer = ask(context.run, [], context.user, now=context.now, sleep=context.sleep)
     if answer.controller != "up":
         raise SlurmError(
@@ -117,7 +117,7 @@ def look(context: Context) -> Answer:
 
 
 def live_job(answer: Answer, comment: str) -> Job | None:
-    """Return the youngest live job that carries the comment; one that is just ending does not count."""
+    """Return the newest live job with the comment; one that is just ending does not count."""
     found = [
         job
         for job in answer.others.values()
@@ -127,7 +127,7 @@ def live_job(answer: Answer, comment: str) -> Job | None:
 
 
 def submit_all(context: Context, submissions: list[Submission], *, go_on: bool = False) -> list[Submitted]:
-    """Submit or attach each. SlurmError carries submitted: what this call had submitted before it failed.
+    """Submit or attach each. SlurmError has `submitted`: what this call had submitted before it failed.
 
     With `go_on` a job that sbatch refuses does not keep the others from being submitted.
     """
@@ -163,7 +163,7 @@ def _submit_one(context: Context, submission: Submission, answer: Answer, looked
     with journal.lock(submission.content_hash):
         earlier = journal.read(submission.content_hash)
         if earlier is not None and _number(earlier.get("written")) >= looked - 1:
-            answer = look(context)  # another task submitted the same while this one waited for the lock
+            answer = look(context)  # another task submitted the same job while this one waited for the lock
         found = live_job(answer, submission.comment)
         if found is None and earlier is not None and earlier.get("state") == "submitting":
             found = _settle(context, submission, earlier)
@@ -195,10 +195,10 @@ def _submit_one(context: Context, submission: Submission, answer: Answer, looked
 
 
 def _submitter(earlier: Entry | None, job_id: str) -> str:
-    """Return the token of the task that submitted this live job; empty where the journal does not tell.
+    """Return the token of the task that submitted this live job; empty if the journal does not have it.
 
-    It may be the asking task itself, whose connection broke after sbatch. And a task that attaches must not take the
-    token away from a submitter that got no further than "submitting": it could not find its own job any more.
+    It may be the calling task itself, whose connection broke after sbatch. And a task that attaches must not overwrite
+    the token of a submitter that got no further than "submitting", which could then not find its own job.
     """
     if earlier is None or (earlier.get("state") != "submitting" and earlier.get("job_id") != job_id):
         return ""
@@ -207,7 +207,7 @@ def _submitter(earlier: Entry | None, job_id: str) -> str:
 
 
 def parse_job_id(result: Result) -> str | None:
-    """Return the job id that sbatch --parsable printed; None where it printed none."""
+    """Return the job ID that sbatch --parsable printed; None if it printed none."""
     match = re.search(r"^(\d{1,18})(?:;[^\n]*)?$", result.text.strip(), re.ASCII) if result.rc == 0 else None
     return match[1] if match else None
 
@@ -229,9 +229,9 @@ def _after_failure(context: Context, submission: Submission, result: Result, sta
 
 
 def _find_after_ambiguity(context: Context, submission: Submission, text: str, started: float) -> str:
-    """Look for the job: it may be there although sbatch failed. It is never submitted again here."""
+    """Look for the job, which may exist although sbatch failed. Never submit it again here."""
     failed = context.now()
-    problem = "slurmctld has no such job so far, but may still take it"
+    problem = "slurmctld has no such job yet, but may still accept it"
     for after in _LOOKS_AFTER_AMBIGUITY:
         context.sleep(max(0.0, failed + after - context.now()))
         try:
@@ -244,8 +244,8 @@ def _find_after_ambiguity(context: Context, submission: Submission, text: str, s
     raise SlurmError(
         f"It is not known whether the job {submission.name!r} was submitted: sbatch said: {text}; {problem}. "
         "Look for its comment: squeue --me --states=all --Format=JobID,State,Name:40,Comment:40 | "
-        f"grep {submission.comment}. The journal remembers it: the next run attaches to it if it is there, and does "
-        "not submit a second one beside it.",
+        f"grep {submission.comment}. The journal remembers it: if it exists, the next run attaches to it instead of "
+        "submitting a second one.",
         state="UNKNOWN",
         comment=submission.comment,
         name=submission.name,
@@ -253,7 +253,7 @@ def _find_after_ambiguity(context: Context, submission: Submission, text: str, s
 
 
 def _settle(context: Context, submission: Submission, earlier: Entry) -> Job | None:
-    """An earlier task wrote that it was submitting and no more. Give slurmctld time to show the job."""
+    """Give slurmctld time to show the job: an earlier task recorded only that it was submitting it."""
     written = _number(earlier.get("written"))
     while True:
         found = live_job(look(context), submission.comment)
@@ -297,7 +297,7 @@ def _number(value: object) -> float:
 
 
 def last_script(journal: Journal, submission: Submission, user: str) -> str:
-    """Return the text of the last script submitted under this name; empty where there was none."""
+    """Return the text of the last script submitted under this name; empty if there was none."""
     same = [entry for entry in journal.entries() if entry.get("name") == submission.name and entry.get("user") == user]
     return str(same[-1].get("script", "")) if same else ""
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading what Slurm's commands print: cleaning, durations, node lists, key=value lines. Pure; never raises."""
+"""Parse the output of Slurm's commands: cleaning, durations, node lists, key=value lines. Pure; never raises."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def clean_lines(text: str, count: int, width: int = 400) -> list[str]:
 
 
 def after_the_name(line: str) -> str:
-    """Return what comes after the name of a job in a line of scontrol, of which the name may hold anything.
+    """Return what follows a job's name in a line of scontrol, since the name may hold anything.
 
-    In a line without a user there is nothing that could be read.
+    A line without a user has nothing to read.
     """
     return line[line.rfind(" UserId=") :]
 
@@ -74,7 +74,7 @@ def exit_pair(text: str) -> tuple[int | None, int | None]:
 
 
 def tres_count(tres: str, name: str = "gres/gpu") -> int | None:
-    """Return the count of one trackable resource in 'cpu=1,gres/gpu=2'; None where it is not listed."""
+    """Return the count of one trackable resource in 'cpu=1,gres/gpu=2'; None if it is not listed."""
     typed = 0
     for part in tres.split(","):
         key, _sep, value = part.strip().partition("=")
@@ -95,13 +95,13 @@ def gres_counts(gres: str) -> dict[str, int]:
         fields = part.strip().removeprefix("gres/").removeprefix("gres:").split(":")
         if not re.fullmatch(r"[A-Za-z_][\w.-]*", fields[0], re.ASCII):
             continue
-        count = _scaled(fields[-1])  # a name by itself is no number either
+        count = _scaled(fields[-1])  # None for a name by itself
         counts[fields[0]] = counts.get(fields[0], 0) + (1 if count is None else count)
     return counts
 
 
 def gres_types(gres: str) -> list[str]:
-    """Return the types of GPUs in 'gpu:h200:2(S:0-1),shard:4' and the like: ['h200']; none where they have no type."""
+    """Return the types of GPUs in 'gpu:h200:2(S:0-1),shard:4' and the like: ['h200']; empty if they have no type."""
     fields = [part.strip().split(":") for part in re.sub(r"\([^()]*\)", "", gres).split(",")]
     return sorted({each[1] for each in fields if each[0] == "gpu" and len(each) > 1 and _scaled(each[1]) is None})
 
@@ -113,7 +113,7 @@ def _scaled(text: str) -> int | None:
 
 def expand_nodes(expression: str) -> list[str]:
     """Expand 'n[1-2,5],gpu-[001-003]x' to node names; [] when there are none or the expression is unreadable."""
-    if expression.strip() == "None":  # (null), None assigned and N/A are no names of nodes anyway
+    if expression.strip() == "None":  # (null), None assigned and N/A cannot be node names anyway
         return []
     names: list[str] = []
     for word in _split_outside_brackets(expression.strip()):
@@ -154,7 +154,7 @@ def _expand_word(word: str, limit: int) -> list[str] | None:
 
 
 def key_values(line: str) -> dict[str, str]:
-    """Return the pairs of one line of 'scontrol -o show'. The first of a key wins: free text comes last in the line."""
+    """Return the pairs of one line of 'scontrol -o show'. The first of equal keys wins: free text comes last."""
     pairs: dict[str, str] = {}
     marks = list(_KEY.finditer(line))
     for mark, following in zip(marks, [*marks[1:], None]):

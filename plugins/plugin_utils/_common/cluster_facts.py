@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads what slurm_cluster_info returned, and what the site states for sbatch: what judges need not doubt kinds.
+"""Read the result of slurm_cluster_info and the site's settings for sbatch, so that judges can rely on types.
 
-Whatever is of another kind than it can be is named, and with it nothing is judged: half of the facts are no facts.
+Every value of a wrong type is reported, and then nothing is judged: partial facts are not used.
 """
 
 from __future__ import annotations
@@ -40,57 +40,57 @@ def _or_nothing(kind: Kind) -> Kind:
     return lambda value: value is None or kind(value)
 
 
-# What each entry of a list must have, and what it would be.
+# What each entry of a list must have, and its type in words.
 PARTS: dict[str, dict[str, tuple[Kind, str]]] = {
-    "controllers": {"host": (_is_text, "a text"), "up": (_is_flag, "true or false")},
+    "controllers": {"host": (_is_text, "text"), "up": (_is_flag, "true or false")},
     "partitions": {
-        "name": (_is_text, "a text"),
-        "state": (_or_nothing(_is_text), "a text"),
+        "name": (_is_text, "text"),
+        "state": (_or_nothing(_is_text), "text"),
         "default": (_is_flag, "true or false"),
     },
     "nodes": {
-        "name": (_is_text, "a text"),
-        "state": (_or_nothing(_is_text), "a text"),
+        "name": (_is_text, "text"),
+        "state": (_or_nothing(_is_text), "text"),
         "flags": (_are_texts, "a list of texts"),
         "gres": (_are_counts, "an object of counts"),
         "partitions": (_are_texts, "a list of texts"),
-        "reason": (_or_nothing(lambda value: isinstance(value, str)), "a text"),
+        "reason": (_or_nothing(lambda value: isinstance(value, str)), "text"),
         "features": (_or_nothing(_are_texts), "a list of texts"),
         "gres_types": (_or_nothing(_are_texts), "a list of texts"),
     },
 }
 
 
-# What a run's coverage counts.
+# The parts that the coverage of a run counts.
 COUNTED = {"nodes": {key: PARTS["nodes"][key] for key in ("name", "gres", "state", "reason")}}
 
 
 def read(info: t.Any, parts: dict[str, dict[str, tuple[Kind, str]]] = PARTS) -> tuple[Json, list[str]]:
-    """Return the facts and no words; or, where something is of another kind than it can be, none, and which that is."""
+    """Return the facts and no errors, or, if a value has a wrong type, no facts and the errors."""
     if not isinstance(info, dict):
-        return {}, [f"the facts are {scalars.describe(info)}, not an object"]
+        return {}, [f"the facts: expected an object, found {scalars.describe(info)}"]
     wrong = [words for part, keys in parts.items() for words in _amiss(info, part, keys)]
     if not isinstance(info.get("problems", []), list):
-        wrong.append(f"problems: {scalars.describe(info['problems'])}, not a list")
+        wrong.append(f"problems: expected a list, found {scalars.describe(info['problems'])}")
     return ({}, wrong) if wrong else (info, [])
 
 
 def _amiss(info: Json, part: str, keys: dict[str, tuple[Kind, str]]) -> t.Iterator[str]:
     entries = info.get(part, [])
     if not isinstance(entries, list):
-        yield f"{part}: {scalars.describe(entries)}, not a list"
+        yield f"{part}: expected a list, found {scalars.describe(entries)}"
         return
     for place, entry in enumerate(entries):
         if not isinstance(entry, dict):
-            yield f"{part}[{place}]: {scalars.describe(entry)}, not an object"
+            yield f"{part}[{place}]: expected an object, found {scalars.describe(entry)}"
             continue
         for key, (fits, kind) in keys.items():
             if not fits(entry.get(key)):
-                yield f"{part}[{place}].{key}: {scalars.describe(entry.get(key))}, not {kind}"
+                yield f"{part}[{place}].{key}: expected {kind}, found {scalars.describe(entry.get(key))}"
 
 
 def stated(settings: t.Any) -> Json:
-    """Return what the site's settings for sbatch say: null and false say nothing, a list is one of names."""
+    """Return the site's settings for sbatch as text, without null and false values; lists become comma-separated."""
     given = settings if isinstance(settings, dict) else {}
     said = {key: value for key, value in given.items() if value is not None and value is not False}
     return {key: value if key == "extra" else _text(value) for key, value in said.items()}

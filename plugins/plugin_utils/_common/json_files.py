@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""JSON files on the controller."""
+"""Read and write JSON files on the controller."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ NOT_ASCII = re.compile(r"[^\n -~]")
 
 
 def encode(document: t.Any) -> bytes:
-    """`document` as JSON; NaN and infinities are refused with ValueError, since JSON has none.
+    """Return `document` as JSON; raise ValueError for NaN and infinities, which JSON does not have.
 
-    What a terminal would act on is written as JSON's escapes, and so are surrogates, which UTF-8 does not have.
+    Control characters of terminals are written as JSON escapes, and so are surrogates, which UTF-8 does not have.
     """
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     return NOT_ASCII.sub(_escaped, text).encode("utf-8")
 
 
 def write_json(path: Path, document: t.Any) -> None:
-    """Write `document` to `path` as a whole or not at all. Raises OSError, or ValueError as encode() does."""
+    """Write `document` to `path` as a whole or not at all. Raise OSError, or ValueError as encode() does."""
     write_atomic(str(path), encode(document))
 
 
@@ -35,5 +35,5 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def read_json(path: Path) -> t.Any:
-    """The JSON document at `path`. Raises OSError or ValueError."""
+    """Return the JSON document at `path`. Raise OSError or ValueError."""
     return strict_json.parse(path.read_bytes())

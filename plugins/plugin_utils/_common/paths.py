@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the collection lies on the controller, and its files. PRIVATE to the collection."""
+"""The paths of the collection and its files on the controller. PRIVATE to the collection."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Values as JSON knows them, without what Ansible and YAML add. PRIVATE to the collection."""
+"""Convert values to plain JSON types, without what Ansible and YAML add. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """Return `value` in JSON's own types: Ansible hands out subclasses that carry tags, YAML hands out dates."""
+    """Return `value` in plain JSON types: Ansible returns subclasses with tags, YAML returns dates."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):

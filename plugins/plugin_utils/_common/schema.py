@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Validation against the schemas of files/schemas, with messages that a person can act on."""
+"""Validate documents against the schemas of files/schemas, with messages that people can act on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if t.TYPE_CHECKING:
 
 
 class SchemaError(Exception):
-    """A document does not fit its schema, or the means to find out are missing."""
+    """A document does not match its schema, or the validator is missing."""
 
 
 @cache
@@ -43,7 +43,7 @@ def _validator(name: str) -> t.Any:
 
 @dataclass(frozen=True)
 class Fault:
-    """What does not fit the schema, and at which key; `place` leads to the key itself that is unknown or missing."""
+    """A mismatch with the schema and its key; `place` is the path to the unknown or missing key itself."""
 
     place: tuple[str | int, ...]
     at: str
@@ -54,7 +54,7 @@ class Fault:
 
 
 def place_text(place: t.Iterable[t.Any]) -> str:
-    """Return the way to a value as people write it, such as criteria[2].gt."""
+    """Return the path to a value as people write it, such as criteria[2].gt."""
     text = ""
     for part in place:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
@@ -84,9 +84,9 @@ def _faults_of(error: ValidationError) -> t.Iterator[Fault]:
 
 
 def faults(name: str, document: t.Any) -> list[Fault]:
-    """Everything that keeps `document` from being a valid `name`; empty if nothing.
+    """Return all faults of `document` as a `name`; empty if it is valid.
 
-    Raises SchemaError if the validator cannot be had.
+    Raise SchemaError if the validator is missing.
     """
     validator = _validator(name)
     from jsonschema.exceptions import best_match
@@ -99,12 +99,12 @@ def faults(name: str, document: t.Any) -> list[Fault]:
 
 
 def problems(name: str, document: t.Any) -> list[str]:
-    """The same, one line each with the key's path."""
+    """Return the faults as text, one line each with the path of the key."""
     return [str(fault) for fault in faults(name, document)]
 
 
 def require(name: str, document: t.Any, where: str) -> None:
-    """Raises SchemaError naming `where`, the key and what was expected unless `document` is a valid `name`."""
+    """Raise SchemaError naming `where`, the key and what was expected, unless `document` is a valid `name`."""
     found = problems(name, document)
     if found:
         raise SchemaError(f"{where} is not a valid {name}: " + "; ".join(found))

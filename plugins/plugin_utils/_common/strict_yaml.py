@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one reader of YAML: what would be dropped, or stand for more than is written, is refused with its lines."""
+"""Read YAML strictly: reject, with line numbers, whatever would be dropped or would expand to more than is written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NULL = "tag:yaml.org,2002:null"
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a document is refused, and on which line."""
+    """Why a document is rejected, and on which line."""
 
     line: int
     why: str
@@ -27,7 +27,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Source:
-    """A document that was read for a person who writes it: its value, its lines, and everything that is refused."""
+    """A document read for its author: its value, the lines of its keys, and everything that is rejected."""
 
     value: t.Any
     lines: dict[Place, int]
@@ -41,7 +41,7 @@ class Source:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without aliases and merge keys, and without keys that stand twice."""
+    """YAML without aliases, merge keys and duplicate keys."""
 
     def refuse(self, error: type[yaml.error.MarkedYAMLError], why: str, mark: yaml.Mark) -> None:
         raise error(None, None, why, mark)
@@ -70,9 +70,9 @@ class _Loader(yaml.SafeLoader):
             key = self.construct_object(key_node)
             line = key_node.start_mark.line + 1
             if not isinstance(key, t.Hashable):
-                refuse(error, "a key is no scalar", key_node.start_mark)
+                refuse(error, "a key is not a scalar", key_node.start_mark)
             elif key in lines:
-                why = f"the key {key!r} stands twice, on lines {lines[key]} and {line}; keep one of them"
+                why = f"the key {key!r} appears twice, on lines {lines[key]} and {line}; keep one of them"
                 refuse(error, why, key_node.start_mark)
             else:
                 lines[key] = line
@@ -81,7 +81,7 @@ class _Loader(yaml.SafeLoader):
 
     def whole_number(self, node: yaml.ScalarNode) -> int | None:
         value: int = self.construct_yaml_int(node)
-        if abs(value) >= 1 << 63:  # Python itself refuses to print one of thousands of digits
+        if abs(value) >= 1 << 63:  # Python refuses to print a number of thousands of digits
             self.refuse(yaml.constructor.ConstructorError, "a number has more than 64 bits", node.start_mark)
             return None
         return value
@@ -91,7 +91,7 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.whole_number)
 
 
 class _Reviewer(_Loader):
-    """Goes on where the other refuses, and keeps why: who writes a document wants to hear of everything at once."""
+    """Continues after a refusal and collects them all: authors of a document want to see every fault at once."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -100,7 +100,7 @@ class _Reviewer(_Loader):
     def refuse(self, error: type[yaml.error.MarkedYAMLError], why: str, mark: yaml.Mark) -> None:
         del error
         refusal = Refusal(mark.line + 1, why)
-        if refusal not in self.refused:  # a node may be made twice
+        if refusal not in self.refused:  # a node may be constructed twice
             self.refused.append(refusal)
 
     def review(self) -> Source:
@@ -122,7 +122,7 @@ class _Reviewer(_Loader):
 
 
 def parse(text: str) -> t.Any:
-    """Return the one YAML document in `text`. Raise YAMLError."""
+    """Return the single YAML document in `text`. Raise YAMLError."""
     try:
         return yaml.load(text, _Loader)  # noqa: S506 - a safe loader
     except (ValueError, RecursionError) as exc:  # no such date, thousands of digits, nested too deeply
@@ -130,22 +130,21 @@ def parse(text: str) -> t.Any:
 
 
 def review(text: str) -> Source:
-    """Return the one YAML document in `text` with its lines and with all that `parse` would refuse.
+    """Return the single YAML document in `text` with its lines and everything that `parse` would reject.
 
-    What is no YAML at all ends the reading where it stands; the value is null then.
+    Text that is not YAML at all ends the reading there; the value is then null.
     """
     try:
         return _Reviewer(text).review()
-    except yaml.error.MarkedYAMLError as exc:
-        line = exc.problem_mark.line + 1 if exc.problem_mark else 1
-        why = ": ".join(part for part in (exc.context, exc.problem) if part)
-        return Source(None, {}, [Refusal(line, f"it is not YAML: {why}")])
     except (YAMLError, ValueError, RecursionError) as exc:
-        return Source(None, {}, [Refusal(1, f"it is not YAML: {exc}")])
+        line, why = 1, str(exc)
+        if isinstance(exc, yaml.error.MarkedYAMLError) and exc.problem_mark:
+            line, why = exc.problem_mark.line + 1, ": ".join(part for part in (exc.context, exc.problem) if part)
+        return Source(None, {}, [Refusal(line, f"it is not YAML: {why}")])
 
 
 def read(path: Path) -> t.Any:
-    """Return the one YAML document at `path`. Raise OSError or YAMLError."""
+    """Return the single YAML document at `path`. Raise OSError or YAMLError."""
     try:
         return parse(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as exc:

@@ -174,11 +174,17 @@ def processes(judge: Judge, gpu: Gpu) -> Json:
     listed = [{key: process.get(key) for key in ("pid", "kind", "memory")} for process in foreign]
     if judge.expect.get("foreign_processes") is True:
         return judge.record("gpu.foreign_processes", listed, "the inventory allows other processes", call)
-    # Compute processes alone decide whether there is a list; the others may still not have been told.
-    kinds = (absent(gpu.facts, f"processes.{kind}") for kind in ("graphics", "mps"))
-    told = [*ours, *(kind for kind in kinds if kind and not kind.unsupported)]
-    damaged = next((reading for reading in told if reading.missing), None)
-    count = Reading(len(foreign)) if foreign or damaged is None else damaged
+    count = Reading(len(foreign)) if foreign else _untold(gpu, ours) or Reading(0)
     pids = ", ".join(scalars.show(process["pid"]) for process in listed)
     detail = f"process IDs {pids}" if foreign else None
     return judge.check_reading("gpu.foreign_processes", "eq", 0, count, call, unit="processes", detail=detail)
+
+
+def _untold(gpu: Gpu, ours: list[Reading]) -> Reading | None:
+    """What keeps it open whether there are foreign processes, where none of those in the list is one.
+
+    Compute processes alone decide whether there is a list; the others may still not have been told.
+    """
+    kinds = (absent(gpu.facts, f"processes.{kind}") for kind in ("graphics", "mps"))
+    told = [*ours, *(kind for kind in kinds if kind and not kind.unsupported)]
+    return next((reading for reading in told if reading.missing), None)

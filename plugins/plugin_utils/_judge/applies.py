@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a criterion applies, by what the inventory says of the hardware. Pure. PRIVATE to the collection."""
+"""Decide whether a criterion applies to the hardware that the inventory describes. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows i
 
 
 def not_applicable(criterion: Criterion, context: Any, references: dict[str, Any]) -> str | None:
-    """Return why the criterion does not apply; None where it does. Raise UndeterminedError if nobody knows."""
+    """Return why the criterion does not apply, or None if it does. Raise UndeterminedError if that is unknown."""
     return _by_context(criterion.applies_when, context) or _without_reference(criterion, references)
 
 
 def is_same(value: Any, wanted: Any) -> bool:
-    """Say whether both are equal and of one kind."""
+    """Return whether both are equal and of the same kind."""
     try:
         return scalars.same(value, wanted)
     except scalars.NotComparableError:
@@ -28,14 +28,14 @@ def is_same(value: Any, wanted: Any) -> bool:
 def _by_context(applies: dict[str, list[Any]], context: Any) -> str | None:
     for key, allowed in applies.items():
         if not isinstance(context, dict) or context.get(key) is None:
-            raise UndeterminedError(f"whether it applies depends on {key}, which the inventory does not say")
+            raise UndeterminedError(f"whether it applies depends on {key}, which the inventory does not give")
         found = context[key]
         wanted = " or ".join(scalars.show(value) for value in allowed)
         if _kind(found) not in map(_kind, allowed):
             raise UndeterminedError(
-                f"it applies where {key} is {wanted}; here it is {scalars.describe(found)}, which is of another kind",
-                f"Give {key} in the inventory as {wanted}, of that kind. INI inventories and -e name=value make "
-                "text of everything: use a YAML inventory, or -e with JSON.",
+                f"it applies where {key} is {wanted}; here it is {scalars.describe(found)}, of a different type",
+                f"Give {key} in the inventory as {wanted}, with that type. INI inventories and -e name=value turn "
+                "every value into text: use a YAML inventory, or -e with JSON.",
             )
         if not any(is_same(_spelt(found), _spelt(value)) for value in allowed):
             return f"it applies where {key} is {wanted}; here it is {scalars.show(found)}"
@@ -43,9 +43,9 @@ def _by_context(applies: dict[str, list[Any]], context: Any) -> str | None:
 
 
 def _without_reference(criterion: Criterion, references: dict[str, Any]) -> str | None:
-    """Say that the inventory does not have the reference, where a criterion leaves it to the inventory to have one.
+    """Return why a criterion with an optional reference does not apply: the inventory does not have the reference.
 
-    One that it has, but for other hardware alone, is no such case: the criterion is then undetermined.
+    If it has the reference, but only for other hardware, the criterion is undetermined instead.
     """
     test = value_test(criterion.source)
     name = test.optional_reference if test else None
@@ -55,7 +55,7 @@ def _without_reference(criterion: Criterion, references: dict[str, Any]) -> str 
 
 
 def _kind(value: Any) -> str:
-    """Return of what kind a value is that a criterion may depend on."""
+    """Return the kind of a value that a criterion may depend on."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, str):
@@ -64,5 +64,5 @@ def _kind(value: Any) -> str:
 
 
 def _spelt(value: Any) -> Any:
-    """Return text as it is compared: people write it with capitals and blanks as they like."""
+    """Return text as it is compared: capitals and surrounding blanks do not matter."""
     return value.strip().casefold() if isinstance(value, str) else value

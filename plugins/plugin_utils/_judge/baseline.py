@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the runs of a baseline are a measure for the own run: nothing but the number of GPUs may differ.
+"""Decide whether the runs of a baseline can be compared with a run: only the number of GPUs may differ.
 
-What a baseline is: legs.py. Pure. PRIVATE to the collection.
+The module legs.py defines what a baseline is. Pure. PRIVATE to the collection.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.legs i
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows import UndeterminedError
 
 SECONDS_OF_A_DAY = 86400
-# Nothing that is compared shows what a machine did to itself in longer than this.
+# Over a longer time a machine may change in ways that none of the compared facts shows.
 MOST_DAYS = 90
-# The documents that say what a run is compared by, and the own run's, whose legs.json has the rules.
+# The documents that runs are compared by; for the run itself also legs.json, which has the rules.
 COMPARED = ("metrics", "provenance")
 COMPARED_OF_OWN = (*COMPARED, LEGS)
 _EQUAL = {"weak": "batch_per_rank", "strong": "batch"}  # rule → the metric that must not differ
 
 
 def runs(own: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the runs of the baseline of `own`; raise UndeterminedError where there is none."""
+    """Return the runs of the baseline of `own`; raise UndeterminedError if it has none."""
     baseline = own.get("baseline")
     if baseline is None:
         raise UndeterminedError(
-            "there is no baseline to compare with: the job must run its legs, or the saved evidence of an earlier run "
-            "be given"
+            "there is no baseline to compare with: the job must run its legs, or you must give the saved evidence of "
+            "an earlier run"
         )
     found = _at(baseline, "runs")
     if _at(baseline, "source") not in (LEGS, STORED) or not isinstance(found, list) or not found:
         raise UndeterminedError("the baseline does not say which runs it is made of")
     if not all(isinstance(run, dict) for run in found):
-        raise UndeterminedError("one of the baseline's runs is no evidence")
+        raise UndeterminedError("one of the baseline's runs is not evidence")
     _require_both_legs_or_one_run(own, found)
     return found
 
 
 def _require_both_legs_or_one_run(own: dict[str, Any], found: list[dict[str, Any]]) -> None:
-    """Legs are one before and one after, whose difference tells whether the machine was steady."""
+    """Require one leg before and one after: their difference shows whether the machine was steady."""
     if is_of_legs(own) or any("leg" in run for run in found):
         names = [_at(run, "leg", "name") for run in found]
         if sorted(map(str, names)) != sorted(NAMES):
@@ -52,18 +52,18 @@ def _require_both_legs_or_one_run(own: dict[str, Any], found: list[dict[str, Any
 
 
 def title(run: dict[str, Any]) -> str:
-    """Return what a reason calls the run."""
+    """Return the name of the run in reasons."""
     name = _at(run, "leg", "name")
     return "the baseline" if name is None else f"the baseline's leg {scalars.printable(str(name))}"
 
 
 def is_of_legs(own: dict[str, Any]) -> bool:
-    """Say whether the baseline's runs are legs of the own job."""
+    """Return whether the baseline's runs are legs of the same job."""
     return bool(_at(own, "baseline", "source") == LEGS)
 
 
 def require_comparable(own: dict[str, Any], run: dict[str, Any]) -> None:
-    """Raise UndeterminedError unless `run` went well and long enough, on hardware, software, data and work of `own`."""
+    """Raise UndeterminedError unless `run` passed, ran long enough, and matches `own` in all that is compared."""
     _require_success(own, run)
     _require_work(own, run)
     _require_window(own, run)
@@ -74,27 +74,29 @@ def require_comparable(own: dict[str, Any], run: dict[str, Any]) -> None:
 
 
 def age(own: dict[str, Any], found: list[dict[str, Any]]) -> str | None:
-    """Say of a stored baseline which job it is of, and how old; None for legs. Raise UndeterminedError if unknown."""
+    """Return the job and the age of a stored baseline, None for legs. Raise UndeterminedError if it is unknown."""
     if is_of_legs(own):
         return None
     jobs = ", ".join(sorted({scalars.printable(str(_at(run, "job", "job_id"))) for run in found}))
     started, ended = _at(own, "job", "started"), [_at(run, "job", "ended") for run in found]
     if not all(scalars.is_number(time) for time in (started, *ended)):
         raise UndeterminedError(
-            f"how old the stored baseline of job {jobs} is cannot be told: it ended at {scalars.show(ended[0])}, and "
+            f"the age of the stored baseline of job {jobs} is unknown: it ended at {scalars.show(ended[0])}, and "
             f"this job began at {scalars.show(started)}"
         )
     if max(ended) > started:
         raise UndeterminedError(f"the stored baseline of job {jobs} ended after this job began")
     days = int((started - min(ended)) // SECONDS_OF_A_DAY)
     if days >= MOST_DAYS:
-        raise UndeterminedError(f"the stored baseline of job {jobs} is {days} days old, and {MOST_DAYS} are too many")
+        raise UndeterminedError(
+            f"the stored baseline of job {jobs} is {days} days old; it must be less than {MOST_DAYS} days old"
+        )
     old = "less than a day" if days == 0 else "1 day" if days == 1 else f"{scalars.show(days)} days"
     return f"stored baseline of job {jobs}, {old} old"
 
 
 def _at(document: Any, *path: str) -> Any:
-    """Return what stands at `path`; None where nothing does."""
+    """Return the value at `path`, or None if there is none."""
     for key in path:
         document = document.get(key) if isinstance(document, dict) else None
     return document
@@ -109,16 +111,16 @@ def _are_names(value: Any) -> bool:
 
 
 def _on_cpu(own: dict[str, Any]) -> bool:
-    """Say whether the inventory has no GPUs, so that no run names one."""
+    """Return whether the inventory has no GPUs, so that no run names one."""
     return bool(_at(own, "context", "accelerator") == "cpu")
 
 
 def _require_success(own: dict[str, Any], run: dict[str, Any]) -> None:
     outcome = judge_job(run.get("job"))
     if outcome["verdict"] != "pass":
-        raise UndeterminedError(f"its job is no measure: {outcome['why']}")
+        raise UndeterminedError(f"its job did not pass: {outcome['why']}")
     if is_of_legs(own) and run["job"] != own.get("job"):
-        raise UndeterminedError("it is no leg of this job")
+        raise UndeterminedError("it is not a leg of this job")
     if "leg" in run:
         code = _at(run, "leg", "exit_code")
         if isinstance(code, bool) or not isinstance(code, int) or code != 0:
@@ -126,7 +128,7 @@ def _require_success(own: dict[str, Any], run: dict[str, Any]) -> None:
 
 
 def _require_work(own: dict[str, Any], run: dict[str, Any]) -> None:
-    """It must be the same workload on fewer ranks, of which the own job says what stays equal."""
+    """Require the same workload on fewer ranks; legs.json says what must stay equal."""
     _require_same("workload", *(_at(one, "job", "name") for one in (run, own)), needed=True)
     its, mine = _counts(own, run, "world_size")
     if its >= mine:
@@ -141,7 +143,7 @@ def _require_work(own: dict[str, Any], run: dict[str, Any]) -> None:
 
 
 def _counts(own: dict[str, Any], run: dict[str, Any], name: str) -> tuple[int, int]:
-    """Return what the metrics of `run` and of `own` count; raise UndeterminedError where it is no count."""
+    """Return a count from the metrics of `run` and of `own`; raise UndeterminedError unless both are counts."""
     its, mine = (_at(one, "metrics", name) for one in (run, own))
     for count, whose in ((its, "its"), (mine, "this job's")):
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -150,7 +152,7 @@ def _counts(own: dict[str, Any], run: dict[str, Any], name: str) -> tuple[int, i
 
 
 def _require_window(own: dict[str, Any], run: dict[str, Any]) -> None:
-    """Its speed must have been measured for as long as the own job says."""
+    """Require a speed that was measured for as long as legs.json says."""
     least, found = _at(own, LEGS, "steady_seconds"), _at(run, "metrics", "steady", "seconds")
     if not scalars.is_number(least) or not scalars.is_number(found) or not 0 < least <= found:
         raise UndeterminedError(
@@ -168,7 +170,7 @@ def _require_nodes(own: dict[str, Any], run: dict[str, Any]) -> None:
     its, mine = _nodes(run), _nodes(own)
     for nodes, whose in ((its, "it"), (mine, "this job")):
         if not nodes or not _are_names(nodes):
-            raise UndeterminedError(f"which node {whose} ran on is not known: {scalars.describe(nodes)}")
+            raise UndeterminedError(f"which node {whose} ran on is unknown: {scalars.describe(nodes)}")
     if not set(its) <= set(mine):
         raise UndeterminedError(f"it ran on {', '.join(its)} and this job on {', '.join(mine)}")
 
@@ -177,7 +179,7 @@ def _require_gpus(own: dict[str, Any], run: dict[str, Any]) -> None:
     its, mine = (_at(one, "metrics", "gpu_uuids") for one in (run, own))
     for gpus, whose in ((its, "it"), (mine, "this job")):
         if not _are_names(gpus):
-            raise UndeterminedError(f"which GPUs {whose} ran on is not known: {scalars.describe(gpus)}")
+            raise UndeterminedError(f"which GPUs {whose} ran on is unknown: {scalars.describe(gpus)}")
     if not mine and not its and not _on_cpu(own):
         raise UndeterminedError("neither it nor this job names the GPUs that it ran on")
     if bool(mine) != bool(its) or not set(its) <= set(mine):
@@ -189,7 +191,7 @@ def _require_software(own: dict[str, Any], run: dict[str, Any]) -> None:
     _require_same("driver", *(_at(one, "provenance", "driver_version") for one in both), needed=not _on_cpu(own))
     in_image = any(_at(one, "provenance", "container") is not None for one in both)
     _require_same("container", *(_at(one, "provenance", "container", "sha256") for one in both), needed=in_image)
-    # An image that the site gives holds what no lock says; its SHA-256 says all.
+    # A lock does not describe an image that the site supplies; its SHA-256 does.
     locks = (_at(one, "provenance", "runtime", "lock_sha256") for one in both)
     _require_same("lock", *locks, needed=not in_image)
 
@@ -204,7 +206,7 @@ def _require_data(own: dict[str, Any], run: dict[str, Any]) -> None:
 
 
 def _first_difference(its: Any, mine: Any) -> tuple[str, str]:
-    """Return both sides as text: of two sets of files the first that differs, for all of them are too many to read."""
+    """Return both sides as text: of two sets of files only the first that differs, to keep the message short."""
     if not isinstance(its, dict) or not isinstance(mine, dict):
         return scalars.show(its), scalars.show(mine)
     name = next(name for name in sorted({*its, *mine}) if _part(its, name) != _part(mine, name))
@@ -216,7 +218,7 @@ def _part(files: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _require_same(what: str, its: Any, mine: Any, *, needed: bool) -> None:
-    """Both must be the same text, or where it is not `needed` both may be missing."""
+    """Require the same text in both; if it is not `needed`, both may be missing."""
     if its is None and mine is None:
         if needed:
             raise UndeterminedError(f"neither its {what} is known nor this job's")

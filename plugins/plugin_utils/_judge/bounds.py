@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which bounds a test may have. Pure. PRIVATE to the collection."""
+"""Read the bounds of tests. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.notes 
 
 
 def read_test(name: str, bound: Any, key: str, notes: Notes) -> ValueTest:
-    """Return the test of a value by this name; `key` is where its bound stands."""
+    """Return the test of a value by this name; `key` is the key of its bound."""
     if name in ("ratio_ge", "ratio_le"):
         return ValueTest(name, bound, divisor=_ratio(bound, key, notes))
     if name == "within":
@@ -24,12 +24,12 @@ def read_test(name: str, bound: Any, key: str, notes: Notes) -> ValueTest:
 
 
 def is_whole(value: Any, *, least: int) -> bool:
-    """Say whether `value` is a whole number and at least `least`."""
+    """Return whether `value` is a whole number and at least `least`."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def least_bytes(bound: Any, key: str, notes: Notes) -> int:
-    """Return the smallest size that a file may have: `bound` is true, or says how many bytes."""
+    """Return the smallest size that a file may have: `bound` is true or has min_bytes."""
     if bound is True or not notes.keys(bound, key, set(), {"min_bytes"}):
         return 1
     size: int = bound.get("min_bytes", 1)
@@ -39,7 +39,7 @@ def least_bytes(bound: Any, key: str, notes: Notes) -> int:
 
 
 def check_number(value: Any, key: str, notes: Notes, *, least: float | None = None) -> None:
-    """Note what is no finite number, or below the least."""
+    """Note a value that is not a finite number, or is below the least."""
     if not scalars.is_number(value):
         notes.wrong(key, "expected a finite number", value)
     elif least is not None and value < least:
@@ -47,7 +47,7 @@ def check_number(value: Any, key: str, notes: Notes, *, least: float | None = No
 
 
 def _fraction(value: Any, key: str, notes: Notes) -> None:
-    """Note what is no fraction from 0 to below 1: a per cent would allow everything."""
+    """Note a value that is not a fraction from 0 to below 1: a percentage would allow everything."""
     check_number(value, key, notes, least=0)
     if scalars.is_number(value) and value >= 1:
         expected = f"expected a fraction below 1, such as 0.15 for 15 %; {value:g} is {value * 100:g} %"
@@ -120,14 +120,14 @@ def _margin(value: dict[str, Any], key: str, notes: Notes) -> None:
 
 def _ends(reference: float, value: dict[str, Any], key: str, notes: Notes) -> None:
     if "tolerance" in value and reference <= 0:
-        expected = "is a fraction of the reference, which must be above 0; or absolute"
+        expected = "is a fraction of the reference, which must be above 0; otherwise use absolute"
         notes.wrong(f"{key}.tolerance", expected, value)
     elif "absolute" in value and not scalars.is_number(abs(reference) + value["absolute"]):
         notes.wrong(key, "expected a reference and a margin whose sum is finite", value)
 
 
 def _ratio(value: Any, key: str, notes: Notes) -> Expression | None:
-    """Return what the value is divided by."""
+    """Return the expression that the value is divided by."""
     if not notes.keys(value, key, {"bound", "to"}, {"of", "spread"}):
         return None
     check_number(value["bound"], f"{key}.bound", notes)
@@ -145,4 +145,4 @@ def _spread(value: Any, key: str, whose: Any, notes: Notes) -> None:
     elif value >= 1:
         notes.wrong(key, "expected a fraction below 1, such as 0.1 for 10 %", value)
     elif whose == "own":
-        notes.wrong(key, "goes with a baseline, which may have several runs; the own run is one", value)
+        notes.wrong(key, "needs a baseline, which may have several runs; own is a single run", value)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Puts facts of one part to checks: what the inventory excuses, what the part lacks, and all others. PRIVATE."""
+"""Check the facts of one part, with what the inventory excuses and what the part does not have. PRIVATE."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ Json = dict[str, t.Any]
 
 
 class Item(t.NamedTuple):
-    """One of several alike: a server, a target, a mirror group."""
+    """One of several similar things: a server, a target, a mirror group."""
 
     name: str
     test: str
     bound: t.Any
     value: t.Any
-    missing: str | None = None  # why there is no value, where that is known
+    missing: str | None = None  # why there is no value, if known
     detail: str | None = None
     record: bool = False
-    symptom: str | None = None  # what to do about it, where that is not what the check's own remedy says
-    number: int | None = None  # of the target or server, for the commands of its remedy
+    symptom: str | None = None  # has the remedy, if that is not the check's own
+    number: int | None = None  # of the target or server, for the commands in its remedy
 
 
 @dataclass(frozen=True)
 class Judge:
-    """Judges facts of one part, which `where` names; `expect` is what the inventory states of it, with defaults."""
+    """Judge the facts of one part, named by `where`; `expect` is what the inventory expects, with defaults."""
 
-    setting: str  # which setting of the inventory that is
-    titles: t.Mapping[str, str]  # of the checks there are
+    setting: str  # the name of that setting in the inventory
+    titles: t.Mapping[str, str]  # of all checks
     expect: Json
     where: Json
-    reader: str = ""  # what read the facts, where each source is to say so
-    note: str = ""  # what each reason is to say
+    reader: str = ""  # what read the facts, if each source is to name it
+    note: str = ""  # added to each reason
 
     def of(self, **where: str) -> Judge:
         """Return the judge of a part of this one."""
@@ -60,7 +60,7 @@ class Judge:
         number: int | None = None,
         **where: t.Any,
     ) -> Json:
-        """Put `value` to the test, None being undetermined; `where` adds to the place, such as target or path."""
+        """Test `value`, None being undetermined; `where` adds to the place, such as target or path."""
         place = {**self.where, **{key: scalars.printable(str(name)) for key, name in where.items()}}
         return self.excused(identity, source, place) or findings.judged(
             identity,
@@ -91,7 +91,7 @@ class Judge:
         detail: str | None = None,
         symptom: str | None = None,
     ) -> Json:
-        """Put a reading to the test. What a part does not have fails closed where it is `needed`, else it is recorded.
+        """Test a reading. A value that a part does not support fails closed if it is `needed`, else it is recorded.
 
         `bound` may be a reading itself.
         """
@@ -107,7 +107,7 @@ class Judge:
             family = identity.partition(".")[0]
             symptom = absent.symptom or f"{family}.{'unsupported' if absent.unsupported else 'unread'}"
         if asked.value is None:
-            why = absent.missing or "nothing says what it should be"
+            why = absent.missing or "no expected value is known"
             return {**self.decided(identity, "undetermined", reading.value, "-", why, source, symptom), "unit": unit}
         return self.check(
             identity,
@@ -122,7 +122,7 @@ class Judge:
         )
 
     def each(self, identity: str, items: list[Item], *, source: str, what: str, unit: str | None = None) -> list[Json]:
-        """Return one finding if all `items` pass, else one for each that does not, named as target."""
+        """Return one finding if all `items` pass, else one for each item that does not, named as target."""
         excused = self.excused(identity, source)
         if excused:
             return [excused]
@@ -131,7 +131,7 @@ class Judge:
         if any(finding["verdict"] != "recorded" for finding in wanting) or (judged and len(wanting) == len(judged)):
             return wanting
         good = len(judged) - len(wanting)
-        missing = f"it was not told which {what} there are"
+        missing = f"which {what} there are was not reported"
         return [self.check(identity, "eq", good, good or None, source, unit=what, missing=missing), *wanting]
 
     def _one(self, identity: str, item: Item, source: str, unit: str | None) -> Json:
@@ -153,7 +153,7 @@ class Judge:
     def decided(
         self, identity: str, verdict: str, value: t.Any, bound: str, why: str, source: str, symptom: str | None = None
     ) -> Json:
-        """Return a finding that was decided by the caller, with its remedy; or what excuses it."""
+        """Return a finding that the caller decided, with its remedy, or the finding that excuses it."""
         wanting = verdict in ("fail", "undetermined")
         return self.excused(identity, source) or findings.finding(
             identity,
@@ -168,21 +168,21 @@ class Judge:
         )
 
     def record(self, identity: str, value: t.Any, why: str, source: str, *, unit: str | None = None) -> Json:
-        """Return a finding that reports and decides nothing."""
+        """Return a finding that only reports."""
         return {**self.decided(identity, "recorded", value, "-", why, source), "unit": unit}
 
     def told(self, identity: str, reading: Reading, source: str, *, unit: str | None = None, key: str = "") -> Json:
-        """Record a value of which nothing is expected; `key` is the expectation that would have it judged."""
-        why = reading.missing or (f"nothing is expected of it ({self.setting}.{key})" if key else "it is only reported")
+        """Record a value without an expectation; `key` is the setting that would make it judged."""
+        why = reading.missing or (f"no value is expected ({self.setting}.{key})" if key else "it is only reported")
         return self.record(identity, reading.value, why, source, unit=unit)
 
     def excused(self, identity: str, source: str, where: Json | None = None) -> Json | None:
-        """Return the finding for what the inventory says does not apply; None where it says nothing."""
+        """Return the finding for a check that the inventory says does not apply, or None."""
         reason = self.expect["not_applicable"].get(identity)
         return self.not_applicable(identity, f"the inventory says: {reason}", source, where) if reason else None
 
     def not_applicable(self, identity: str, reason: str, source: str, where: Json | None = None) -> Json:
-        """Return the finding for what does not apply; `where` is the place, if not the whole part."""
+        """Return the finding for a check that does not apply; `where` is the place, if not the whole part."""
         return findings.not_applicable(
             identity,
             self.titles[identity],

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The tests that a value can be put to. Pure. PRIVATE to the collection.
+"""The tests of a value. Pure. PRIVATE to the collection.
 
-A test returns an `Outcome`, or raises `UndeterminedError` when the value is not one that it can judge.
+A test returns an `Outcome`, or raises `UndeterminedError` if it cannot judge the value.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows i
     UndeterminedError,
 )
 
-# How far the baseline's runs may differ, as a fraction of their mean, where a criterion does not say.
+# How far the baseline's runs may differ, as a fraction of their mean, unless a criterion gives `spread`.
 SPREAD = 0.1
 LEAST_POINTS = 3
 # A smaller drop, as a fraction of the largest value, may be rounding.
 LEAST_DROP = 1e-6
-# How many times its standard error a falling slope must be. Values that fall at once and then stay make 1.73 times,
-# however many they are; what only goes up and down makes less than 1.5 times in nine cases of ten.
+# How many times its standard error a falling slope must be. Values that fall at once and then stay level reach 1.73
+# times, however many they are; values that only go up and down reach less than 1.5 times in nine cases out of ten.
 LEAST_SLOPE = 1.5
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether the test is met; `value` is what the report shows, `why` how it came out.
+    """Whether the test is met; the report shows `value`, and `why` is the reason.
 
-    A `remedy` goes before the criterion's own.
+    A `remedy` takes precedence over the criterion's own.
     """
 
     met: bool
@@ -48,7 +48,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Denominator:
-    """What a ratio is formed against: the run's own value, or that of each run of the baseline; `note` says which."""
+    """The divisor of a ratio: the run's own value, or that of each run of the baseline; `note` says which."""
 
     values: list[float]
     note: str | None = None
@@ -56,7 +56,7 @@ class Denominator:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a test may ask for beyond the value; all raise UndeterminedError."""
+    """What a test may need besides the value; all raise UndeterminedError."""
 
     reference: Callable[[str], float]
     denominator: Callable[[str, str], Denominator]
@@ -64,7 +64,7 @@ class Needs:
 
 
 def judge_value(test: str, bound: Any, value: Any, needs: Needs) -> Outcome:
-    """Put `value` to `test`; raise UndeterminedError."""
+    """Apply `test` to `value`; raise UndeterminedError if it cannot be judged."""
     if test in _COMPARISONS:
         return _compare(test, bound, _number(value))
     if test == "eq":
@@ -82,7 +82,7 @@ def judge_value(test: str, bound: Any, value: Any, needs: Needs) -> Outcome:
         return _finite(value)
     if test == "present":
         return _present(value, needs)
-    raise UndeterminedError(f"this judge knows no test {test!r}")
+    raise UndeterminedError(f"unknown test {test!r}")
 
 
 _COMPARISONS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
@@ -117,7 +117,7 @@ def bound_text(test: str, bound: Any) -> str:
 
 
 def is_against_baseline(test: str, bound: Any) -> bool:
-    """Say whether the test forms a ratio to a baseline."""
+    """Return whether the test forms a ratio to a baseline."""
     return test in ("ratio_ge", "ratio_le") and bound.get("of") != "own"
 
 
@@ -159,7 +159,7 @@ def _ratio(test: str, bound: dict[str, Any], value: float, needs: Needs) -> Outc
     shown = scalars.show
     denominator = needs.denominator(bound["to"], bound.get("of", "baseline"))
     least, most = min(denominator.values), max(denominator.values)
-    # A run that has no speed is not compared with another's; of its own, nothing is a share.
+    # A speed of zero cannot be compared with a baseline; as a share of the run's own value, zero is valid.
     nothing = value == 0 and is_against_baseline(test, bound)
     if least <= 0 or value < 0 or nothing:
         raise UndeterminedError(f"no ratio can be formed of {shown(value)} to {shown(least)}")
@@ -177,7 +177,7 @@ def _ratio(test: str, bound: dict[str, Any], value: float, needs: Needs) -> Outc
 
 
 def _require_steady(difference: float, allowed: float) -> None:
-    """A machine that is not as fast after a run as it was before is no measure for it."""
+    """Require that the machine was as fast after the run as before it."""
     if difference > allowed:
         percent, most = scalars.show(difference * 100), scalars.show(allowed * 100)
         raise UndeterminedError(
@@ -187,7 +187,7 @@ def _require_steady(difference: float, allowed: float) -> None:
 
 @dataclass(frozen=True)
 class _Fit:
-    """A line through values: its ends in their order, the slope with its standard error, and the largest value."""
+    """A line fitted to values: its start and end, its slope with standard error, and the largest value."""
 
     slope: float
     start: float
@@ -217,7 +217,7 @@ def _decreasing(bound: Any, value: Any, needs: Needs) -> Outcome:
 
 def _require_points(count: float) -> None:
     if count < LEAST_POINTS:
-        raise UndeterminedError(f"a trend needs at least three numbers and there are {scalars.show(count)}")
+        raise UndeterminedError(f"a trend needs at least three numbers, found {scalars.show(count)}")
 
 
 def _fit_of_list(values: list[Any]) -> _Fit:
@@ -245,7 +245,7 @@ def _fit_of_reduction(value: Any, needs: Needs) -> _Fit:
     needs.missing.require_numbers(value)
     _require_points(_number(value["count"]))
     slope, start, end = (_number(value.get(key)) for key in ("slope", "fit_first", "fit_last"))
-    # Evidence saved by an earlier version does not tell how far its values scatter.
+    # Evidence saved by an earlier version does not have the standard error.
     error = _number(value["slope_error"]) if "slope_error" in value else None
     return _Fit(slope, start, end, error, max(abs(_number(value.get(key))) for key in ("min", "max")))
 
@@ -263,7 +263,7 @@ def _finite(value: Any) -> Outcome:
 
 
 def _count_numbers(value: Any, found: dict[str, int]) -> None:
-    """Count the leaves; a list or object with nothing in it counts as something that is no number."""
+    """Count the leaves; an empty list or object counts as a value that is not a number."""
     if scalars.is_non_finite(value):
         found["non_finite"] += 1
     elif scalars.is_number(value):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a criterion is once it has been checked, and which keys make one. Types alone. PRIVATE to the collection."""
+"""Checked criteria, and the keys that define them. Types only. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOGS = ("stdout", "stderr")
 
 @dataclass(frozen=True)
 class Waiver:
-    """An inventory's leave for a criterion to fail, up to and including the day `expires`."""
+    """An inventory's permission for a criterion to fail, up to and including the day `expires`."""
 
     reason: str
     expires: datetime.date
@@ -30,7 +30,7 @@ class Waiver:
 
 @dataclass(frozen=True)
 class MissingAtMost:
-    """A manifest's leave for rows to lack what is reduced: how many of each column, and why they may."""
+    """A manifest's permission for rows without the reduced value: how many in each column, and why."""
 
     rows: int
     reason: str
@@ -38,7 +38,7 @@ class MissingAtMost:
 
 @dataclass(frozen=True)
 class Expression:
-    """A JMESPath expression, as it is written and as it is evaluated."""
+    """A JMESPath expression, as text and as syntax tree."""
 
     text: str
     tree: dict[str, Any]
@@ -46,10 +46,10 @@ class Expression:
 
 @dataclass(frozen=True)
 class ValueTest:
-    """What a value is put to: `name` and `bound` as comparisons.judge_value takes them.
+    """The test of a value: `name` and `bound` as comparisons.judge_value takes them.
 
-    A ratio has a `divisor`. A bound around one of the inventory's references has its name, which is also its
-    `optional_reference` if the criterion does not apply where the inventory has none.
+    A ratio has a `divisor`. A bound around a reference of the inventory has the name of the `reference`, which is
+    also the `optional_reference` if the criterion does not apply without it.
     """
 
     name: str
@@ -61,7 +61,7 @@ class ValueTest:
 
 @dataclass(frozen=True)
 class Query:
-    """One value of the documents of the evidence."""
+    """One value from the documents of the evidence."""
 
     expression: Expression
     test: ValueTest
@@ -69,7 +69,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Each:
-    """A value of each element of a list or an object, which has exactly or at least as many as `number`."""
+    """A value of each element of a list or an object, which has exactly or at least `number` elements."""
 
     over: Expression
     query: Expression
@@ -80,7 +80,7 @@ class Each:
 
 @dataclass(frozen=True)
 class Log:
-    """Lines of the job's logs that match a set of patterns; there must be some if `wanted`, else none."""
+    """Lines of the job's logs that match a set of patterns; if `wanted` there must be some, otherwise none."""
 
     names: tuple[str, ...]
     patterns: str
@@ -100,7 +100,7 @@ Source = Union[Query, Each, Log, Artifact]
 
 @dataclass(frozen=True)
 class Criterion:
-    """A criterion that has been checked: its parts are there and of the right kind."""
+    """A checked criterion: all its parts exist and have the right types."""
 
     id: str
     title: str
@@ -115,5 +115,5 @@ class Criterion:
 
 
 def value_test(source: Source) -> ValueTest | None:
-    """Return what values of the source are put to; None where it has none."""
+    """Return the test of the source's values, or None if it has no values."""
     return source.test if isinstance(source, (Query, Each)) else None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an inventory expects, checked key by key before anything is looked at. Pure. PRIVATE."""
+"""Check the expectations of an inventory key by key, before any check runs. Pure. PRIVATE."""
 
 from __future__ import annotations
 
@@ -12,66 +12,66 @@ from dataclasses import dataclass
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 
 Json = dict[str, t.Any]
-Key = tuple[t.Callable[[t.Any], bool], str]  # whether a value will do, and what would
+Key = tuple[t.Callable[[t.Any], bool], str]  # whether a value is valid, and what is
 
 
 class ExpectError(ValueError):
-    """The expectations are malformed; the message names each key at fault."""
+    """The expectations are malformed; the message names each wrong key."""
 
 
 def is_count(value: t.Any) -> bool:
-    """A whole number that is no boolean."""
+    """Return whether it is a whole number, which a boolean is not."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
 def is_positive(value: t.Any) -> bool:
-    """A number above 0."""
+    """Return whether it is a number above 0."""
     return scalars.is_number(value) and value > 0
 
 
 def is_amount(value: t.Any) -> bool:
-    """A number of 0 or more."""
+    """Return whether it is a number of 0 or more."""
     return scalars.is_number(value) and value >= 0
 
 
 def is_flag(value: t.Any) -> bool:
-    """True or false."""
+    """Return whether it is true or false."""
     return isinstance(value, bool)
 
 
 FLAG: Key = (is_flag, "true or false")
 COUNT: Key = (is_count, "a whole number")
 AMOUNT: Key = (is_amount, "a number of 0 or more")
-EXCUSES: Key = (lambda value: isinstance(value, dict), "an object of finding ids and reasons")
+EXCUSES: Key = (lambda value: isinstance(value, dict), "an object with check IDs and reasons")
 
 
 @dataclass(frozen=True)
 class Expectations:
-    """The keys of one setting, and the values of those that are not stated."""
+    """The keys of one setting, and their default values."""
 
     setting: str
     keys: dict[str, Key]
     defaults: Json
 
     def read(self, expect: t.Any, identities: t.Collection[str]) -> Json:
-        """Return what is expected, with defaults; a key whose value is null is not stated. Raise ExpectError."""
+        """Return the expectations with defaults; a key whose value is null has its default. Raise ExpectError."""
         wrong = self.problems(expect, identities)
         if wrong:
             raise ExpectError("; ".join(wrong))
         return {**self.defaults, **{key: value for key, value in (expect or {}).items() if value is not None}}
 
     def problems(self, expect: t.Any, identities: t.Collection[str]) -> list[str]:
-        """Name everything malformed in `expect`; `identities` are the checks that not_applicable may name."""
+        """Return everything that is malformed in `expect`; `identities` are the checks that not_applicable may name."""
         if expect is None:
             return []
         if not isinstance(expect, dict):
-            return [f"{self.setting}: {scalars.describe(expect)}, not an object"]
+            return [f"{self.setting}: expected an object, found {scalars.describe(expect)}"]
         found = []
         for key, value in expect.items():
             if key not in self.keys:
                 found.append(f"{self.setting}: unknown key {key!r}{_meant(key, self.keys)}")
             elif value is not None and not self.keys[key][0](value):
-                found.append(f"{self.setting}.{key}: {scalars.describe(value)}, not {self.keys[key][1]}")
+                found.append(f"{self.setting}.{key}: expected {self.keys[key][1]}, found {scalars.describe(value)}")
         return found + self._excuses(expect.get("not_applicable"), identities)
 
     def _excuses(self, excused: t.Any, identities: t.Collection[str]) -> list[str]:
@@ -81,7 +81,7 @@ class Expectations:
             if identity not in identities:
                 found.append(f"{named}: unknown check {identity!r}{_meant(identity, identities)}")
             elif not isinstance(reason, str) or not reason.strip():
-                found.append(f"{named}.{identity}: {scalars.describe(reason)}, not a reason")
+                found.append(f"{named}.{identity}: expected a reason in words, found {scalars.describe(reason)}")
         return found
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Findings: judged criteria that name the part at fault (schema finding.json)."""
+"""Build findings: judged criteria that name the faulty part (schema finding.json)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows import UndeterminedError
 
 Json = dict[str, t.Any]
-# In the reason of each check of a GPU that answers none of them: tables fold these findings into one line.
+# The reason of each check of a GPU that answers none of them; tables fold these findings into one line.
 SILENT = "the GPU as a whole does not answer"
 
 
@@ -29,7 +29,7 @@ def finding(
     remedy: str | None = None,
     where: Json | None = None,
 ) -> Json:
-    """A finding; one that is only recorded decides nothing."""
+    """Return a finding; one that is only recorded does not affect the verdict."""
     return {
         "id": identity,
         "title": title,
@@ -62,15 +62,15 @@ def judged(
     fill: Json | None = None,
     record: bool = False,
 ) -> Json:
-    """Put `value` to `test`, as a criterion is judged, and return the finding.
+    """Apply `test` to `value`, as for a criterion, and return the finding.
 
-    A value of None is undetermined, because of `missing`. `detail` is added to why it came out so. What to do comes
-    from files/remedies, by `symptom` (default: the identity), with what `fill` adds to where. With `record` the finding
-    reports and decides nothing.
+    A value of None is undetermined, with `missing` as the reason. `detail` is added to the reason. The remedy comes
+    from files/remedies, by `symptom` (default: `identity`), with `fill` added to `where`. With `record` the finding
+    only reports.
     """
     try:
         if value is None:
-            raise UndeterminedError(missing or "it was not told")
+            raise UndeterminedError(missing or "it was not reported")
         outcome = comparisons.judge_value(test, bound, value, _NO_NEEDS)
         verdict, why = ("pass" if outcome.met is True else "fail"), outcome.why
     except UndeterminedError as exc:
@@ -98,7 +98,7 @@ def judged(
 
 
 def version_at_least(identity: str, title: str, least: str, version: t.Any, **more: t.Any) -> Json:
-    """The finding whether `version` is `least` or newer, both like 3.11 or 3.11.2; `more` as for `judged`."""
+    """Return the finding whether `version` is `least` or newer, both like 3.11 or 3.11.2; `more` as for `judged`."""
     found = judged(identity, title, "ge", _ordered(least), _ordered(version), **more)
     bound = f">= {least}"
     if found["verdict"] == "undetermined":
@@ -109,12 +109,12 @@ def version_at_least(identity: str, title: str, least: str, version: t.Any, **mo
 
 
 def is_version(version: t.Any) -> bool:
-    """Whether `version_at_least` can read it."""
+    """Return whether `version_at_least` can read it."""
     return _ordered(version) is not None
 
 
 def _ordered(version: t.Any) -> int | None:
-    """A number by which versions sort: 3.11.2 above 3.9."""
+    """Return a number by which versions sort: 3.11.2 above 3.9."""
     match = re.match(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", version) if isinstance(version, str) else None
     return (
         None if match is None else sum(int(part or 0) * 10000**power for part, power in zip(match.groups(), (2, 1, 0)))
@@ -122,7 +122,7 @@ def _ordered(version: t.Any) -> int | None:
 
 
 def not_applicable(identity: str, title: str, reason: str, *, source: str, where: Json | None = None) -> Json:
-    """The finding for what the inventory says does not apply; `reason` is the inventory's."""
+    """Return the finding for a check that the inventory says does not apply; `reason` is the inventory's."""
     return {
         **finding(identity, title, "not_applicable", value=None, bound="-", source=source, why=reason, where=where),
         "severity": "gate",
@@ -130,14 +130,14 @@ def not_applicable(identity: str, title: str, reason: str, *, source: str, where
 
 
 def _nothing(*_other: str) -> t.NoReturn:
-    raise UndeterminedError("a probe's bound names no reference")
+    raise UndeterminedError("the bound of a probe has no reference")
 
 
 _NO_NEEDS = comparisons.Needs(reference=_nothing, denominator=_nothing)
 
 
 def step_failed(step: str, title: str, why: str, where: Json, remedy: str | None = None) -> Json:
-    """The finding for a step of ours that could not be carried out: undetermined, since nothing was measured."""
+    """Return the finding for a step of the collection that failed: undetermined, since nothing was measured."""
     return finding(
         f"step.{step}",
         title,

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The job's own outcome as a criterion. Pure. PRIVATE to the collection."""
+"""Judge the job's own outcome as a criterion. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.criter
 
 TITLE = "The Slurm job ended COMPLETED with exit code 0 and no failed step"
 
-_PREEMPTED = "Slurm gave its place to a job that goes before it"
+_PREEMPTED = "Slurm gave its resources to a job of higher priority"
 
 
 def came_to_an_end(job: dict[str, Any]) -> bool:
-    """True where the job itself completed or failed, so that what it did not leave it never will."""
+    """Return whether the job itself completed or failed, so that it will write no more files."""
     return describe_state(job.get("state")).verdict != "undetermined"
 
 
 def never_began(job: dict[str, Any]) -> bool:
-    """True where Slurm knows the job and gave it no node: what lies in its place was left by an older job of its id."""
+    """Return whether Slurm never gave the job a node: files in its folder come from an older job with the same ID."""
     unknown = job.get("state") in (None, "UNKNOWN")
     return not unknown and not came_to_an_end(job) and "started" in job and job["started"] is None
 
 
 def judge_job(job: Any) -> dict[str, Any]:
-    """Return the judged criterion JOB; anything but a clean end or a clean failure is undetermined."""
+    """Return the judged criterion JOB; anything but a clear success or a clear failure is undetermined."""
     verdict, why, remedy = _verdict(job)
     known = isinstance(job, dict)
     state = str(job.get("state")) if known else None
@@ -41,7 +41,7 @@ def judge_job(job: Any) -> dict[str, Any]:
         "value": value,
         "bound": "COMPLETED, exit code 0",
         "unit": None,
-        "source": f"job {scalars.printable(str(job.get('job_id')))} as told by {job.get('source')}"
+        "source": f"job {scalars.printable(str(job.get('job_id')))} as reported by {job.get('source')}"
         if known
         else "no job",
         "why": why,
@@ -67,7 +67,7 @@ def _verdict(job: Any) -> tuple[str, str, str | None]:
         return "undetermined", scalars.printable(why), _look_up(job, state)
     if job.get("flags"):
         shown = ", ".join(map(str, job["flags"])) if isinstance(job["flags"], list) else str(job["flags"])
-        return "undetermined", f"the job is not at rest: {scalars.printable(shown)}", "Judge again when it has ended."
+        return "undetermined", f"the job has not ended: {scalars.printable(shown)}", "Judge again when it has ended."
     return _completed(job, where)
 
 
@@ -84,7 +84,7 @@ def _completed(job: dict[str, Any], where: str) -> tuple[str, str, str | None]:
             return "fail", f"{where}its {key.replace('_', ' ')} is {value}", _advice(job, "FAILED")
     steps, again = job.get("steps"), _again(job)
     if steps is None:
-        return "pass", f"{where}exit code 0{again} (its steps are not known: accounting does not answer)", None
+        return "pass", f"{where}exit code 0{again} (its steps are unknown: accounting does not answer)", None
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         return "undetermined", "the job's steps are not a list of steps", None
     doubtful = None
@@ -117,7 +117,7 @@ def _again(job: dict[str, Any]) -> str:
 
 
 def _advice(job: dict[str, Any], state: str) -> str:
-    """Return what to do about a state, as a sentence; empty where there is nothing to say."""
+    """Return what to do about a state as a sentence, or an empty text if there is no advice."""
     nodes = job.get("nodes")
     node = str(nodes[0]) if isinstance(nodes, list) and nodes else "<node>"
     words = describe_state(state).advice.format(job_id=job.get("job_id"), node=node)
@@ -126,7 +126,7 @@ def _advice(job: dict[str, Any], state: str) -> str:
 
 def _look_up(job: dict[str, Any], state: str) -> str:
     job_id = scalars.printable(str(job.get("job_id")))
-    told = f"See what became of it with: scontrol show job {job_id}; sacct -j {job_id}"
+    told = f"See what happened to it with: scontrol show job {job_id}; sacct -j {job_id}"
     if state == "UNKNOWN":
         return f"{told}. If it still runs, cancel it: scancel {job_id}"
     return f"{_advice(job, state)} {told}".strip()

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Puts together what ratios are formed against: other legs of the same job, or a run whose evidence was saved.
+"""Assemble baselines: other legs of the same job, or a run whose evidence was saved.
 
-A baseline is {source: legs or stored, runs: [...]}; each run is evidence of its own, a leg's with what legs.json says
-of it in `leg`. Pure. PRIVATE to the collection.
+A baseline is {source: legs or stored, runs: [...]}. Each run is an evidence document; that of a leg has the leg's entry
+of legs.json in `leg`. Pure. PRIVATE to the collection.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ NAMES = ("before", "after")
 
 
 def _source(name: str) -> str:
-    """Return what a leg's file is called while it is collected; `baseline` is no name for a document."""
+    """Return the name of a leg's file while it is collected; no document may be named `baseline`."""
     return f"baseline.{name}"
 
 
 def leg_files(legs: dict[str, str] | None) -> dict[str, dict[str, str]]:
-    """Return the files to read besides a request's own: each leg's metrics, which lie at the path by its name."""
+    """Return the files to read besides the requested ones: the metrics of each leg, at the path given for it."""
     return {_source(name): {"path": path, "format": "json"} for name, path in (legs or {}).items()}
 
 
 def check(legs: dict[str, str] | None, files: dict[str, Any]) -> list[str]:
-    """Return what is wrong with asking for `legs` beside `files`, in words."""
+    """Return the errors in a request for `legs` and `files`."""
     errors = [f"files: {name!r}: expected a name other than the legs' own" for name in leg_files(legs) if name in files]
     if legs and LEGS not in files:
         errors.append("legs: expected a document legs among the files, which says how each leg ended")
@@ -36,7 +36,7 @@ def check(legs: dict[str, str] | None, files: dict[str, Any]) -> list[str]:
 
 
 def with_legs(document: dict[str, Any], legs: Iterable[str]) -> dict[str, Any]:
-    """Return the evidence with what was read of the legs moved from its documents into its baseline."""
+    """Return the evidence with the documents of the legs moved into its baseline."""
     names = list(legs)
     sources = [_source(name) for name in names]
     result = {key: value for key, value in document.items() if key not in sources}
@@ -47,7 +47,7 @@ def with_legs(document: dict[str, Any], legs: Iterable[str]) -> dict[str, Any]:
 
 
 def _run(document: dict[str, Any], name: str) -> dict[str, Any]:
-    own = {_source(name): "metrics", "provenance": "provenance"}  # the job's provenance is that of all legs
+    own = {_source(name): "metrics", "provenance": "provenance"}  # all legs share the job's provenance
     problems = [problem for problem in document["problems"] if problem["source"] in own]
     return {
         "leg": {**_entry(document, name), "name": name},
@@ -59,14 +59,14 @@ def _run(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _entry(document: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return what legs.json says of a leg; nothing where it does not."""
+    """Return a leg's entry in legs.json, or an empty object."""
     legs = document.get(LEGS)
     entry = legs.get(name) if isinstance(legs, dict) else None
     return entry if isinstance(entry, dict) else {}
 
 
 def stored(evidence: dict[str, Any]) -> dict[str, Any]:
-    """Return the baseline that saved evidence makes: the legs that it has itself, or else its own run."""
+    """Return saved evidence as a baseline: its own legs if it has any, otherwise its run."""
     baseline = evidence.get("baseline")
     if isinstance(baseline, dict) and baseline.get("source") == LEGS:
         return {"source": STORED, "runs": baseline.get("runs")}

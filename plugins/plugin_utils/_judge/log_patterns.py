@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the log pattern sets that ship with the collection. PRIVATE to the collection."""
+"""Read the log pattern sets of the collection. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PatternSetError(Exception):
 
 
 def load(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
-    """Return the sets of `folder` by name, with what a search needs of them; raise PatternSetError."""
+    """Return the sets of `folder` by name, in the form that a search needs; raise PatternSetError."""
     sets = {}
     for path in sorted(folder.glob("*.yml")):
         try:
@@ -41,20 +41,20 @@ def load(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
         except (OSError, strict_yaml.YAMLError, KeyError, TypeError, remedies.RemedyError) as exc:
             raise PatternSetError(f"{path}: {type(exc).__name__}: {exc}") from exc
     if not sets:
-        raise PatternSetError(f"{folder}: no pattern set is there; is the collection installed whole?")
+        raise PatternSetError(f"{folder}: has no pattern set; is the collection installed completely?")
     return sets
 
 
 def with_own(shipped: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Return both; raise PatternSetError where a set of one's own would take the place of one that ships."""
+    """Return both; raise PatternSetError if a set of the user would replace a shipped one."""
     taken = sorted(set(shipped) & set(own))
     if taken:
-        raise PatternSetError(f"patterns: {', '.join(taken)}: a set of this name ships; give your own another name")
+        raise PatternSetError(f"patterns: {', '.join(taken)}: the collection ships a set of this name; rename yours")
     return {**shipped, **own}
 
 
 def remedy_of(text: str) -> str | None:
-    """Return what to do about a message, as it would be said of the same line in a job's log; None if it is unknown."""
+    """Return the remedy for a message, the same as for this line in a job's log, or None if the message is unknown."""
     lines = text.splitlines()
     for each in load().values():
         excepted = [re.compile(entry["regex"]) for entry in each["except"]]
@@ -66,7 +66,7 @@ def remedy_of(text: str) -> str | None:
 
 
 def _remedy(entry: dict[str, Any]) -> str:
-    """A pattern's own remedy, or that of the symptom which a probe finds as well."""
+    """Return a pattern's own remedy, or that of the symptom that probes also report."""
     return remedies.remedy(entry["symptom"]) if "symptom" in entry else str(entry["remedy"])
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judges what a job's logs hold, and whether they are whole: nothing found in half a log is no proof.
+"""Judge the lines of a job's logs. A log must be complete: finding nothing in half a log proves nothing.
 
 Pure. PRIVATE to the collection.
 """
@@ -23,14 +23,14 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.soundn
     require_read,
 )
 
-# How end lines are to be read: with a nonce and with what follows them.
+# The version of end lines that have a nonce, and are collected with what follows them.
 _END_LINE = 2
 _QUOTED = 3
 
 
 @dataclass
 class _Search:
-    """What a search of some logs found, and what makes it doubtful."""
+    """The result of searching some logs, and what makes it doubtful."""
 
     total: int = 0
     hits: list[Json] = field(default_factory=list)
@@ -39,7 +39,7 @@ class _Search:
 
 
 def judge_log(source: Log, evidence: Json) -> Outcome:
-    """Judge whether the logs have lines of the set; raise UndeterminedError."""
+    """Judge whether the logs have lines that match the set; raise UndeterminedError."""
     search = _search(source, evidence)
     total, names = search.total, " and ".join(source.names)
     lines = [f"{hit['log']} line {hit.get('line')}: {scalars.show(hit.get('text'))}" for hit in search.hits]
@@ -73,12 +73,12 @@ def _search(source: Log, evidence: Json) -> _Search:
 
 
 def _document(name: str, evidence: Json) -> Json:
-    """Return what was found in the log, which must be this run's."""
+    """Return the collected log, which must be from this run."""
     require_read(evidence, f"logs.{name}")
     logs = evidence.get("logs")
     document = logs.get(name) if isinstance(logs, dict) else None
     if not isinstance(document, dict):
-        raise UndeterminedError(f"the log {name} is not in the evidence")
+        raise UndeterminedError(f"the evidence has no log {name}")
     job = job_of(evidence)
     end = document.get("end") or document.get("other_end")
     if isinstance(end, dict) and not is_same_run(end, job):
@@ -99,12 +99,12 @@ def _hits(name: str, document: Json, patterns: str) -> tuple[int, list[Json]]:
 
 
 def _end_doubt(name: str, document: Json, evidence: Json) -> str | None:
-    """Say why the log may not be whole; None where it is."""
+    """Return why the log may be incomplete, or None if it is complete."""
     end = document.get("end")
     if not isinstance(end, dict):
         empty = "is empty" if document.get("bytes") == 0 else "has no end marker of this job"
         doubt = document.get("end_doubt")
-        return f"{name} {empty}, so it may not be whole{f': {scalars.printable(doubt)}' if doubt else ''}"
+        return f"{name} {empty}, so it may be incomplete{f': {scalars.printable(doubt)}' if doubt else ''}"
     code = job_of(evidence).get("exit_code")
     if not is_integer(code) or not is_integer(end.get("exit_code")) or end["exit_code"] != code:
         return f"{name} ends with exit code {scalars.show(end.get('exit_code'))} and Slurm says {scalars.show(code)}"
@@ -112,7 +112,7 @@ def _end_doubt(name: str, document: Json, evidence: Json) -> str | None:
 
 
 def _after_doubt(name: str, end: Json, evidence: Json) -> str | None:
-    """What follows the end line is of nobody. Evidence from before that was looked at has no `versions`."""
+    """Return what follows the end line as a doubt. Evidence saved by a version that did not look has no `versions`."""
     if "versions" not in evidence:
         return None
     versions = evidence["versions"]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the reading of one criterion finds out on the way. PRIVATE to the collection."""
+"""Collect faults and expressions while a criterion is read. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.criter
 
 @dataclass(frozen=True)
 class Wrong:
-    """What is wrong in one criterion: the key, dotted ("-" for the whole), and what was expected."""
+    """A fault in one criterion: the dotted key ("-" for the whole criterion), and what was expected."""
 
     key: str
     why: str
 
 
 class Notes:
-    """Everything that is wrong with a criterion, rather than the first of it, and the expressions that it asks.
+    """All faults of a criterion, not only the first, and its expressions.
 
-    A criterion with a fault is dropped, so that whoever notes one may go on with anything in the place of the value.
+    A criterion with a fault is dropped, so a reader that notes a fault may continue with any value in its place.
     """
 
     def __init__(self, workload: str, name: str) -> None:
@@ -33,8 +33,8 @@ class Notes:
         self._where = f"workload {workload}: criterion {name}: "
 
     def wrong(self, key: str, expected: str, got: Any) -> None:
-        """Note that `key` has another value than expected."""
-        self.fault(key, f"{expected}, got {got!r}")
+        """Note that `key` has an unexpected value."""
+        self.fault(key, f"{expected}, found {got!r}")
 
     def fault(self, key: str, what: str) -> None:
         """Note what is wrong with `key`."""
@@ -42,10 +42,10 @@ class Notes:
         self.found.append(Wrong(key, what))
 
     def keys(self, value: Any, key: str, required: set[str], optional: set[str]) -> bool:
-        """Note each key that is missing or one too many; say whether `value` is a mapping of the right ones."""
+        """Note each missing or unknown key; return whether `value` is a mapping with the right keys."""
         known = ", ".join(sorted(required | optional))
         if not isinstance(value, dict):
-            self.wrong(key, f"expected a mapping with {known}", value)
+            self.wrong(key, f"expected a mapping with the keys {known}", value)
             return False
         for name in sorted(set(value) - required - optional, key=str):
             self.fault(f"{key}.{name}", f"is unknown; expected {known}")

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An inventory's changes to a criterion: they move a bound, or waive the criterion up to a day.
+"""Apply an inventory's changes to a criterion: move a bound, or waive the criterion until a day.
 
-What is measured, and whether it counts, is not an inventory's to change: that would turn what could not be judged into
-a pass. Pure. PRIVATE to the collection.
+An inventory cannot change what is measured or whether it counts: that could turn an undetermined criterion into a
+pass. Pure. PRIVATE to the collection.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.criter
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.notes import Notes
 
 _OVERRIDABLE = ("unit", "remedy", "severity", "waive", "each")
-# Each test whose bound can be moved, with the keys that its bound consists of; none where it is a plain value. Another
-# name of a reference is none: where the inventory has no such reference, an optional criterion would not apply.
+# The tests whose bound can be moved, with the keys of the bound, or none if the bound is a plain value. `from` is not
+# among them: with the name of a reference that does not exist, an optional criterion would not apply.
 _MOVABLE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("gt", "ge", "lt", "le", "eq", "between"), ()),
     "within": ("reference", "tolerance", "absolute"),
@@ -34,12 +34,12 @@ _MOVABLE: dict[str, tuple[str, ...]] = {
     "exists": ("min_bytes",),
 }
 _INSTEAD = "to let the criterion fail, waive it: waive: {reason: …, expires: 2026-12-31}"
-_DROPS_NONE = f"an override moves a bound and drops none; {_INSTEAD}"
+_DROPS_NONE = f"an override can move a bound, not remove it; {_INSTEAD}"
 
 
 @dataclass(frozen=True)
 class Overridden:
-    """A criterion as the manifest has it with the inventory's changes."""
+    """A criterion of the manifest with the inventory's changes."""
 
     data: dict[str, Any]
     waiver: Waiver | None = None
@@ -47,7 +47,7 @@ class Overridden:
 
 
 def merge(base: Any, change: Any) -> Any:
-    """Return `base` with `change` merged in deeply; a null in `change` deletes the key. Neither is altered."""
+    """Return a deep merge of `change` into `base`; a null in `change` deletes the key. Neither is modified."""
     if not isinstance(base, dict) or not isinstance(change, dict):
         return copy.deepcopy(change)
     result = dict(base)
@@ -60,12 +60,12 @@ def merge(base: Any, change: Any) -> Any:
 
 
 def tests_in(body: dict[str, Any]) -> list[str]:
-    """Return the tests that a criterion, or its each, has."""
+    """Return the tests of a criterion, or of its each."""
     return [name for name in ALL_TESTS if name in body]
 
 
 def overridden(entry: dict[str, Any], override: Any, notes: Notes) -> Overridden:
-    """Return the entry with what may be changed of it, unchanged where the override wants more."""
+    """Return the entry with the permitted changes, unmodified if the override asks for more."""
     if override is None:
         return Overridden(entry)
     if not isinstance(override, dict):
@@ -88,9 +88,9 @@ def _check(key: str, value: Any, entry: dict[str, Any], notes: Notes) -> None:
         known = ", ".join(sorted({*_OVERRIDABLE, *_MOVABLE}))
         notes.wrong(key, f"cannot be overridden; an inventory may change {known}", value)
     elif value is None:
-        notes.wrong(key, "an override changes a key and deletes none", value)
+        notes.wrong(key, "an override can change a key, not delete it", value)
     elif key == "severity" and value != "gate":
-        notes.wrong(key, f"an override can only make it a gate; {_INSTEAD}", value)
+        notes.wrong(key, f"an override can only set it to gate; {_INSTEAD}", value)
 
 
 def _check_each(value: Any, entry: dict[str, Any], notes: Notes) -> None:
@@ -109,30 +109,30 @@ def _check_each(value: Any, entry: dict[str, Any], notes: Notes) -> None:
 
 
 def _check_bound(test: str, value: Any, body: dict[str, Any], key: str, notes: Notes) -> None:
-    """Note an override that does more than move the bound of the test that `body` has."""
+    """Note an override that does more than move the bound of the test in `body`."""
     had = body.get(test)
     if test not in body:
         kept = _listed(tests_in(body))
-        notes.wrong(key, f"an override keeps the kind of test, {kept}, and moves its bound; {_INSTEAD}", value)
+        notes.wrong(key, f"an override can move the bound of the test, {kept}, not change the test; {_INSTEAD}", value)
     elif test not in _MOVABLE or (test == "eq" and isinstance(had, bool)):
-        notes.wrong(key, f"there is no bound to move in {test}: {scalars.show(had)}; {_INSTEAD}", value)
+        notes.wrong(key, f"{test}: {scalars.show(had)} has no bound to move; {_INSTEAD}", value)
     elif value is None:
         notes.wrong(key, _DROPS_NONE, value)
     elif test == "eq" and _kind(value) != _kind(had):
-        notes.wrong(key, f"an override keeps the kind of bound, as in {had!r}", value)
+        notes.wrong(key, f"an override cannot change the type of the bound, as in {had!r}", value)
     elif _MOVABLE[test]:
         _check_parts(_MOVABLE[test], value, key, notes)
 
 
 def _check_parts(movable: tuple[str, ...], value: Any, key: str, notes: Notes) -> None:
-    """Note what an override does to a bound of several parts, beyond moving those that are movable."""
+    """Note an override of a bound with several parts that does more than move the movable ones."""
     listed = " or ".join(movable)
     if not isinstance(value, dict):
         notes.wrong(key, f"expected {listed} with another value; {_INSTEAD}", value)
         return
     for name, part in value.items():
         if name == "from":
-            notes.wrong(f"{key}.{name}", "cannot be overridden; a site's number goes into its references", value)
+            notes.wrong(f"{key}.{name}", "cannot be overridden; put the site's number into its references", value)
         elif name not in movable:
             notes.wrong(f"{key}.{name}", f"cannot be overridden; expected {listed}", value)
         elif part is None:
@@ -141,7 +141,7 @@ def _check_parts(movable: tuple[str, ...], value: Any, key: str, notes: Notes) -
 
 def _waiver(waive: Any, notes: Notes) -> Waiver | None:
     if not isinstance(waive, dict) or set(waive) != {"reason", "expires"}:
-        notes.wrong("waive", "expected exactly reason and expires", waive)
+        notes.wrong("waive", "expected the keys reason and expires only", waive)
         return None
     reason = waive["reason"]
     if not isinstance(reason, str) or not reason.strip():

@@ -1,12 +1,12 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""JMESPath without its ways of inventing a value.
+"""Evaluate JMESPath expressions without ever inventing a value.
 
-The grammar is JMESPath's and its parser is the `jmespath` package's; the evaluation is ours, because the standard one
-answers where a judge must not: a path that leads nowhere is null, projections drop nulls, `sum([])` is 0, a filter
-over nothing is an empty list, `True > 0.95` holds. Here each of these raises `UnansweredError`, and what is read of
-reduced rows that lack numbers `UndeterminedError`.
+The parser is that of the `jmespath` package. The evaluator is our own, because the standard one gives answers where a
+judge must not: a path to nothing is null, projections drop nulls, `sum([])` is 0, a filter over nothing is an empty
+list, `True > 0.95` is true. Here each of these raises `UnansweredError`, and reading reduced rows with missing numbers
+raises `UndeterminedError`.
 PRIVATE to the collection.
 """
 
@@ -72,7 +72,7 @@ class QueryError(ValueError):
 
 
 class UnansweredError(Exception):
-    """The evidence does not answer the query; `root` is the document that is missing, when it is one."""
+    """The evidence does not answer the query; `root` is the missing document, if that is the reason."""
 
     def __init__(self, message: str, root: str | None = None) -> None:
         super().__init__(message)
@@ -81,7 +81,7 @@ class UnansweredError(Exception):
 
 def _parser() -> Any:
     try:
-        from jmespath import parser  # noqa: PLC0415 - on a managed node, where it is missing, nothing is parsed
+        from jmespath import parser  # noqa: PLC0415 - managed nodes do not have it, and parse nothing
     except ImportError as exc:
         raise QueryError(
             "the Python package jmespath is missing on the controller; install it into the Python that runs Ansible "
@@ -93,12 +93,12 @@ def _parser() -> Any:
 def parse(expression: Any, *, element: bool = False) -> dict[str, Any]:
     """Return the syntax tree of `expression`; raise QueryError.
 
-    With `element` the expression is applied to one element of a list, so that `@` alone is a sensible query.
+    With `element` the expression is evaluated on one element of a list, where `@` alone is a valid query.
     """
     if not isinstance(expression, str) or not expression.strip():
-        raise QueryError(f"expected a JMESPath expression, got {expression!r}")
+        raise QueryError(f"expected a JMESPath expression, found {expression!r}")
     if len(expression) > MAX_EXPRESSION:
-        raise QueryError(f"longer than {MAX_EXPRESSION} characters")
+        raise QueryError(f"expected at most {MAX_EXPRESSION} characters")
     try:
         tree: dict[str, Any] = _parser().parse(expression).parsed
         _check(tree, literal_allowed=False)
@@ -121,29 +121,29 @@ def _walk(node: Any) -> Any:
 
 
 def _check(node: Any, *, literal_allowed: bool) -> None:
-    """Refuse what could put a value into the answer that is not in the evidence."""
+    """Reject anything that could add a value to the answer that is not in the evidence."""
     if not isinstance(node, dict):
         return
     kind = node["type"]
     if kind not in _NODES:
         raise QueryError(f"JMESPath's {kind} is not supported in criteria")
     if kind == "literal" and not literal_allowed:
-        raise QueryError("a literal may only stand beside a comparison or in contains, starts_with, ends_with")
+        raise QueryError("a literal is only allowed in a comparison or in contains, starts_with, ends_with")
     if kind == "function_expression":
         name, count = node["value"], len(node["children"])
         if name not in _FUNCTION_ARITY:
             raise QueryError(f"function {name}() is not one of {', '.join(sorted(_FUNCTION_ARITY))}")
         if count != _FUNCTION_ARITY[name]:
-            raise QueryError(f"function {name}() takes {_FUNCTION_ARITY[name]} argument(s), got {count}")
+            raise QueryError(f"function {name}() takes {_FUNCTION_ARITY[name]} argument(s), found {count}")
     allowed = kind == "comparator" or (kind == "function_expression" and node["value"] in _STRING_FUNCTIONS)
     for child in node.get("children", ()):
         _check(child, literal_allowed=allowed)
 
 
 def evaluate(tree: dict[str, Any], evidence: dict[str, Any], roots: set[str], missing: Missing | None = None) -> Any:
-    """Return what `tree` finds in the evidence; raise UnansweredError. `roots` collects the names of what it read.
+    """Return what `tree` finds in the evidence; raise UnansweredError. `roots` collects the names of documents read.
 
-    `missing` says how many rows may lack what is read of reduced rows, none if not given, and counts those that do.
+    `missing` says how many reduced rows may have no number (default: none), and counts those that have none.
     """
     return _Evaluation(evidence, roots, missing or Missing()).visit(tree, evidence)
 
@@ -166,13 +166,13 @@ def _boolean(value: Any, what: str) -> bool:
 
 def _list(value: Any, what: str) -> list[Any]:
     if not isinstance(value, list):
-        raise UnansweredError(f"{what} needs a list and finds {scalars.describe(value)}")
+        raise UnansweredError(f"{what} needs a list, found {scalars.describe(value)}")
     return value
 
 
 def _filled(value: Any, what: str) -> list[Any]:
     if not _list(value, what):
-        raise UnansweredError(f"{what} finds an empty list")
+        raise UnansweredError(f"{what} found an empty list")
     return list(value)
 
 
@@ -207,19 +207,19 @@ class _Evaluation:
         if at_root:
             self._roots.add(name)
         if not isinstance(value, dict):
-            raise UnansweredError(f"'{name}' is looked for in {scalars.describe(value)}")
+            raise UnansweredError(f"expected an object with '{name}', found {scalars.describe(value)}")
         if name not in value:
             if at_root:
-                raise UnansweredError(f"there is no document '{name}' in the evidence", root=name)
+                raise UnansweredError(f"the evidence has no document '{name}'", root=name)
             known = ", ".join(sorted(map(str, value))[:12]) or "nothing"
-            raise UnansweredError(f"there is no '{name}' (there is: {known})")
+            raise UnansweredError(f"there is no '{name}'; available: {known}")
         if isinstance(value, ReducedField) and name in REDUCTIONS:
             self._missing.require_numbers(value)
         return value[name]
 
     def visit_current(self, _node: dict[str, Any], value: Any) -> Any:
         if self._evidence is not None and value is self._evidence:
-            self._roots.update(value)  # whatever is made of it is made of all documents
+            self._roots.update(value)  # the result then depends on all documents
         return value
 
     visit_identity = visit_current
@@ -255,7 +255,7 @@ class _Evaluation:
         base, each = node["children"]
         found = self.visit(base, value)
         if not isinstance(found, dict) or not found:
-            raise UnansweredError(f"* needs an object with keys and finds {scalars.describe(found)}")
+            raise UnansweredError(f"* needs an object with keys, found {scalars.describe(found)}")
         return [self.visit(each, element) for element in self._values(found)]
 
     def visit_filter_projection(self, node: dict[str, Any], value: Any) -> Any:

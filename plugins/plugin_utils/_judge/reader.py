@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads one criterion: notes what is malformed, makes a Criterion of what is sound. Pure. PRIVATE to the collection."""
+"""Read one criterion: note its faults, or return it as a Criterion. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows i
 
 
 def read_entry(entry: Any, override: Any, pattern_sets: Collection[str] | None, notes: Notes) -> Criterion | None:
-    """Return the criterion that an entry of a manifest is with an inventory's override; None if notes has a fault."""
+    """Return a manifest's entry with an inventory's override as a criterion, or None if there is a fault in notes."""
     if not isinstance(entry, dict):
         notes.wrong("-", "expected a mapping", entry)
         return None
@@ -66,7 +66,7 @@ def _bound_from(source: Source) -> str:
 
 
 def _check_common(data: dict[str, Any], notes: Notes) -> None:
-    """Check the keys that have the same meaning whatever is judged."""
+    """Check the keys that every kind of criterion has."""
     known = {*COMMON_KEYS, *SOURCES, *ALL_TESTS}
     for key in data:
         if key not in known:
@@ -75,7 +75,7 @@ def _check_common(data: dict[str, Any], notes: Notes) -> None:
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
         notes.wrong("id", "expected letters, digits, '.', '_' or '-', 64 at most", name)
     elif name == JOB_ID:
-        notes.wrong("id", f"{JOB_ID} is the judge's own criterion; expected another", name)
+        notes.wrong("id", f"{JOB_ID} is reserved for the judge's own criterion", name)
     for key in ("title", "unit", "remedy"):
         if (key == "title" or key in data) and not _is_words(data.get(key)):
             notes.wrong(key, "expected text", data.get(key))
@@ -102,28 +102,28 @@ def _missing_at_most(data: dict[str, Any], kind: str | None, notes: Notes) -> Mi
         return None
     rows, reason = value["rows"], value["reason"]
     if not bounds.is_whole(rows, least=1):
-        notes.wrong(f"{key}.rows", "expected how many rows may lack it, a whole number from 1", rows)
+        notes.wrong(f"{key}.rows", "expected how many rows may have no number, a whole number from 1", rows)
     elif not _is_words(reason):
-        notes.wrong(f"{key}.reason", "expected why these rows may lack it, in words", reason)
+        notes.wrong(f"{key}.reason", "expected why these rows may have no number, in words", reason)
     elif not _reduces_rows(data["each"] if kind == "each" else data, notes.expressions):
-        notes.wrong(key, f"goes with a reduction of rows alone, such as fields.NAME.{REDUCTIONS[4]}", value)
+        notes.wrong(key, f"needs a reduction of rows, such as fields.NAME.{REDUCTIONS[4]}", value)
     else:
         return MissingAtMost(rows, reason.strip())
     return None
 
 
 def _reduces_rows(body: dict[str, Any], expressions: list[Expression]) -> bool:
-    """Say whether expressions ask for a reduction of a column of rows."""
+    """Return whether the expressions read a reduction of a column of rows."""
     mentioned = set().union(*(query.fields(expression.tree) for expression in expressions))
     return "fields" in mentioned and (not mentioned.isdisjoint(REDUCTIONS) or "decreasing" in tests_in(body))
 
 
 def _kind(data: dict[str, Any], notes: Notes) -> str | None:
-    """Return which of the sources the criterion judges."""
+    """Return the kind of source that the criterion judges."""
     found = [name for name in SOURCES if name in data]
     if len(found) != 1:
         got = " and ".join(found) or "none"
-        notes.fault("query, log, artifact or each", f"expected exactly one of them, got {got}")
+        notes.fault("query, log, artifact or each", f"expected exactly one of them, found {got}")
         return None
     return found[0]
 
@@ -139,13 +139,13 @@ def _source(kind: str, data: dict[str, Any], pattern_sets: Collection[str] | Non
 
 
 def _test(kind: str, data: dict[str, Any], notes: Notes) -> str | None:
-    """Return the one test that the criterion has, if it goes with its source."""
+    """Return the only test of the criterion, if it suits the source."""
     found, allowed = tests_in(data), ", ".join(TESTS_OF[kind])
     if len(found) != 1:
         notes.fault("test", f"{_no_or_two(found)}; expected exactly one of {allowed}")
         return None
     if found[0] not in TESTS_OF[kind]:
-        notes.fault(found[0], f"does not go with {kind}; expected one of {allowed}")
+        notes.fault(found[0], f"cannot be used with {kind}; expected one of {allowed}")
         return None
     return found[0]
 
@@ -161,7 +161,7 @@ def _log(data: dict[str, Any], pattern_sets: Collection[str] | None, notes: Note
     if not isinstance(logs, list) or not logs or any(name not in LOGS for name in logs):
         notes.wrong("log", "expected a list of stdout and stderr", logs)
     elif len(set(logs)) != len(logs):
-        notes.wrong("log", "names a log twice", logs)
+        notes.wrong("log", "expected each log once", logs)
     test = _test("log", data, notes)
     if test is None:
         return None
@@ -169,7 +169,7 @@ def _log(data: dict[str, Any], pattern_sets: Collection[str] | None, notes: Note
     if not isinstance(patterns, str) or not patterns:
         notes.wrong(test, "expected the name of a pattern set", patterns)
     elif pattern_sets is not None and patterns not in pattern_sets:
-        notes.wrong(test, f"expected a pattern set, one of {', '.join(sorted(pattern_sets))}", patterns)
+        notes.wrong(test, f"expected one of the pattern sets {', '.join(sorted(pattern_sets))}", patterns)
     return Log(tuple(logs), patterns, wanted=test == "present") if isinstance(logs, list) else None
 
 
@@ -211,7 +211,7 @@ def _how_many(count: Any, key: str, notes: Notes) -> int | Expression:
     if isinstance(count, str):
         expression = notes.expression(key, count)
         if "(" in count:
-            notes.wrong(key, "expected where the number stands, such as job.gpus, not a computation", count)
+            notes.wrong(key, "expected a path to a number, such as job.gpus, not a computation", count)
         return expression
     if not bounds.is_whole(count, least=1):
         notes.wrong(key, "expected how many there must be: a whole number from 1, or a query", count)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A value read from facts that may be damaged; or why there is none. PRIVATE to the collection."""
+"""A value read from facts that may be damaged, or why there is none. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reading:
-    """A value; or None, why, and the symptom that has the remedy.
+    """A value, or None with the reason and the symptom that has the remedy.
 
-    `reason` is the source's own word for it, if any; `unsupported` whether it says that the part has no such value;
-    `damaged` whether there is a value, of a type that it cannot have.
+    `reason` is the source's own word, if any; `unsupported` whether the source says that the part has no such value;
+    `damaged` whether there is a value of a wrong type.
     """
 
     value: t.Any = None
@@ -25,5 +25,5 @@ class Reading:
     damaged: bool = False
 
     def but(self, value: t.Any) -> Reading:
-        """Return the reading with another value made of this one; one without a value stays as it is."""
+        """Return the reading with another value; a reading without a value is returned unchanged."""
         return self if self.missing else Reading(value)

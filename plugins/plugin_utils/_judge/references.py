@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a value is compared with beyond its bound: the inventory's references, the own run, the runs of a baseline.
+"""Find what a value is compared with: a reference of the inventory, its own run, or the runs of a baseline.
 
 Pure. PRIVATE to the collection.
 """
@@ -30,7 +30,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.soundn
 
 
 def needs_of(test: ValueTest, evidence: Json, references: Json, missing: Missing) -> Needs:
-    """Return what the test may ask for."""
+    """Return what the test may need."""
 
     def reference(name: str) -> float:
         return _reference(name, references.get(name), evidence.get("context"))
@@ -76,7 +76,7 @@ def _of_run(divisor: Expression, evidence: Json, run: Json, missing: Missing) ->
 
 
 def _reference(name: str, entry: Any, context: Any) -> float:
-    """Return the reference for this hardware: of the inventory's entry the value with the most conditions that hold."""
+    """Return the reference for this hardware: the value with the most matching conditions."""
     if scalars.is_number(entry):
         return float(entry)
     fitting: list[tuple[int, float]] = []
@@ -91,5 +91,5 @@ def _reference(name: str, entry: Any, context: Any) -> float:
     most = max(count for count, value in fitting)
     values = {value for count, value in fitting if count == most}
     if len(values) > 1:
-        raise UndeterminedError(f"the inventory has {len(values)} references {name!r} that fit this hardware equally")
+        raise UndeterminedError(f"the inventory has {len(values)} references {name!r} that match this hardware equally")
     return float(values.pop())

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What to do about a symptom: files/remedies, one entry a symptom, whether a probe found it or a job's log shows it."""
+"""Read the remedies: one entry in files/remedies for each symptom, whether a probe or a job's log shows it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common impor
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
 
 FOLDER = FILES / "remedies"
-# In a remedy, {node} is replaced by the finding's where.node; without one, by these words.
+# In a remedy, {node} is replaced by the finding's where.node, or by these words if it has none.
 PLACEHOLDERS = {
     "host": "<host>",
     "node": "<node>",
@@ -27,7 +27,7 @@ _PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
 
 class RemedyError(Exception):
-    """The remedies cannot be read, or name something that is not there; the message says which."""
+    """The remedies cannot be read, or have no entry for a symptom; the message says which."""
 
 
 def load(folder: Path = FOLDER) -> dict[str, str]:
@@ -41,10 +41,10 @@ def load(folder: Path = FOLDER) -> dict[str, str]:
             raise RemedyError(f"{path}: {type(exc).__name__}: {exc}") from exc
         twice = sorted(set(entries) & set(remedies))
         if twice:
-            raise RemedyError(f"{path}: {', '.join(twice)}: has a remedy in another file already")
+            raise RemedyError(f"{path}: {', '.join(twice)} appears twice, here and in another file")
         remedies.update(entries)
     if not remedies:
-        raise RemedyError(f"{folder}: no remedy is there; is the collection installed whole?")
+        raise RemedyError(f"{folder}: has no remedy; is the collection installed completely?")
     return remedies
 
 
@@ -54,9 +54,9 @@ def _shipped() -> dict[str, str]:
 
 
 def remedy(symptom: str, where: dict[str, t.Any] | None = None) -> str:
-    """Return what to do about `symptom`, with the names of `where` filled in. Raise RemedyError if none is known."""
+    """Return the remedy for `symptom`, with the names of `where` filled in. Raise RemedyError if there is none."""
     try:
         text = _shipped()[symptom]
     except KeyError:
-        raise RemedyError(f"{symptom}: no remedy is known; add one to {FOLDER}") from None
+        raise RemedyError(f"{symptom} has no remedy; add one to {FOLDER}") from None
     return _PLACEHOLDER.sub(lambda match: str((where or {}).get(match[1]) or PLACEHOLDERS[match[1]]), text)

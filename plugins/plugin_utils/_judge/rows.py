@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reduced rows as the judge sees them: what a reduction tells is not told of rows without a number.
+"""Reduced rows for the judge: a reduction cannot be relied on if rows have no number.
 
-A file of rows is known by where its reduction stands in the evidence; an object in another document that looks like one
-is none (module_utils/_evidence/reduce.py makes them). PRIVATE to the collection.
+A reduced file of rows (see module_utils/_evidence/reduce.py) is recognised by its place in the evidence; a similar
+object within another document is not one. PRIVATE to the collection.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 
-# What is worked out from the numbers of a column. All else only counts its rows.
+# What is computed from the numbers of a column. Everything else only counts its rows.
 REDUCTIONS = ("first", "last", "min", "max", "mean", "slope", "slope_error", "fit_first", "fit_last")
 COUNTS = ("count", "nulls", "non_finite", "other")
 _NEEDED = {"rows", "malformed", "fields"}
@@ -23,7 +23,7 @@ _POSSIBLE = _NEEDED | {"series", "groups"}
 class UndeterminedError(Exception):
     """The evidence does not decide the criterion; the message is the criterion's `why`.
 
-    A `remedy` goes before the criterion's own.
+    A `remedy` takes precedence over the criterion's own.
     """
 
     def __init__(self, why: str, remedy: str | None = None) -> None:
@@ -32,7 +32,7 @@ class UndeterminedError(Exception):
 
 
 class ReducedField(dict[str, Any]):
-    """The reduction of one column; `name` is where it stands."""
+    """The reduction of one column; `name` is its place in the evidence."""
 
     def __init__(self, name: str, reduction: dict[str, Any]) -> None:
         super().__init__(reduction)
@@ -40,45 +40,45 @@ class ReducedField(dict[str, Any]):
 
 
 class Missing:
-    """How many rows of a column may lack a number, and how many did in each column that was read."""
+    """How many rows of a column may have no number, and how many had none in each column that was read."""
 
     def __init__(self, at_most: int = 0) -> None:
         self.at_most = at_most
         self.columns: dict[str, int] = {}
 
     def require_numbers(self, field: ReducedField) -> None:
-        """Raise UndeterminedError unless each row has a number here, but for as many as may have no value."""
+        """Raise UndeterminedError unless each row has a number, except as many as may have none."""
         counts = {key: _count(field, key) for key in COUNTS}
         rows = sum(counts.values())
         wrong = counts["non_finite"] + counts["other"]
         if wrong:
             raise UndeterminedError(
-                f"{_shown(field)} is no finite number in {wrong} of {rows} rows "
-                f"({counts['non_finite']} NaN or infinite, {counts['other']} of another kind)"
+                f"{_shown(field)} is not a finite number in {wrong} of {rows} rows "
+                f"({counts['non_finite']} NaN or infinite, {counts['other']} of another type)"
             )
         if counts["nulls"] > self.at_most:
             allowed = f"at most {self.at_most}" if self.at_most else "none"
             raise UndeterminedError(
-                f"{_shown(field)} is missing in {counts['nulls']} of {rows} rows, and {allowed} may lack it "
+                f"{_shown(field)} is missing in {counts['nulls']} of {rows} rows, and {allowed} may be without it "
                 "(missing_at_most of the criterion, with a reason)"
             )
         self.columns[field.name] = counts["nulls"]
 
     @property
     def found(self) -> int:
-        """How many rows lacked a number, of all columns that were read."""
+        """How many rows had no number, in all columns that were read."""
         return sum(self.columns.values())
 
 
 def is_rows(document: Any) -> bool:
-    """Say whether a document of the evidence is a reduced file of rows; any other says which job wrote it."""
+    """Return whether a document of the evidence is a reduced file of rows; only others say which job wrote them."""
     return isinstance(document, dict) and _NEEDED <= set(document) <= _POSSIBLE
 
 
 def with_reduced_fields(evidence: dict[str, Any]) -> dict[str, Any]:
-    """Return the evidence with the columns of its files of rows marked as such; nothing else is copied.
+    """Return the evidence with the columns of its files of rows as ReducedField; nothing else is copied.
 
-    The thinned series are left out: they are for plots, and hold numbers alone.
+    The thinned series are left out: they are for plots, and hold only numbers.
     """
     return {name: _marked(name, document) if is_rows(document) else document for name, document in evidence.items()}
 
@@ -105,7 +105,7 @@ def _with_fields(name: str, rows: Any) -> Any:
 def _count(field: ReducedField, key: str) -> int:
     count = field.get(key)
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise UndeterminedError(f"{_shown(field)}: its {key} is {scalars.describe(count)}, no number of rows")
+        raise UndeterminedError(f"{_shown(field)}: its {key} is {scalars.describe(count)}, not a number of rows")
     return count
 
 

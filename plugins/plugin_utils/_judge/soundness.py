@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether evidence can be relied on: it was collected, is of the run it says, at the time it says, and is whole.
+"""Decide whether evidence can be relied on: it was collected, is complete, and is from this run and its time.
 
-Where it cannot, `UndeterminedError` is raised. Pure. PRIVATE to the collection.
+If it cannot, `UndeterminedError` is raised. Pure. PRIVATE to the collection.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows i
 
 Json = dict[str, Any]
 
-# Seconds between the clocks of Slurm and the share: beyond them munge refuses what the hosts tell each other.
+# Seconds between the clocks of Slurm and the share: with a larger difference munge rejects the hosts' messages.
 CLOCKS_APART = 300
-# In other rows `time` may be anything, such as seconds since the beginning.
+# In other rows `time` may be anything, such as seconds since the start.
 ROWS_OF_THE_KIT = ("gpu",)
-# The evidence's own parts; every other key is a document that was read.
+# The parts of the evidence itself; every other key is a document that was read.
 PARTS = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline", "leg", "versions")
-# Of these the parts that are the job's own, though they do not say so: the others are said of it.
+# Of these, the parts that the job wrote, although they do not name it.
 PARTS_OF_THE_JOB = ("artifacts", "files")
 _NOT_BY_QUERY = {
-    "logs": "use log with absent or present, which see to it that the log is whole",
-    "baseline": "use ratio_ge or ratio_le, which see to it that its runs can be compared",
+    "logs": "use log with absent or present, which check that the log is complete",
+    "baseline": "use ratio_ge or ratio_le, which check that its runs can be compared",
 }
 
 _REMEDIES = {
     "missing": (
-        "Look into the job's log for why the file was not written. A job writes into the folder that OUTPUT_DIR names, "
+        "See the job's log for why the file was not written. A job writes into the folder that OUTPUT_DIR names, "
         "under the name that the manifest gives (output, artifacts)."
     ),
     "foreign": "The file was written by another job or attempt; run the workload again.",
-    "truncated": "The file ends in the middle; look whether the job was killed or the share was full.",
-    "not_json": "Look at the file; the workload did not write what it should.",
-    "unreadable": "Check that the user Ansible connects as may read the file.",
-    "changed": "Something still writes to the file; judge again when the job has ended.",
-    "not_searchable": "Have the workload write its logs in UTF-8: look at PYTHONIOENCODING and the locale.",
+    "truncated": "The file is cut off; check whether the job was killed or the share was full.",
+    "not_json": "Look at the file; the workload did not write valid JSON.",
+    "unreadable": "Check that the user that Ansible connects as may read the file.",
+    "changed": "The file is still being written; judge again when the job has ended.",
+    "not_searchable": "Have the workload write its logs in UTF-8: check PYTHONIOENCODING and the locale.",
     "timeout": "The share did not answer in time; check its mount on the host that reads it.",
     "not_collected": "Check that the login node can be reached, then run again.",
 }
 
 
 class FieldMissingError(UndeterminedError):
-    """The document is there and lacks the field."""
+    """The document exists but does not have the field."""
 
 
 def evaluate(expression: Expression, evidence: Json, roots: set[str], missing: Missing) -> Any:
@@ -71,10 +71,10 @@ def evaluate(expression: Expression, evidence: Json, roots: set[str], missing: M
 
 
 def problem_of(evidence: Json, source: str) -> Json | None:
-    """Return what went wrong in collecting `source`, if something did."""
+    """Return the problem in collecting `source`, or None."""
     problems = evidence.get("problems")
     if not isinstance(problems, list) or not all(isinstance(entry, dict) for entry in problems):
-        raise UndeterminedError("the evidence does not say which problems there were in collecting it")
+        raise UndeterminedError("the evidence has no list of problems in collecting it")
     return next((entry for entry in problems if entry.get("source") == source), None)
 
 
@@ -86,12 +86,12 @@ def require_read(evidence: Json, source: str) -> None:
 
 
 def require_collected(evidence: Json) -> None:
-    """Raise if a problem leaves nothing of the evidence."""
+    """Raise if nothing of the evidence was collected."""
     require_read(evidence, EVERYTHING)
 
 
 def undetermined_by(problem: Json) -> UndeterminedError:
-    """Return the error that a problem in collecting makes, with its remedy."""
+    """Return the error for a problem in collecting, with its remedy."""
     kind, source = str(problem.get("problem")), problem.get("source")
     parts = [
         str(problem.get("path") or ("" if source == EVERYTHING else source)),
@@ -103,28 +103,28 @@ def undetermined_by(problem: Json) -> UndeterminedError:
 
 
 def job_of(evidence: Json) -> Json:
-    """Return the job that the evidence is of."""
+    """Return the job of the evidence."""
     job = evidence.get("job")
     if not isinstance(job, dict) or not isinstance(job.get("job_id"), str) or not job["job_id"]:
-        raise UndeterminedError("the evidence does not say which job it is of")
+        raise UndeterminedError("the evidence does not say which job it is from")
     if never_began(job):
-        raise UndeterminedError("the job never began to run: an older job of its id left what lies in its place")
+        raise UndeterminedError("the job never started: an older job with the same ID left the files in its folder")
     return job
 
 
 def is_same_run(marker: Json, job: Json) -> bool:
-    """Say whether what a file says of its run is said of this job in this attempt."""
+    """Return whether a file's job and attempt are those of this job."""
     attempts = marker.get("attempt"), job.get("attempt")
     return marker.get("job_id") == job["job_id"] and all(map(is_integer, attempts)) and attempts[0] == attempts[1]
 
 
 def is_integer(value: Any) -> bool:
-    """Say whether `value` is a whole number; a boolean is none."""
+    """Return whether `value` is a whole number, which a boolean is not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def require_own(evidence: Json, root: str) -> None:
-    """Raise if a document could not be read, or was not written by the evidence's own job."""
+    """Raise if a document could not be read, or was written by another job."""
     require_read(evidence, root)
     if root not in evidence or (root in PARTS and root not in PARTS_OF_THE_JOB):
         return
@@ -133,7 +133,7 @@ def require_own(evidence: Json, root: str) -> None:
         if not isinstance(document, dict) or "job_id" not in document:
             raise UndeterminedError(f"{scalars.printable(root)} does not say which job wrote it")
         if not is_same_run(document, job):
-            raise UndeterminedError(f"{scalars.printable(root)} is of another job or attempt")
+            raise UndeterminedError(f"{scalars.printable(root)} is from another job or attempt")
     doubt = _time_doubt(evidence, root, job)
     if doubt is not None:
         raise UndeterminedError(doubt)
@@ -151,11 +151,11 @@ def _require_sound(expression: Expression, evidence: Json, roots: set[str]) -> N
         # A row that could not be read may be the one that mattered.
         malformed = document["malformed"]
         if not (is_integer(malformed) and malformed == 0) and query.fields(expression.tree) != {root, "malformed"}:
-            raise UndeterminedError(f"{root}: {malformed} of its lines cannot be read, or belong to no group")
+            raise UndeterminedError(f"{root}: {malformed} of its lines are malformed, or belong to no group")
 
 
 def _time_doubt(evidence: Json, root: str, job: Json) -> str | None:
-    """Say how times show that the job did not write a file, or its node's clock was off; None where they do not."""
+    """Return how times show that the job did not write a file or its node's clock was wrong; None if they do not."""
     files, document = evidence.get("files"), evidence.get(root)
     file = files.get(root) if isinstance(files, dict) else None
     if not isinstance(file, dict):
@@ -179,7 +179,7 @@ def _time_doubt(evidence: Json, root: str, job: Json) -> str | None:
 
 
 def _row_times(document: Any) -> tuple[Any, Any]:
-    """The oldest and the newest time that rows bear, by the clock of the node that wrote them."""
+    """Return the oldest and the newest time in rows, by the clock of the node that wrote them."""
     for key in ("fields", "time"):
         document = document.get(key) if isinstance(document, dict) else None
     return (document.get("min"), document.get("max")) if isinstance(document, dict) else (None, None)

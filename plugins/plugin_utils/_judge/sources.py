@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judges each kind of source, and says of it what a report does. Pure. PRIVATE to the collection."""
+"""Judge each kind of source, and describe it for reports. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _TOLD = 5
 
 @dataclass
 class Reading:
-    """Evidence and references as one criterion reads them, and what a report says of the reading.
+    """The evidence and references that one criterion reads, and what a report shows of them.
 
-    `roots` are the documents that were read, `value` what is known even where it could not be judged.
+    `roots` are the documents that were read, `value` what is known even if it could not be judged.
     """
 
     evidence: Json
@@ -63,7 +63,7 @@ class Reading:
 
 
 def judge_source(source: Source, reading: Reading) -> Outcome:
-    """Put what the source holds to its test; raise UndeterminedError."""
+    """Apply the source's test to its value; raise UndeterminedError."""
     if isinstance(source, Query):
         return _judge_query(source, reading)
     if isinstance(source, Each):
@@ -80,7 +80,7 @@ def _judge_query(source: Query, reading: Reading) -> Outcome:
     except FieldMissingError as exc:
         if test.name != "present":
             raise
-        # The document was read whole and is this job's: that it lacks the field is an answer, not a doubt.
+        # The document is complete and from this job: that it does not have the field is an answer, not a doubt.
         return Outcome(False, None, str(exc))
     needs = needs_of(test, reading.evidence, reading.references, reading.missing)
     return judge_value(test.name, test.bound, reading.value, needs)
@@ -114,7 +114,7 @@ def _judge_each(source: Each, reading: Reading) -> Outcome:
 
 
 def _elements(source: Each, reading: Reading) -> list[tuple[str, Any]]:
-    """Return the elements that are judged, by name or place."""
+    """Return the elements that are judged, by name or position."""
     elements = reading.find(source.over)
     if isinstance(elements, list):
         return [(str(position), element) for position, element in enumerate(elements)]
@@ -124,13 +124,13 @@ def _elements(source: Each, reading: Reading) -> list[tuple[str, Any]]:
 
 
 def _require_number(source: Each, found: int, reading: Reading) -> None:
-    """Raise UndeterminedError unless there are as many elements as there must be."""
+    """Raise UndeterminedError unless the number of elements is the required one."""
     wanted: Any = reading.find(source.number) if isinstance(source.number, Expression) else source.number
     if not is_integer(wanted) or wanted < 1:
         raise UndeterminedError(f"how many there must be ({_number(source)}) is {scalars.describe(wanted)}")
     if found < wanted or (source.exactly and found != wanted):
         least = "" if source.exactly else "at least "
-        raise UndeterminedError(f"{source.over.text} has {found} and there must be {least}{wanted}")
+        raise UndeterminedError(f"{source.over.text} has {found} elements; expected {least}{wanted}")
 
 
 def _number(source: Each) -> str:
@@ -143,7 +143,7 @@ def _judge_element(source: Each, element: Any, needs: Needs) -> Outcome:
     except query.UnansweredError as exc:
         if source.test.name != "present":
             raise UndeterminedError(str(exc)) from exc
-        # As for a query alone: that an element lacks the field is an answer.
+        # As for a plain query: that an element does not have the field is an answer.
         return Outcome(False, None, str(exc))
     return judge_value(source.test.name, source.test.bound, found, needs)
 
@@ -157,12 +157,12 @@ def _judge_artifact(source: Artifact, evidence: Json) -> Outcome:
             raise undetermined_by(problem)
         why = f"{scalars.printable(str(problem.get('path', name)))} does not exist"
         if not came_to_an_end(job):
-            raise UndeterminedError(f"{why}, and the job did not come to its own end")
+            raise UndeterminedError(f"{why}, and the job did not end by itself")
         return Outcome(False, None, why)
     artifacts = evidence.get("artifacts")
     artifact = artifacts.get(name) if isinstance(artifacts, dict) else None
     if not isinstance(artifact, dict) or not is_integer(artifact.get("size")):
-        raise UndeterminedError(f"the artifact {scalars.printable(name)} is not in the evidence")
+        raise UndeterminedError(f"the evidence has no artifact {scalars.printable(name)}")
     least, size = source.least_bytes, artifact["size"]
     met = size >= least
     return Outcome(met, size, f"it has {size} bytes{'' if met else f', fewer than {least}'}")
@@ -182,13 +182,13 @@ def bound_of(source: Source) -> str:
 
 
 def needs_baseline(source: Source) -> bool:
-    """Say whether the source's test forms a ratio to a baseline."""
+    """Return whether the source's test forms a ratio to a baseline."""
     test = value_test(source)
     return test is not None and is_against_baseline(test.name, test.bound)
 
 
 def described(source: Source, evidence: Json, roots: Iterable[str]) -> str:
-    """Return where the value comes from, as a report shows it; `roots` are the documents that were read."""
+    """Return the origin of the value as a report shows it; `roots` are the documents that were read."""
     if isinstance(source, Artifact):
         return f"artifact {_path(evidence, 'artifacts', source.name) or source.name}"
     if isinstance(source, Log):
@@ -199,7 +199,7 @@ def described(source: Source, evidence: Json, roots: Iterable[str]) -> str:
 
 
 def _path(evidence: Json, part: str, name: str) -> str:
-    """Return the path that the evidence has for what was read by this name; nothing if it has none."""
+    """Return the path in the evidence of the file that was read by this name, or an empty text."""
     entries = evidence.get(part)
     entry = entries.get(name) if isinstance(entries, dict) else None
     path = entry.get("path") if isinstance(entry, dict) else None

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The judge: evidence and criteria in, verdicts out. Pure; the same for a run that just ended and for saved evidence.
+"""Judge evidence by criteria. Pure; works the same for a run that has just ended and for saved evidence.
 
-Whatever is not established is `undetermined`, any surprise included; only evidence makes a `pass`.
+Anything that is not established is `undetermined`, including unexpected errors; only evidence makes a `pass`.
 PRIVATE to the collection.
 """
 
@@ -38,9 +38,9 @@ def judge(
     references: dict[str, Any] | None = None,
     today: datetime.date,
 ) -> list[dict[str, Any]]:
-    """Return the judged criteria, the job's own outcome first, then one for each criterion in its order.
+    """Return the judged criteria: the job's own outcome first, then the criteria in their order.
 
-    `today` decides whether a waiver still holds. Never raises for what the evidence holds.
+    `today` decides whether a waiver still holds. No content of the evidence raises an exception.
     """
     whole = with_reduced_fields(evidence) if isinstance(evidence, dict) else {}
     judged = [_judge_one(criterion, whole, references or {}, today) for criterion in criteria]
@@ -48,9 +48,9 @@ def judge(
 
 
 def overall(judged: list[dict[str, Any]]) -> str:
-    """Return `fail` if any gate fails, else `undetermined` unless every applicable gate passes and at least one does.
+    """Return `fail` if any gate fails, `pass` if all applicable gates pass and there is one, else `undetermined`.
 
-    The job's own outcome is a gate, but not one that makes a pass alone.
+    The job's own outcome is a gate, but is not enough for a pass on its own.
     """
     gates = [entry for entry in judged if entry.get("severity") == "gate"]
     verdicts = [entry.get("verdict") for entry in gates]
@@ -79,7 +79,7 @@ def _judge_one(
     needs_remedy = result.verdict not in ("pass", "not_applicable")
     why, found = result.why, reading.missing.found
     if allowed and found:
-        why = f"{why}; missing in {found} of its rows, which may be so: {allowed.reason}"
+        why = f"{why}; missing in {found} of its rows, which is allowed: {allowed.reason}"
     verdict, why = _weighed(criterion, result.verdict, why, today)
     judged = {
         "id": criterion.id,
@@ -107,14 +107,14 @@ def _result(criterion: Criterion, reading: Reading) -> _Result:
         outcome = judge_source(criterion.source, reading)
     except UndeterminedError as exc:
         return _Result("undetermined", reading.value, str(exc), exc.remedy)
-    except Exception as exc:  # whatever else goes wrong in judging must not let a criterion pass
+    except Exception as exc:  # no other error in judging may let a criterion pass
         said = f"{type(exc).__name__}: {scalars.printable(str(exc))}"
         return _Result("undetermined", reading.value, f"judging it failed: {said}")
     return _Result("pass" if outcome.met is True else "fail", outcome.value, outcome.why, outcome.remedy)
 
 
 def _weighed(criterion: Criterion, verdict: str, why: str, today: datetime.date) -> tuple[str, str]:
-    """Return verdict and reason of a criterion that may be for the record alone, or waived."""
+    """Return the verdict and reason of a criterion, which may be only recorded or waived."""
     waiver = criterion.waiver
     if criterion.severity == "record" and verdict != "not_applicable":
         return "recorded", f"only recorded (would be {verdict}): {why}"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the controller can judge: Ansible's version, the packages the judge needs, the collection's own files."""
+"""Check the controller: Ansible's version, the Python packages that judging requires, the collection's own files."""
 
 from __future__ import annotations
 
@@ -14,25 +14,28 @@ from pathlib import Path
 from ansible.release import __version__ as ansible_version
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import read_json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import COLLECTION
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks
 
 Json = dict[str, t.Any]
-# Before it a worker may hand in a play's last result twice, and the next play waits for ever (upstream 85879).
+# In earlier releases a worker may return a play's last result twice, and the next play hangs (upstream 85879).
 LEAST_ANSIBLE = "2.19.4"
 PACKAGES = ("jmespath", "jsonschema", "PyYAML")
-judged = partial(judge_findings.judged, where={"host": "localhost"})
+judged = partial(checks.judged, where={"host": "localhost"})
 
 
 def findings(root: Path = COLLECTION, version: str = ansible_version) -> list[Json]:
-    """The findings about this controller."""
+    """Return the findings about this controller."""
     return [_ansible(version), _packages(), _collection(root)]
 
 
 def _ansible(version: str) -> Json:
-    title, missing = f"ansible-core is {LEAST_ANSIBLE} or newer", f"the version is {version!r}"
-    source, where = "ansible.release", {"host": "localhost"}
-    return judge_findings.version_at_least(
-        "controller.ansible", title, LEAST_ANSIBLE, version, source=source, missing=missing, where=where
+    return checks.version_at_least(
+        "controller.ansible",
+        LEAST_ANSIBLE,
+        version,
+        source="ansible.release",
+        missing=f"expected a version, found {version!r}",
+        where={"host": "localhost"},
     )
 
 
@@ -45,7 +48,6 @@ def _packages() -> Json:
             missing.append(name)
     return judged(
         "controller.packages",
-        "The Python packages that judging needs are there",
         "eq",
         0,
         len(missing),
@@ -56,13 +58,11 @@ def _packages() -> Json:
 
 
 def _collection(root: Path) -> Json:
-    """An installed collection carries a list of its files with their checksums; a checkout does not."""
+    """Compare an installed collection with its list of files and checksums; a checkout has no such list."""
     listed = root / "FILES.json"
-    title = "The collection's files are as they were published"
     if not listed.is_file():
-        return judge_findings.finding(
+        return checks.finding(
             "controller.collection",
-            title,
             "recorded",
             value=None,
             bound="= 0",
@@ -82,7 +82,6 @@ def _collection(root: Path) -> Json:
         missing = f"{listed} cannot be read: {exc}"
     return judged(
         "controller.collection",
-        title,
         "eq",
         0,
         None if changed is None else len(changed),

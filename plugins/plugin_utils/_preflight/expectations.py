@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Refuses what the inventory expects of GPUs and share in words that no check knows, before anything is looked at."""
+"""Reject expectations about GPUs and the share that no check knows, before anything is checked."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def check(gpu: Json, node_gpus: Json, share: Json) -> None:
     for node, expect in node_gpus.items():
         wrong += [f"hpc_validation_node_gpus, {node}: {told}" for told in GPU.problems(expect, GPU_TITLES)]
     if wrong:
-        raise ExpectError("malformed expectations:\n" + "\n".join(wrong))
+        raise ExpectError("invalid expectations:\n" + "\n".join(wrong))

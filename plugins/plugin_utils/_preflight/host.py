@@ -1,21 +1,21 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judges the facts of one host (`python -m kit host`): the login node's, and each compute node's from its job."""
+"""Judge the facts of a host (`python -m kit host`): of the login node, or of a compute node from its job."""
 
 from __future__ import annotations
 
 import typing as t
 from functools import partial
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks
 
 Json = dict[str, t.Any]
 LEAST_PYTHON = "3.9"
 COMMANDS = ("sbatch", "squeue", "scontrol", "sinfo", "scancel", "sacct", "srun")
 LEAST_APPTAINER = "1.1"
-judged = partial(findings.judged, source="kit host")
-version_at_least = partial(findings.version_at_least, source="kit host")
+judged = partial(checks.judged, source="kit host")
+version_at_least = partial(checks.version_at_least, source="kit host")
 
 
 def _mapping(value: t.Any) -> Json:
@@ -23,14 +23,14 @@ def _mapping(value: t.Any) -> Json:
 
 
 def login_findings(facts: t.Any, host: str, *, no_downloads: str | None, apptainer: Json) -> list[Json]:
-    """The login node's findings. `apptainer` is the setting: {required, image}; `no_downloads` why none are needed."""
+    """Return the login node's findings; `apptainer` is {required, image}, `no_downloads` why none are needed."""
     facts, where = _mapping(facts), {"host": host}
     found = [_commands(facts, where), _munge(facts, where), _python("login.python", facts, where)]
     return [*found, *_internet(facts, where, no_downloads), *_apptainer({**apptainer, "image": None}, facts, where)]
 
 
 def node_findings(facts: t.Any, node: str, *, apptainer: Json, gpus: int) -> list[Json]:
-    """A compute node's findings; `gpus` is how many the job was given."""
+    """Return a compute node's findings; `gpus` is how many the job was given."""
     facts, where = _mapping(facts), {"node": node}
     return [_python("node.python", facts, where), *_apptainer(apptainer, facts, where, gpus)]
 
@@ -40,13 +40,12 @@ def _commands(facts: Json, where: Json) -> Json:
     missing = [name for name in COMMANDS if not isinstance(commands.get(name), str)]
     return judged(
         "login.commands",
-        "Slurm's commands are there",
         "eq",
         0,
         len(missing) if commands else None,
         unit="missing",
         where=where,
-        missing="they were not looked for",
+        missing="the commands were not reported",
         detail=", ".join(missing) or None,
     )
 
@@ -55,48 +54,45 @@ def _munge(facts: Json, where: Json) -> Json:
     told = _mapping(facts.get("munge"))
     return judged(
         "login.munge",
-        "munge encodes a credential and decodes it again",
         "eq",
         True,
         told.get("ok") if isinstance(told.get("ok"), bool) else None,
         where=where,
-        missing="it was not tried",
+        missing="the test of munge was not reported",
         detail=told.get("error"),
     )
 
 
 def _python(identity: str, facts: Json, where: Json) -> Json:
-    title, missing = f"Python is {LEAST_PYTHON} or newer", "the host did not tell its Python"
-    return version_at_least(identity, title, LEAST_PYTHON, facts.get("python"), where=where, missing=missing)
+    missing = "the version of Python was not reported"
+    return version_at_least(identity, LEAST_PYTHON, facts.get("python"), where=where, missing=missing)
 
 
 def old_python(node: str) -> Json:
-    """The finding for a job that could not even start the guard."""
-    why = f"hpc_validation_python is older than {LEAST_PYTHON} there, or there is none"
+    """Return the finding for a job that could not start the guard."""
+    why = f"hpc_validation_python is older than {LEAST_PYTHON} on the node, or does not exist"
     return {
         **_python("node.python", {}, {"node": node}),
         "verdict": "fail",
-        "value": f"older than {LEAST_PYTHON} or none",
+        "value": f"older than {LEAST_PYTHON}, or missing",
         "why": why,
     }
 
 
 def _internet(facts: Json, where: Json, no_downloads: str | None) -> list[Json]:
-    title = "What is to be downloaded can be reached"
     if no_downloads:
-        return [findings.not_applicable("runtime.internet", title, no_downloads, source="kit host", where=where)]
+        return [checks.not_applicable("runtime.internet", no_downloads, source="kit host", where=where)]
     reach = facts.get("reach")
     if not isinstance(reach, list) or not reach:
-        return [judged("runtime.internet", title, "eq", True, None, where=where, missing="nothing was tried")]
+        return [judged("runtime.internet", "eq", True, None, where=where, missing="no connection test was reported")]
     return [
         judged(
             "runtime.internet",
-            title,
             "eq",
             True,
             told.get("ok") if isinstance(told.get("ok"), bool) else None,
             where={**where, "target": str(told.get("host"))},
-            missing="it was not tried",
+            missing="the connection test was not reported",
             detail=told.get("error"),
         )
         for told in map(_mapping, reach)
@@ -108,11 +104,10 @@ def _apptainer(setting: Json, facts: Json, where: Json, gpus: int = 0) -> list[J
     found = [
         version_at_least(
             "runtime.apptainer",
-            f"Apptainer is {LEAST_APPTAINER} or newer",
             LEAST_APPTAINER,
             told.get("version"),
             where=where,
-            missing=str(told.get("error") or "the host did not tell"),
+            missing=str(told.get("error") or "the version of Apptainer was not reported"),
             record=not setting.get("required"),
         )
     ]
@@ -125,22 +120,20 @@ def _apptainer(setting: Json, facts: Json, where: Json, gpus: int = 0) -> list[J
         *found,
         judged(
             "runtime.container_gpus",
-            "A container sees the job's GPUs",
             "eq",
             gpus,
             len(devices) if isinstance(devices, list) and not failed else None,
             unit="GPUs",
             where={**where, "path": str(setting["image"])},
-            missing=str(failed or "it was not tried"),
+            missing=str(failed or "the test of the container was not reported"),
         ),
         judged(
             "runtime.container_libraries",
-            "apptainer --nv brings the driver's libraries into the container",
             "ge",
             1,
             len(libraries) if isinstance(libraries, list) and not failed else None,
             unit="libraries",
             where={**where, "path": str(setting["image"])},
-            missing=str(failed or "it was not tried"),
+            missing=str(failed or "the test of the container was not reported"),
         ),
     ]

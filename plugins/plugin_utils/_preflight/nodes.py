@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judges what the jobs of a preflight found on each node, and what became of the jobs themselves."""
+"""Judge what the jobs of a preflight reported about each node, and how the jobs themselves ended."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import typing as t
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import node as gpu_node
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import host
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks, host
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.plan import NODE_SCRIPT, PAIR_SCRIPT
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import findings as share_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.coherence import coherence_findings
@@ -18,9 +17,9 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.guard 
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.likeness import same_everywhere
 
 Json = dict[str, t.Any]
-# How far a node's clock may be from slurmctld's; both are known to the second. munge refuses more than 300.
+# How far a node's clock may be from slurmctld's; both are known to the second. munge rejects more than 300.
 CLOCK_SECONDS = 5
-OLD_PYTHON = 86  # the exit code of a job whose Python is too old for the kit, or not there
+OLD_PYTHON = 86  # the exit code of a job whose Python is too old for the kit, or missing
 
 
 def judge(planned: Json, waited: Json, reports: Json, settings: Json) -> list[Json]:
@@ -34,7 +33,7 @@ def judge(planned: Json, waited: Json, reports: Json, settings: Json) -> list[Js
             findings += _coherence(wanted["nodes"], job, outcome, found, settings)
             pairs += 1
             continue
-        node = wanted["nodes"][0]
+        node = wanted["key"]
         findings += _node(node, given[node], job, outcome, found, settings)
         shares[node] = found.get("share")
     if len(shares) > 1:
@@ -43,38 +42,42 @@ def judge(planned: Json, waited: Json, reports: Json, settings: Json) -> list[Js
 
 
 def _together(planned: Json, waited: Json, reports: Json) -> t.Iterator[tuple[Json, Json, Json, Json]]:
-    """Each planned job with what became of it and what it reported; slurm_job keeps the order of the jobs."""
+    """Yield each planned job with the job of its key, and the outcome and report of that job's ID."""
     waited, reports = _mapping(waited), _mapping(reports)
-    outcomes, told = _mapping(waited.get("outcomes")), waited.get("jobs")
-    if not isinstance(told, list) or len(told) != len(planned["jobs"]):
-        told = [None] * len(planned["jobs"])  # which is whose is not known
-    for wanted, each in zip(planned["jobs"], told, strict=True):
-        job = _job(each)
-        yield wanted, job, _mapping(outcomes.get(job["job_id"])), _mapping(reports.get(job["job_id"]))
+    jobs, outcomes = _mapping(waited.get("jobs_by_key")), _mapping(waited.get("outcomes"))
+    for wanted in planned["jobs"]:
+        job = _job(jobs.get(wanted["key"]), wanted["key"])
+        identity = job["job_id"]
+        yield wanted, job, _mapping(outcomes.get(identity)), _mapping(reports.get(identity))
 
 
-def _job(told: t.Any) -> Json:
-    """What is known of a job: a number that is none is not known."""
+def _job(told: t.Any, key: str) -> Json:
+    """Return the job of this key, with nothing in it that is not of the right type; without an ID it has no report."""
     job = _mapping(told)
+    if job.get("key") != key:
+        return {"job_id": None, "exit_code": None, "reason_text": f"slurm_job returned no job with the key {key!r}"}
     identity, code = job.get("job_id"), job.get("exit_code")
     return {
         **job,
-        "job_id": identity if isinstance(identity, str) else "unknown",
+        "job_id": identity if isinstance(identity, str) else None,
         "exit_code": code if isinstance(code, int) and not isinstance(code, bool) else None,
     }
 
 
 def _alone(shares: Json) -> Json:
-    """Coherence takes two nodes that one job can have."""
-    return judge_findings.finding(
+    """Record that coherence was not checked: it takes two nodes that one job can use."""
+    return checks.finding(
         "share.coherence",
-        "Two nodes see the same",
         "recorded",
         value=None,
         bound="two nodes",
         source="srun",
-        why=f"there are no two nodes in scope to compare ({', '.join(shares) or 'none'})",
+        why=f"fewer than two nodes in scope can be compared ({', '.join(shares) or 'none'})",
     )
+
+
+def _name(job: Json) -> str:
+    return f"job {job['job_id'] or 'unknown'}"
 
 
 def _ended_well(job: Json) -> bool:
@@ -82,7 +85,8 @@ def _ended_well(job: Json) -> bool:
 
 
 def _why(job: Json, outcome: Json, found: Json) -> str:
-    words = [f"job {job['job_id']} is {job.get('state')}", job.get("reason_text"), outcome.get("why")]
+    state = f"{_name(job)} is {job['state']}" if job.get("state") else f"the state of {_name(job)} was not reported"
+    words = [state, job.get("reason_text"), outcome.get("why")]
     words.append(str(found.get("messages") or "").strip()[-500:])
     return "; ".join(dict.fromkeys(str(word) for word in words if word))
 
@@ -91,13 +95,12 @@ def _job_ran(node: str, job: Json, outcome: Json, found: Json) -> Json:
     code = job.get("exit_code")
     ran = code if job.get("state") in ("COMPLETED", "FAILED") and isinstance(code, int) else None
     symptom = "node.busy" if outcome.get("outcome") == "queue_timeout" else "node.job"
-    return judge_findings.judged(
+    return checks.judged(
         "node.job",
-        "A job on the node runs to its end",
         "eq",
         0,
         ran,
-        source=f"job {job['job_id']}",
+        source=_name(job),
         where={"node": node},
         missing=_why(job, outcome, found),
         detail=_why(job, outcome, found) if ran else None,
@@ -108,12 +111,12 @@ def _job_ran(node: str, job: Json, outcome: Json, found: Json) -> Json:
 def _node(node: str, gpus: int, job: Json, outcome: Json, found: Json, settings: Json) -> list[Json]:
     code = job.get("exit_code")
     if code in GUARD:
-        # The share is what is wrong there; nothing was written, and the exit code says why.
+        # The share is at fault; nothing was written, and the exit code says why.
         return [guard_finding(code, str(found.get("messages") or ""), {"node": node})]
     if code == OLD_PYTHON:
         return [host.old_python(node)]
     ran = _job_ran(node, job, outcome, found)
-    if ran["verdict"] == "undetermined":  # what it did report counts all the same
+    if ran["verdict"] == "undetermined":  # what it did report still counts
         missing = {part for part in ("host", "gpus", "share") if found.get(part) is None}
     else:
         missing = set()
@@ -157,11 +160,10 @@ def _gpu(node: str, gpus: int, found: Json, settings: Json) -> list[Json]:
 
 
 def _gres_equals(node: str, gpus: int, facts: Json) -> Json:
-    """With MIG, Slurm counts instances, which the node's devices do not tell."""
+    """Compare Slurm's GPUs with the node's. With MIG, Slurm counts instances, which the devices do not show."""
     count = gpu_node.device_count(facts)
-    return judge_findings.judged(
+    return checks.judged(
         "scheduler.gres_equals_gpus",
-        "Slurm defines as many GPUs as the node has",
         "eq",
         count or 0,
         gpus if count is not None else None,
@@ -174,15 +176,14 @@ def _gres_equals(node: str, gpus: int, facts: Json) -> Json:
 
 
 def _confined(node: str, found: Json) -> Json:
-    """Where a node has one GPU, that a step with one can open it proves nothing: one without any must not."""
+    """Check that a step can open only its own GPUs. On a node with one GPU, a step without any must open none."""
     with_one, with_none = (_devices(found.get(part)) for part in ("confined", "without"))
     one_gpu = len(with_one["present"]) == 1
     told = with_none if one_gpu else with_one
     known = bool(told["present"]) and set(told["openable"]) <= set(told["present"])
     what = "none" if one_gpu else "one GPU"
-    return judge_findings.judged(
+    return checks.judged(
         "scheduler.confinement",
-        "A step can open the GPUs it was given and no other",
         "eq",
         0 if one_gpu else 1,
         len(told["openable"]) if known else None,
@@ -190,8 +191,7 @@ def _confined(node: str, found: Json) -> Json:
         unit="GPUs",
         where={"node": node},
         missing=str(
-            _mapping(found.get("problems")).get("without" if one_gpu else "confined")
-            or "the node has no /dev/nvidia* at all"
+            _mapping(found.get("problems")).get("without" if one_gpu else "confined") or "the node has no /dev/nvidia*"
         ),
         detail=f"given {what}, it can open {', '.join(map(str, told['openable'])) or 'none'} "
         f"of {', '.join(map(str, told['present']))}",
@@ -207,28 +207,27 @@ def _devices(told: t.Any) -> dict[str, list[str]]:
 
 
 def _clock(node: str, job: Json, found: Json) -> Json:
-    """How far the node's clock is off at least: its markers lie between slurmctld's start and end of the job."""
+    """Judge the least possible clock difference: the markers lie between slurmctld's start and end of the job."""
     begin, end = (_mapping(found.get(kind)).get("time") for kind in ("begin", "end"))
     told = (begin, end, job.get("started"), job.get("ended"))
     known = all(map(scalars.is_number, told))
     skew = max(job["started"] - t.cast(float, begin), t.cast(float, end) - job["ended"], 0.0) if known else None
-    return judge_findings.judged(
+    return checks.judged(
         "node.clock",
-        "The node's clock agrees with slurmctld's",
         "le",
         CLOCK_SECONDS,
         None if skew is None else round(skew, 1),
         source="the job's markers; squeue",
         unit="s",
         where={"node": node},
-        missing="the job's times are not known",
+        missing="the job's times were not reported",
     )
 
 
 def _coherence(nodes: list[str], job: Json, outcome: Json, found: Json, settings: Json) -> list[Json]:
     if job.get("exit_code") in GUARD:
         where = {"node": nodes[0]}
-        return [guard_finding(job["exit_code"], f"asked on {' and '.join(nodes)}", where)]
+        return [guard_finding(job["exit_code"], f"checked on {' and '.join(nodes)}", where)]
     document = found.get("coherence")
     if not _ended_well(job) and document is None:
         document = {"error": _why(job, outcome, found)}
@@ -236,7 +235,7 @@ def _coherence(nodes: list[str], job: Json, outcome: Json, found: Json, settings
 
 
 def probed(planned: Json, waited: Json, reports: Json) -> Json:
-    """Return {nodes, gpus, left_out}: what the jobs really looked at, for the run's coverage."""
+    """Return {nodes, gpus, left_out}: what the jobs checked, for the run's coverage."""
     nodes, gpus = [], []
     for wanted, job, _other, found in _together(planned, waited, reports):
         if wanted["script"] == NODE_SCRIPT and _ended_well(job):

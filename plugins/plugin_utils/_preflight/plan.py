@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes a preflight looks at, and the job for each: pinned to it, asking for all its GPUs."""
+"""Choose the nodes of a preflight and the job for each, pinned to it and requesting all its GPUs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typing as t
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import expand_nodes
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.cluster_facts import read, stated
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.scheduler import (
     in_scope,
     in_words,
@@ -17,7 +18,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.sc
 )
 
 Json = dict[str, t.Any]
-OUT_OF_REACH = "hpc_validation_slurm (partition, exclude, nodelist, constraint, GRES type) does not lead there"
+OUT_OF_REACH = "excluded by hpc_validation_slurm (partition, exclude, nodelist, constraint or GRES type)"
 NODE_SCRIPT, PAIR_SCRIPT = "node.sbatch", "coherence.sbatch"
 
 
@@ -25,7 +26,8 @@ def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
     """Return {nodes, jobs, left_out, findings}: the nodes in scope that can take a job, and a job for each.
 
     `info` is what slurm_cluster_info returned, `settings` the site's (settings.py), `expected` the inventory's
-    compute nodes. A job has the name of its `script`, its `options`, and the `nodes` it is about.
+    compute nodes. A job has a `key` (the name of its node, or both names with a comma), the name of its `script`, its
+    `options`, and the `nodes` it is about.
     """
     info, wrong = read(info)
     if wrong:
@@ -46,7 +48,7 @@ def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
 
 
 def _pair(ready: list[Json]) -> tuple[Json, Json] | None:
-    """Two nodes that one job can have: the first and the last of those that the same settings lead to."""
+    """Return two nodes that one job can use: the first and the last of those with the same settings."""
     groups: dict[str, list[Json]] = {}
     for node in ready:
         groups.setdefault(repr(sorted(node["slurm"].items(), key=str)), []).append(node)
@@ -59,10 +61,10 @@ def _gpus(node: Json) -> int:
 
 
 def names(value: t.Any) -> list[str]:
-    """The nodes of a list, or of a text as Slurm writes them: compute[01-04],compute07."""
+    """Return the nodes of a list, or of a Slurm expression such as compute[01-04],compute07."""
     text = value if isinstance(value, str) else ",".join(str(name) for name in value or [])
     text = "".join(text.split())
-    return expand_nodes(text) or ([text] if text else [])  # what cannot be read is a name that Slurm does not know
+    return expand_nodes(text) or ([text] if text else [])  # unreadable: taken for an unknown name
 
 
 def _short(name: str) -> str:
@@ -70,50 +72,55 @@ def _short(name: str) -> str:
 
 
 def _scope(info: Json, settings: Json, expected: t.Sequence[str]) -> tuple[list[Json], list[Json], list[Json]]:
-    """The nodes in scope, those left out with why, and findings about names that cannot be in scope.
+    """Return the nodes in scope, those left out with the reason, and findings about names that cannot be in scope.
 
-    Where the inventory's names are Slurm's, a node of it without GPUs is one that should have some.
+    If the inventory uses Slurm's names, its nodes are expected to have GPUs.
     """
     known = {node["name"]: node for node in info.get("nodes") or []}
-    by_short = {_short(name): name for name in known}
-    listed = [by_short.get(_short(name), name) for name in expected]
+    listed = _as_slurm_has_them(expected, known)
     listed = listed if any(name in known for name in listed) else []
-    wanted = [by_short.get(_short(name), name) for name in names(settings["nodes"])]
+    wanted = _as_slurm_has_them(names(settings["nodes"]), known)
     reached = _in_scope_of_all(info, settings)
     findings = [
         _unknown(name, sorted(known)) for name in sorted({*wanted, *listed, *settings["node_gpus"]} - set(known))
     ]
     findings += [_out_of_reach(name) for name in wanted if name in known and name not in reached]
     left_out = [{"name": name, "why": OUT_OF_REACH} for name in listed if name in known and name not in reached]
-    scope = []
-    for name, node in reached.items():
-        if wanted and name not in wanted:
-            left_out.append({"name": name, "why": "not among hpc_validation_nodes"})
-        elif _gpus(node) or name in (*wanted, *listed) or settings["accelerator"] == "cpu":
-            scope.append(node)
-        else:
-            left_out.append({"name": name, "why": "it defines no GPUs"})
-    return scope, left_out, findings
+    named = reached if settings["accelerator"] == "cpu" else (*wanted, *listed)
+    why = {name: _why_left_out(node, wanted, named) for name, node in reached.items()}
+    left_out += [{"name": name, "why": reason} for name, reason in why.items() if reason]
+    return [node for name, node in reached.items() if not why[name]], left_out, findings
+
+
+def _as_slurm_has_them(wanted: t.Iterable[str], known: t.Iterable[str]) -> list[str]:
+    """Names of nodes, each as Slurm has it where that differs only in the domain."""
+    by_short = {_short(name): name for name in known}
+    return [by_short.get(_short(name), name) for name in wanted]
+
+
+def _why_left_out(node: Json, wanted: list[str], named: t.Collection[str]) -> str | None:
+    """Why a node that can be reached is not in scope; a node that is `named` need not define GPUs."""
+    if wanted and node["name"] not in wanted:
+        return "not among hpc_validation_nodes"
+    return None if _gpus(node) or node["name"] in named else "it defines no GPUs"
 
 
 def _unknown(name: str, known: list[str]) -> Json:
-    return judge_findings.judged(
+    return checks.judged(
         "scheduler.node_known",
-        "Slurm knows the nodes that the inventory names",
         "eq",
         True,
         False if known else None,
         source="scontrol show node",
         where={"node": name},
-        missing="the scheduler told no nodes",
-        detail=f"Slurm's nodes are {', '.join(known)}" if known else None,
+        missing="the scheduler reported no nodes",
+        detail=f"unknown node {name!r}; available: {', '.join(known)}" if known else None,
     )
 
 
 def _out_of_reach(name: str) -> Json:
-    return judge_findings.judged(
+    return checks.judged(
         "scheduler.node_in_reach",
-        "The site's jobs can run on the nodes that hpc_validation_nodes names",
         "eq",
         True,
         False,
@@ -124,7 +131,7 @@ def _out_of_reach(name: str) -> Json:
 
 
 def _in_scope_of_all(info: Json, settings: Json) -> dict[str, Json]:
-    """The nodes that the site's settings, or those of a selected workload, lead to; each with the settings that did."""
+    """Return the nodes for the settings of the site and of the selected workloads, each with the first that fit."""
     found: dict[str, Json] = {}
     for slurm in map(stated, (settings["slurm"], *settings["workload_slurm"])):
         for node in in_scope(info, slurm):
@@ -133,9 +140,8 @@ def _in_scope_of_all(info: Json, settings: Json) -> dict[str, Json]:
 
 
 def _out_of_service(node: Json) -> Json:
-    return judge_findings.judged(
+    return checks.judged(
         "scheduler.node",
-        "The node takes jobs",
         "eq",
         "idle, mixed or allocated",
         None,
@@ -149,22 +155,20 @@ def _version(node: Json, login: t.Any) -> Json:
     """slurmd may be older than slurmctld and its commands, never newer."""
     version = node.get("version")
     known = judge_findings.is_version(version)
-    return judge_findings.version_at_least(
+    return checks.version_at_least(
         "scheduler.version",
-        "Slurm on the login node is as new as on the node",
         str(version) if known else "0.0",
         login if known else None,
         source="sinfo --version; scontrol show node",
         where={"node": node["name"]},
-        missing="the node does not tell its version" if not known else "the login node does not tell its version",
+        missing="the node's version was not reported" if not known else "the login node's version was not reported",
         record=not known,
     )
 
 
 def _gres_defined(node: Json) -> Json:
-    return judge_findings.judged(
+    return checks.judged(
         "scheduler.gres_defined",
-        "The node defines GPUs",
         "ge",
         1,
         _gpus(node),
@@ -176,15 +180,14 @@ def _gres_defined(node: Json) -> Json:
 
 def _no_nodes(info: Json, settings: Json) -> Json:
     told = bool(info.get("nodes")) and not info.get("problems")
-    return judge_findings.judged(
+    return checks.judged(
         "scheduler.scope",
-        "There are nodes to look at",
         "ge",
         1,
         0 if told else None,
         source="scontrol show node",
         unit="nodes",
-        missing="the scheduler told no nodes",
+        missing="the scheduler reported no nodes",
         detail=f"hpc_validation_nodes is {settings['nodes']!r}, hpc_validation_slurm {settings['slurm']!r}",
     )
 
@@ -198,6 +201,7 @@ def _node_job(node: Json, gpus: bool) -> Json:
     kind = node["slurm"].get("gres_type")
     gres = f"gpu:{kind}:{_gpus(node)}" if kind else f"gpu:{_gpus(node)}"
     return {
+        "key": node["name"],
         "script": NODE_SCRIPT,
         "nodes": [node["name"]],
         "options": {
@@ -211,13 +215,15 @@ def _node_job(node: Json, gpus: bool) -> Json:
 
 
 def _pair_job(first: Json, last: Json) -> Json:
+    nodes = [first["name"], last["name"]]
     return {
+        "key": ",".join(nodes),  # no node has this name
         "script": PAIR_SCRIPT,
-        "nodes": [first["name"], last["name"]],
+        "nodes": nodes,
         "options": {
             **_site_options(first["slurm"]),
             "job-name": "preflight-coherence",
-            "nodelist": f"{first['name']},{last['name']}",
+            "nodelist": ",".join(nodes),
             "nodes": 2,
             "export": "NONE",
         },

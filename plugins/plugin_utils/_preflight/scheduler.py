@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the scheduler can start what was selected, judged from slurm_cluster_info before anything is submitted."""
+"""Judge from slurm_cluster_info whether the scheduler can start what was selected, before anything is submitted."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from functools import partial
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.cluster_facts import read, stated
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks
 
 Json = dict[str, t.Any]
 # Base states in which Slurm starts jobs, now or when the node is free again.
 USABLE = {"idle", "allocated", "mixed"}
-MAX_PROBLEMS = 10  # told in one finding
+MAX_PROBLEMS = 10  # listed in one finding
 UNUSABLE_FLAGS = {"drain", "fail", "maintenance", "not_responding", "invalid_reg", "powered_down", "powering_down"}
 
-finding = partial(judge_findings.finding, source="slurm_cluster_info")
+finding = partial(checks.finding, source="slurm_cluster_info")
 
 
 def findings(
     info: Json, workloads: list[Json], slurm: Json, accelerator: str, workload_slurm: dict[str, Json] | None = None
 ) -> list[Json]:
-    """The findings for `info` (slurm_cluster_info) and the selected manifests.
+    """Return the findings for `info` (slurm_cluster_info) and the selected manifests.
 
-    `slurm` is the site's hpc_validation_slurm, `workload_slurm` what is merged over it by workload id.
+    `slurm` is the site's hpc_validation_slurm, `workload_slurm` what is merged over it by workload ID.
     """
     info, wrong = read(info)
     found = [_answers(info, wrong)]
     if found[0]["verdict"] != "pass":
-        return found  # what it did not say cannot be judged
+        return found  # without facts nothing else can be judged
     found += [_accounting(info)] if workloads else [_accounting(info), partition(info, stated(slurm))]
     for workload in workloads:
         settings = stated({**slurm, **((workload_slurm or {}).get(workload["id"]) or {})})
@@ -51,16 +51,15 @@ def _for_workload(info: Json, workload: Json, slurm: Json, accelerator: str) -> 
 
 
 def _nobody(workload: Json, partition: str, slurm: Json) -> Json:
-    """The finding where the site's own settings leave no node."""
+    """Return the finding for a workload if the site's own settings leave no node."""
     narrowing = {key: slurm[key] for key in ("nodelist", "exclude", "constraint", "gres_type") if slurm.get(key)}
-    told = ", ".join(f"{key} {value}" for key, value in narrowing.items()) or "nothing"
+    told = ", ".join(f"{key} {value}" for key, value in narrowing.items()) or "the partition has no nodes"
     return finding(
         "scheduler.gres",
-        f"Some node can start {workload['id']}",
         "fail",
         value=[],
         bound="at least 1 node",
-        why=f"no node of partition {partition} is left by hpc_validation_slurm: {told}",
+        why=f"hpc_validation_slurm leaves no node of partition {partition}: {told}",
         remedy=remedies.remedy("scheduler.node_in_reach"),
         where={"workload": workload["id"]},
     )
@@ -71,28 +70,28 @@ def _wanted(slurm: Json) -> list[str]:
 
 
 def _chosen(info: Json, slurm: Json) -> list[Json]:
-    """The partitions that a job of these settings goes to: those named, else the default one."""
+    """Return the partitions for a job with these settings: those named, else the default one."""
     wanted = _wanted(slurm)
     return [p for p in info.get("partitions") or [] if (p["name"] in wanted if wanted else p.get("default"))]
 
 
 def usable(node: Json) -> bool:
-    """Whether Slurm would start a job on `node`, now or later, without somebody's help."""
+    """Return whether Slurm would start a job on `node`, now or later, without anyone's help."""
     flags = {str(flag).lower() for flag in node.get("flags") or []}
     return str(node.get("state")).lower() in USABLE and not flags & UNUSABLE_FLAGS
 
 
 def in_words(node: Json) -> str:
-    """The node's state as a person reads it."""
+    """Return the node's state in words."""
     words = "+".join([str(node.get("state")), *[str(flag).lower() for flag in node.get("flags") or []]])
     return f"{node['name']} is {words}" + (f" ({node['reason']})" if node.get("reason") else "")
 
 
 def in_scope(info: Json, slurm: Json) -> list[Json]:
-    """The nodes that jobs of these settings may run on, whatever state they are in."""
+    """Return the nodes that jobs with these settings may run on, in any state."""
 
     def listed(key: str) -> list[str]:
-        """Plain comma-separated names; a bracket expression is Slurm's to expand and narrows nothing here."""
+        """Return plain comma-separated names; a bracket expression is left to Slurm and excludes nothing here."""
         names = slurm.get(key) or ""
         return [] if "[" in names else [name.strip() for name in names.split(",") if name.strip()]
 
@@ -111,7 +110,7 @@ def in_scope(info: Json, slurm: Json) -> list[Json]:
 
 
 def _has_features(node: Json, constraint: str) -> bool:
-    """Whether the node has what a plain constraint (a, a&b or a|b) names; any other is Slurm's to read."""
+    """Return whether the node has the features of a plain constraint (a, a&b or a|b); others are left to Slurm."""
     for sign, decide in (("&", all), ("|", any)):
         wanted = constraint.split(sign)
         if all(re.fullmatch(r"[\w.-]+", name) for name in wanted):
@@ -124,16 +123,15 @@ def _accounting(info: Json) -> Json:
     told = {True: "on", False: "off"}.get(on) if isinstance(on, bool) else None
     return finding(
         "scheduler.accounting",
-        "Accounting",
         "recorded",
         value=told,
         bound="on or off",
-        why=f"accounting is {told}" if told else "it is configured and does not answer",
+        why=f"accounting is {told}" if told else "accounting is configured but does not answer",
     )
 
 
 def _answers(info: Json, wrong: list[str]) -> Json:
-    """Whether there are facts: a controller that answers, nothing that could not be asked, nothing that is `wrong`."""
+    """Judge whether Slurm answered: one controller is up, no query failed, and no fact is malformed (`wrong`)."""
     up = [controller["host"] for controller in info.get("controllers") or [] if controller.get("up") is True]
     told = wrong or [scalars.printable(str(problem)) for problem in info.get("problems") or []]
     more = [f"and {len(told) - MAX_PROBLEMS} more"] if len(told) > MAX_PROBLEMS else []
@@ -141,7 +139,6 @@ def _answers(info: Json, wrong: list[str]) -> Json:
     healthy = bool(up) and not problems
     return finding(
         "scheduler.answers",
-        "slurmctld answers",
         "pass" if healthy else "undetermined",
         value=up,
         bound="one controller is up",
@@ -151,9 +148,8 @@ def _answers(info: Json, wrong: list[str]) -> Json:
 
 
 def partition(info: Json, slurm: Json) -> Json:
-    """The finding about the partition that a job of these settings goes to."""
+    """Return the finding about the partition for a job with these settings."""
     wanted, chosen, partitions = _wanted(slurm), _chosen(info, slurm), info.get("partitions") or []
-    title = "The partition exists and is up"
     missing = [name for name in wanted if name not in [partition["name"] for partition in chosen]]
     bound = f"partition {','.join(wanted)}" if wanted else "a default partition"
     if missing or not chosen:
@@ -161,23 +157,25 @@ def partition(info: Json, slurm: Json) -> Json:
         absent = f"partition {','.join(missing)}" if missing else bound
         return finding(
             "scheduler.partition",
-            title,
             "fail",
             value=[partition["name"] for partition in partitions],
             bound=bound,
-            why=f"{absent} does not exist; known are {known}",
+            why=f"{absent} does not exist; available: {known}",
             remedy=remedies.remedy("scheduler.partition"),
         )
     down = [partition for partition in chosen if str(partition.get("state")).lower() != "up"]
     return finding(
         "scheduler.partition",
-        title,
         "undetermined" if len(down) == len(chosen) else "pass",
         value=[partition.get("state") for partition in chosen],
         bound="up",
         why=", ".join(f"partition {partition['name']} is {partition.get('state')}" for partition in chosen),
         remedy=remedies.remedy("scheduler.partition") if down else None,
     )
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'s' * (count != 1)}"
 
 
 def _eligible(workload: Json, nodes: list[Json], partition: str, accelerator: str) -> Json:
@@ -187,9 +185,8 @@ def _eligible(workload: Json, nodes: list[Json], partition: str, accelerator: st
     ready = [node for node in fitting if usable(node)]
     judged = partial(
         finding,
-        title=f"{resources['nodes']} node(s) with {gpus} GPU(s) each can start {workload['id']}",
         value=[node["name"] for node in ready],
-        bound=f"at least {resources['nodes']} node(s)",
+        bound=f"at least {_nodes(resources['nodes'])}" + (f" with {gpus} GPU{'s' * (gpus != 1)} each" if gpus else ""),
         where={"workload": workload["id"]},
     )
     if len(fitting) < resources["nodes"]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of the public settings a preflight depends on. PRIVATE to the collection."""
+"""Derive the settings of a preflight from the public ones. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import typing as t
 Json = dict[str, t.Any]
 KEPT = ("accelerator", "nodes", "slurm", "gpu", "node_gpus", "kernel_log", "share_type", "share_expect")
 IMAGES = "apptainer"
-# Seconds: what the job that compares two nodes takes besides, and how many steps of it wait for the other node.
+# Of the job that compares two nodes: its fixed part in seconds, and how many of its steps wait for the other node.
 COHERENCE_BASE, COHERENCE_STEPS = 240, 48
 NO_INTERNET = "the inventory says that there is no internet (hpc_validation_air_gap)"
 WHEELS = "packages come from a folder of wheels (hpc_validation_wheelhouse)"
 
 
 def settings(given: Json, selected: t.Sequence[str]) -> Json:
-    """Return what plan, jobs and judging of nodes depend on; `given` are the public settings without their prefix.
+    """Return the settings for planning and judging; `given` are the public settings without their prefix.
 
-    `selected`: ids of the run's workloads. Of `given` is kept what `KEPT` names. Besides: `workload_slurm`, the whole
-    settings for sbatch of each workload that has some of its own; `apptainer`, required where a workload runs in an
-    image; `xid_seconds`, how far back the kernel log is read, 0 being since boot; `coherence` and `coherence_limit`,
-    the seconds that one step and the whole job may take that compares two nodes; `no_downloads`, why nothing has to be
-    downloaded, empty where something has to be.
+    `selected` are the IDs of the run's workloads. The result has the settings of `KEPT` unchanged, and:
+    `workload_slurm`, the complete sbatch settings of each selected workload that overrides some; `apptainer`, required
+    if a workload runs in an image; `xid_seconds`, how far back the kernel log is read, 0 for since boot; `coherence`
+    and `coherence_limit`, the time limits in seconds of one step and of the whole job that compares two nodes;
+    `no_downloads`, why nothing has to be downloaded, empty if something has to be.
     """
     wait = max(math.ceil(float(given["share_expect"].get("coherence_seconds", 5))), 1)
     required = {"required": True} if _in_images(given, selected) else {}
@@ -41,14 +41,14 @@ def settings(given: Json, selected: t.Sequence[str]) -> Json:
 
 
 def _in_images(given: Json, selected: t.Sequence[str]) -> bool:
-    """Whether a workload runs in an image; with no workload in particular, whether the inventory wants that for any."""
+    """Return whether a selected workload runs in an image; if none is selected, whether any of the inventory does."""
     by_workload = given["workload_runtime"]
     kinds = [by_workload.get(name, given["runtime"]) for name in selected]
     return IMAGES in (kinds or [given["runtime"], *by_workload.values()])
 
 
 def _xid_seconds(given: Json) -> int:
-    """The longest that is expected of any node."""
+    """Return the longest time expected for any node, 0 for since boot."""
     nodes = [expect["xid_since"] for expect in given["node_gpus"].values() if "xid_since" in expect]
     wanted = [given["gpu"].get("xid_since", "boot"), *nodes]
     return 0 if "boot" in wanted else max(map(int, wanted))
@@ -56,4 +56,6 @@ def _xid_seconds(given: Json) -> int:
 
 def jobs(planned: Json, folder: str) -> list[Json]:
     """Return the jobs of a plan as slurm_job takes them, each with the script in `folder` that it runs."""
-    return [{"path": f"{folder}/{job['script']}", "options": job["options"]} for job in planned["jobs"]]
+    return [
+        {"key": job["key"], "path": f"{folder}/{job['script']}", "options": job["options"]} for job in planned["jobs"]
+    ]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the actions of probes share: asking the host by the module of the same name, and telling what was judged."""
+"""Base of the actions of probes: query the host with the module of the same name, and show the findings."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Json = dict[str, Any]
 
 
 class NotAskedError(Exception):
-    """The host gave no facts; the message says why."""
+    """The host returned no facts; the message says why."""
 
 
 class ProbeAction(ActionBase):
-    """Has a module look on the host; its subclasses judge on the controller what it saw."""
+    """Run a module on the host; subclasses judge its facts on the controller."""
 
     _supports_check_mode = True
     _supports_async = False
     TRANSFERS_FILES = False
 
     def ask(self, module: str, arguments: Json, task_vars: Json | None) -> Json:
-        """Return the facts that the module gave. Raise NotAskedError."""
+        """Return the facts of the module. Raise NotAskedError."""
         given = {key: value for key, value in arguments.items() if value is not None}
         try:
             answer = self._execute_module(module_name=module, module_args=given, task_vars=task_vars)
@@ -43,7 +43,7 @@ class ProbeAction(ActionBase):
         return dict(facts)
 
     def tell(self, title: str, facts: Json, findings: list[Json], *, fail: bool) -> Json:
-        """Show what is amiss and return the task's result, which fails unless the verdict is pass."""
+        """Show what did not pass and return the task's result, which fails unless the verdict is pass."""
         verdict = verdicts.overall(findings)
         table = "\n".join([f"{title}: {verdict.upper()}", *findings_table.lines(findings)])
         if not self._task.no_log:

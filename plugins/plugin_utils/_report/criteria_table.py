@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prints judged criteria as a table that a person reads. PRIVATE to the collection."""
+"""Format judged criteria as a table for people. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INDENT = "               "
 
 
 def render(workload: str, verdict: str, judged: list[dict[str, Any]]) -> str:
-    """Return the table: one line for each criterion, and under each that is no pass, or a ratio, why and what to do."""
+    """Return the table: one line for each criterion, with reason and remedy if it did not pass or is a ratio."""
     width = max([2, *(len(entry["id"]) for entry in judged)])
     lines = [f"{_plain(workload)}: {verdict.upper()}"]
     for entry in judged:
@@ -26,7 +26,7 @@ def render(workload: str, verdict: str, judged: list[dict[str, Any]]) -> str:
         head = f"{entry['verdict']:<14} {_plain(entry['id']):<{width}}  {_plain(entry['title'])}"
         changed = f"  ({entry['bound_from']})" if entry["bound_from"] != "manifest" else ""
         lines.append(f"{head}: {value}  [{bound}]{changed}")
-        if entry["verdict"] != "pass" or entry.get("against_baseline"):  # which a finding has not
+        if entry["verdict"] != "pass" or entry.get("against_baseline"):  # findings do not have this key
             lines += _wrapped("why: ", entry["why"])
             if entry.get("remedy"):
                 lines += _wrapped("do:  ", entry["remedy"])
@@ -34,7 +34,7 @@ def render(workload: str, verdict: str, judged: list[dict[str, Any]]) -> str:
 
 
 def summary(workload: str, verdict: str, judged: list[dict[str, Any]]) -> str:
-    """Return one line: the verdict, and each gate that is no pass with its value against its bound."""
+    """Return one line: the verdict, and each gate that did not pass with its value against its bound."""
     order = {"fail": 0, "undetermined": 1}
     blamed = sorted(
         (entry for entry in judged if entry["severity"] == "gate" and entry["verdict"] in order),

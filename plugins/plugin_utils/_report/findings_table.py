@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prints findings for people: where the part at fault is, what is amiss, the rest in numbers."""
+"""Format findings for people: where the faulty part is and what is wrong; the rest in numbers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ _SHOWN = 20
 
 
 def placed(finding: Json) -> Json:
-    """The finding with a title that begins with the part it is about."""
-    names = [
-        str(finding["where"][key]) for key in ("node", "host", "gpu", "target", "path") if finding["where"].get(key)
-    ]
+    """Return the finding with a title that begins with what it is about: the workload, then the node and its part."""
+    keys = ("workload", "node", "host", "gpu", "target", "path")
+    names = [str(finding["where"][key]) for key in keys if finding["where"].get(key)]
     return {**finding, "title": f"{', '.join(names)}: {finding['title']}"} if names else finding
 
 
 def lines(findings: list[Json]) -> list[str]:
-    """Return what is amiss, with why and what to do; of a GPU that does not answer one line says all."""
+    """Return the findings that did not pass, with reason and remedy; one line for a GPU that does not answer."""
     amiss = [finding for finding in findings if finding["verdict"] in AMISS]
     silent = [finding for finding in amiss if SILENT in finding["why"]]
     shown = [placed(finding) for finding in amiss if finding not in silent]
@@ -38,6 +37,6 @@ def lines(findings: list[Json]) -> list[str]:
 
 
 def counts(findings: list[Json]) -> str:
-    """Return how many there are of each verdict."""
+    """Return the number of findings of each verdict."""
     found = Counter(finding["verdict"] for finding in findings)
     return ", ".join(f"{number} {verdict}" for verdict, number in found.most_common())

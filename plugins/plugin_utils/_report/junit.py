@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""junit.xml, made from the verdict alone: a suite per workload or check group, a case per criterion or finding."""
+"""Make junit.xml from the verdict: a suite per workload or check group, a case per criterion or finding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 Json = dict[str, t.Any]
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# JUnit's own words: an undetermined criterion is an error, not a failure, and never a success.
+# In JUnit's terms an undetermined criterion is an error, not a failure, and never a success.
 ELEMENT = {
     "fail": "failure",
     "undetermined": "error",
@@ -46,9 +46,9 @@ def _suite(root: ElementTree.Element, name: str, cases: list[Json], seconds: flo
 
 
 def junit_xml(verdict: Json) -> bytes:
-    """The document for `verdict` (schema verdict.json). A suite that judged nothing holds one error.
+    """Return the document for `verdict` (schema verdict.json). A suite without judged cases has one error.
 
-    One of a workload that was not run, since it had passed, holds one skipped case.
+    The suite of a workload that was not run, because it had passed, has one skipped case.
     """
     root = ElementTree.Element("testsuites", name=_text(verdict["title"]))
     for workload in verdict["workloads"]:

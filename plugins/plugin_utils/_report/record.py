@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The validation record: a run of the single-GPU baseline as a document for people, made of verdict and evidence.
+"""Write the validation record: a run of the single-GPU baseline as a document for people.
 
-It has the sections of the record that such a run used to be written down in by hand. Pure. It never raises for what
-the evidence holds: jobs wrote that, so what is absent or of the wrong kind is `not measured`, and text is escaped.
+It has the sections of the record that used to be written by hand. Pure. No content of the evidence raises an
+exception: jobs wrote it, so a missing value or a wrong type is `not measured`, and text is escaped.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ FILE = "record.md"
 NOT_MEASURED = "not measured"
 MAX_STEPS = 200  # rows of the table
 MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|~])")
-# Besides HTML: addresses become links and names are told of it, and what stands between dollars is a formula.
+# Besides HTML: addresses become links, names become mentions, and text between dollar signs becomes a formula.
 ENTITIES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "&#64;"), ("$", "&#36;"))
 LINK = re.compile(r"(:|www)(//|\.)", re.IGNORECASE)
 
-# Each goal of the document with the criteria, or the beginnings of their ids, that decide it.
+# Each goal of the document, with the criteria that decide it: their IDs, or the beginnings of these.
 GOALS = (
     ("Slurm allocates one GPU and launches the training job", ("S1-1", "S1-23")),
     ("The Python environment is available on the compute node", ("S1-2", "S1-10")),
@@ -62,7 +62,7 @@ ARGUMENTS = ("run_name", "max_steps", "seq_len", "bsz", "grad_accum", "seed", "s
 
 
 def markdown(verdict: Json, workload: Json, evidence: t.Any) -> str:
-    """The record of one of the verdict's workloads, of its `evidence` document (None where there is none)."""
+    """Return the record of a workload of the verdict, from its `evidence` document (None if there is none)."""
     metrics, provenance = _at(evidence, "metrics"), _at(evidence, "provenance")
     sections = [
         _head(verdict, workload),
@@ -81,7 +81,7 @@ def markdown(verdict: Json, workload: Json, evidence: t.Any) -> str:
 
 
 def text(value: t.Any) -> str:
-    """`value` as text in which nothing is markup, in one line and bounded; `not measured` where there is none."""
+    """Return `value` as one line of bounded text without markup; `not measured` if it is missing."""
     if value is None or value == "":
         return NOT_MEASURED
     plain = str(scalars.bounded(value if isinstance(value, str) else scalars.show(value)))
@@ -92,7 +92,7 @@ def text(value: t.Any) -> str:
 
 
 def code(value: t.Any) -> str:
-    """A path, a version or a name as code."""
+    """Return a path, a version or a name as code."""
     if not isinstance(value, str) or not value.strip():
         return text(value)
     plain = str(scalars.bounded(value))
@@ -100,14 +100,14 @@ def code(value: t.Any) -> str:
 
 
 def figure(value: t.Any, form: str = ".6g", unit: str = "") -> str:
-    """A number in the format `form`; what else there is is said: NaN is not the same as not measured."""
+    """Return a number in the format `form`; NaN and other values are shown, since they are not `not measured`."""
     if scalars.is_number(value):
         return f"{value:{form}}{unit}"
     return text(scalars.describe(value)) if scalars.is_non_finite(value) else NOT_MEASURED
 
 
 def _at(document: t.Any, *keys: str) -> t.Any:
-    """What lies at the path `keys`, or None."""
+    """Return the value at the path `keys`, or None."""
     for key in keys:
         document = document.get(key) if isinstance(document, dict) else None
     return document
@@ -131,12 +131,12 @@ def _head(verdict: Json, workload: Json) -> list[str]:
 
 
 def _objective(workload: Json) -> list[str]:
-    lines = ["## Objective", "", "The goals, and what came of the criteria that decide each:", ""]
+    lines = ["## Objective", "", "The goals, with the result of the criteria that decide each:", ""]
     return lines + [f"- {goal}: **{_decided(workload, ids)}**" for goal, ids in GOALS]
 
 
 def _decided(workload: Json, ids: tuple[str, ...]) -> str:
-    """The worst verdict of the gates among the criteria that `ids` name, whole or by what stands before the dot."""
+    """Return the worst verdict of the gates that `ids` name, by their full ID or the part before the dot."""
     verdicts = {
         _at(criterion, "verdict")
         for criterion in _list(workload.get("criteria"))
@@ -231,7 +231,7 @@ def _execution(workload: Json, metrics: t.Any) -> list[str]:
         "",
         f"Job {code(_at(job, 'job_id'))} ran on {nodes} with {figure(_at(job, 'gpus'))} GPU "
         f"({text(_at(metrics, 'gpu'))}); it waited {figure(_at(job, 'queued_seconds'), '.1f', ' s')} and ran "
-        f"{figure(_at(job, 'run_seconds'), '.1f', ' s')}. Slurm says {code(_at(job, 'state'))}, exit code "
+        f"{figure(_at(job, 'run_seconds'), '.1f', ' s')}. Slurm reports {code(_at(job, 'state'))}, exit code "
         f"{figure(_at(job, 'exit_code'))}.",
         "",
         *given,
@@ -256,8 +256,8 @@ def _metrics(metrics: t.Any) -> list[str]:
         "",
         "### Aggregate Metrics",
         "",
-        "`train_runtime_s` and what is divided by it include saving the model, and `approx_tokens` leaves gradient",
-        "accumulation out, as in the document that this record follows; the others count everything.",
+        "`train_runtime_s` and the rates based on it include saving the model, and `approx_tokens` leaves out gradient",
+        "accumulation, as in the document that this record follows; the other values count everything.",
         "",
         "```json",
         json.dumps({name: _plain(_at(metrics, name)) for name in FIGURES}, indent=2),
@@ -267,7 +267,7 @@ def _metrics(metrics: t.Any) -> list[str]:
 
 
 def _plain(value: t.Any) -> t.Any:
-    """A number, or words of ours: nothing in the block of JSON may end it."""
+    """Return a number or a fixed text: nothing in the JSON block may end the block."""
     if scalars.is_number(value):
         return value
     return "not finite" if scalars.is_non_finite(value) else NOT_MEASURED
@@ -308,7 +308,7 @@ def _conclusion(verdict: Json, workload: Json) -> list[str]:
     if passed and real:
         said = "Single-node, single-GPU training has been **validated** on the GPU and the node named above."
     elif passed:
-        said = "The whole way was gone **without a real GPU**; single-GPU training has not been validated by this."
+        said = "All steps were run **without a real GPU**; this does not validate single-GPU training."
     else:
         said = f"Single-node, single-GPU training has **not** been validated: {text(workload.get('why'))}"
     lines = ["## Conclusion", "", said]

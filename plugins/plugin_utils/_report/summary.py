@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The last lines on the screen: verdict, coverage, what failed and its remedy, the evidence, the next command."""
+"""Format the last lines on the screen: verdict, coverage, failures with remedies, the evidence, the next command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Json = dict[str, t.Any]
 
 
 def summary(verdict: Json, folder: Path) -> list[str]:
-    """Lines for a person: what is not a pass in full, the rest in numbers (`metrics_assert` has shown its values)."""
+    """Return the lines: all that did not pass in full, the rest in numbers (`metrics_assert` has shown the values)."""
     lines = [f"VERDICT: {verdict['verdict'].upper()}  {verdict['title']}"]
     if verdict["accelerator"] != "cuda":
         lines.append(f"  on {verdict['accelerator']} hardware: says nothing about real GPUs")
@@ -44,13 +44,13 @@ def _judged(kind: str, judged: list[Json]) -> list[str]:
 
 
 def _is_told(entry: Json) -> bool:
-    """What is amiss, what the site has changed, and speed-ups."""
+    """Return whether to show it: what did not pass, what the site has changed, and speed-ups."""
     amiss = entry["verdict"] in findings_table.AMISS
     return bool(amiss or entry["bound_from"] == "override" or entry["against_baseline"])
 
 
 def _groups(findings: list[Json]) -> list[str]:
-    """One line a check group, in the order they were looked at; under it what is amiss, and where."""
+    """Return one line per check group, in the order of checking, followed by its findings that did not pass."""
     groups: dict[str, list[Json]] = {}
     for finding in findings:
         groups.setdefault(finding["id"].partition(".")[0], []).append(finding)

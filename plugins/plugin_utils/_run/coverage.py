@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes and GPUs a run covered, which it left out and why, and what it cost the cluster. PRIVATE."""
+"""Compute which nodes and GPUs a run covered, which it left out and why, and its GPU-hours. PRIVATE."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Json = dict[str, t.Any]
 def of_run(
     folder: Path, workloads: list[Json], cluster: Json | None, probed: Json | None, findings: list[Json]
 ) -> Json:
-    """The nodes and GPUs that were exercised of those in scope, and everything that was left out, by its reason."""
+    """Return the nodes and GPUs in scope that were exercised, and everything that was left out, with the reason."""
     probed = probed or {}
     nodes, gpus = _ran_on(folder, workloads) if workloads else _looked_at(probed)
     in_scope = _nodes_with_gpus(cluster)
@@ -35,7 +35,7 @@ def of_run(
 
 
 def gpu_hours(workloads: t.Iterable[dict[str, t.Any]]) -> float | None:
-    """The hours for which the workloads' jobs held GPUs, times the GPUs; None where Slurm does not say it of a job."""
+    """Return the GPU-hours of the workloads' jobs, or None if Slurm did not report them for a job."""
     total = 0.0
     for workload in workloads:
         job = workload["job"]
@@ -49,7 +49,7 @@ def gpu_hours(workloads: t.Iterable[dict[str, t.Any]]) -> float | None:
 
 
 def _ran_on(folder: Path, workloads: list[Json]) -> tuple[list[str], list[str]]:
-    """The nodes of all jobs, and the GPUs that their evidence names."""
+    """Return the nodes of all jobs, and the GPUs that their evidence names."""
     nodes = {node for each in workloads if each["job"] for node in each["job"]["nodes"]}
     return sorted(nodes), sorted({uuid for each in workloads for uuid in _gpus_seen(folder, each["id"])})
 
@@ -59,7 +59,7 @@ def _looked_at(probed: Json) -> tuple[list[str], list[str]]:
 
 
 def _nodes_with_gpus(cluster: Json | None) -> list[Json] | None:
-    """None where nothing says which nodes there are."""
+    """Return the nodes with GPUs, or None if the nodes of the cluster are unknown."""
     known = (cluster or {}).get("nodes")
     return [node for node in known if node.get("gres", {}).get("gpu")] if isinstance(known, list) else None
 
@@ -79,13 +79,13 @@ def _nodes_left_out(
 
 
 def _also(narrowed: dict[str, str], left_out: list[Json], exercised: list[str]) -> list[Json]:
-    """What preflight left out beyond the nodes with GPUs."""
+    """Return what preflight left out besides the nodes with GPUs."""
     told = {*(left["name"] for left in left_out), *exercised}
     return [{"name": name, "why": why} for name, why in sorted(narrowed.items()) if name not in told]
 
 
 def _checks_left_out(findings: list[Json]) -> list[Json]:
-    """The checks that the inventory says do not apply, by its reason."""
+    """Return the checks that the inventory says do not apply, grouped by reason."""
     checks: dict[str, set[str]] = {}
     for finding in findings:
         if finding["verdict"] == "not_applicable":

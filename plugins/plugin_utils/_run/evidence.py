@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes and reads evidence on the controller. PRIVATE to the collection."""
+"""Write and read evidence on the controller. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _PARTS = {"logs": dict, "artifacts": dict, "files": dict, "problems": list}
 
 
 class EvidenceStoreError(Exception):
-    """A saved document cannot be read or is none; the message says which and why."""
+    """The saved file cannot be read, or is not an evidence document."""
 
 
 def nothing_collected(detail: str, problem: str = "not_collected") -> dict[str, Any]:
-    """Return an evidence document that says that there is none; every criterion over it is undetermined."""
+    """Return an evidence document without evidence; every criterion judged on it is undetermined."""
     blame = {"source": collector.EVERYTHING, "path": "", "problem": problem, "detail": detail}
     return {"schema": collector.SCHEMA, "logs": {}, "artifacts": {}, "files": {}, "problems": [blame]}
 
@@ -40,15 +40,15 @@ def load(path: str) -> dict[str, Any]:
     except EvidenceError as exc:
         raise EvidenceStoreError(f"{path}: {exc}") from exc
     if not isinstance(document, dict) or document.get("schema") != collector.SCHEMA:
-        raise EvidenceStoreError(f"{path}: this is no evidence document of schema {collector.SCHEMA}")
+        raise EvidenceStoreError(f"{path}: not an evidence document of schema {collector.SCHEMA}")
     for key, kind in _PARTS.items():
         if not isinstance(document.get(key), kind):
-            raise EvidenceStoreError(f"{path}: {key} is missing or not what it should be")
+            raise EvidenceStoreError(f"{path}: {key} is missing or has the wrong type")
     return document
 
 
 def is_evidence(document: Any) -> bool:
-    """Say whether a document that was just collected has the parts of one."""
+    """Return whether a document that was just collected has all parts of evidence."""
     return isinstance(document, dict) and all(isinstance(document.get(key), kind) for key, kind in _PARTS.items())
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the steps of a run recorded, read back. What cannot be read back becomes a finding. PRIVATE."""
+"""Read back what the steps of a run recorded. A record that cannot be read back becomes a finding. PRIVATE."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Json = dict[str, t.Any]
 
 
 def findings(folder: Path) -> list[Json]:
-    """All findings, in the order of their recording; of those that cannot be read, one that says so."""
+    """Return all findings in the order of recording, with one finding for each list that cannot be read."""
     found: list[Json] = []
     try:
         names = records.names_of_findings(folder)
@@ -33,17 +33,17 @@ def findings(folder: Path) -> list[Json]:
 
 
 def cluster(folder: Path) -> tuple[Json | None, list[Json]]:
-    """The facts of the cluster, None where there are none, and the finding if they cannot be read."""
+    """Return the facts of the cluster, or None if there are none, and a finding if they cannot be read."""
     return _facts(folder / "cluster.json", lambda facts: cluster_facts.read(facts, cluster_facts.COUNTED)[1])
 
 
 def probed(folder: Path) -> tuple[Json | None, list[Json]]:
-    """What preflight looked at, None where nothing says so, and the finding if it cannot be read."""
+    """Return what preflight looked at, or None if that was not recorded, and a finding if it cannot be read."""
     return _facts(folder / "probed.json", _probed_amiss)
 
 
 def evidence(folder: Path, identity: str) -> t.Any:
-    """What the criteria of a workload were judged on; None where it cannot be read."""
+    """Return what the criteria of a workload were judged on, or None if it cannot be read."""
     try:
         return read_json(folder / "evidence" / f"{identity}.json")
     except (OSError, ValueError):
@@ -64,18 +64,18 @@ def _facts(path: Path, amiss: t.Callable[[t.Any], list[str]]) -> tuple[Json | No
 
 
 def _probed_amiss(facts: t.Any) -> list[str]:
-    """Which of what preflight noted is of another kind than it can be."""
+    """Return the values in preflight's record that have a wrong type."""
     if not isinstance(facts, dict):
-        return [f"expected an object, not {scalars.describe(facts)}"]
+        return [f"expected an object, found {scalars.describe(facts)}"]
     kinds = {"nodes": str, "gpus": str, "left_out": dict}
     lists = {key: facts.get(key) or [] for key in kinds}
     wrong = [
-        f"{key}: expected a list of {kind.__name__}, not {scalars.show(facts[key])}"
+        f"{key}: expected a list of {kind.__name__}, found {scalars.show(facts[key])}"
         for key, kind in kinds.items()
         if not isinstance(lists[key], list) or not all(isinstance(entry, kind) for entry in lists[key])
     ]
     return wrong or [
-        f"left_out: expected name and why, both texts, not {scalars.show(left)}"
+        f"left_out: expected name and why, both text, found {scalars.show(left)}"
         for left in lists["left_out"]
         if not all(isinstance(left.get(key), str) for key in ("name", "why"))
     ]

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a workload that others need, and nobody asked for, has to run: not where its newest run still stands.
+"""Decide whether a workload that is only needed by others must run, or whether its newest pass is still valid.
 
-It stands if it passed lately, ran the very same job script on the same cluster, drivers, GPUs and nodes, and if what it
-left still passes by today's criteria. Whatever is missing, damaged or unknown makes it run.
+The pass is valid if it is recent, was of the same job script on the same cluster, drivers, GPUs and nodes, and if its
+evidence passes today's criteria. Anything missing, damaged or unknown makes the workload run.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ MAX_UUIDS = 3
 
 
 class StaleError(Exception):
-    """Why the newest run of the workload does not stand."""
+    """The newest run of the workload is not valid any more; the message says why."""
 
 
 def recall(
     folder: Path, identity: str, script_sha256: str, judging: Json, now: float | None = None
 ) -> tuple[Json | None, str]:
-    """What verdict.json says of the `earlier` pass, None where the workload has to run; and a line for a person.
+    """Return the `earlier` pass for verdict.json, or None if the workload must run, and a line for people.
 
-    `folder` is of the run that asks, `script_sha256` of the job script that it would submit, and `judging` its
-    {overrides, references, context}: overrides of all workloads. Never raises for what runs have left.
+    `folder` is the folder of the current run, `script_sha256` is of the job script that it would submit, and `judging`
+    its {overrides, references, context}, with the overrides of all workloads. Damaged runs never raise an exception.
     """
     now = time.time() if now is None else now
     try:
         earlier = _earlier(folder, identity, script_sha256, judging, now)
     except StaleError as exc:
         return None, f"{identity}: runs first: {scalars.printable(str(exc))}"
-    except Exception as exc:  # whatever else goes wrong must not spare a run
+    except Exception as exc:  # no other error may prevent the workload from running
         why = f"looking for an earlier run failed: {type(exc).__name__}: {exc}"
         return None, f"{identity}: runs first: {scalars.printable(why)}"
     return earlier, f"{identity}: passed {_ago(now - earlier['finished'])} in run {earlier['run']}, not run again"
@@ -63,8 +63,8 @@ def _earlier(folder: Path, identity: str, script_sha256: str, judging: Json, now
         raise StaleError(f"it did not pass in run {ran.name}: {workload['why']}")
     age = now - verdict["finished"]
     if age < 0:
-        raise StaleError("it passed in the future")
-    if not age <= plan["needs_days"] * SECONDS_OF_A_DAY:  # so put, a NaN is refused too
+        raise StaleError("it passed at a time in the future")
+    if not age <= plan["needs_days"] * SECONDS_OF_A_DAY:  # this form also rejects NaN
         raise StaleError(f"it passed {_ago(age)}, and hpc_validation_needs_days is {plan['needs_days']}")
     _require_same("accelerator", verdict["accelerator"], plan["accelerator"])
     _require_same("collection", verdict["versions"]["collection"], plan["versions"]["collection"])
@@ -87,11 +87,11 @@ def _earlier(folder: Path, identity: str, script_sha256: str, judging: Json, now
 
 
 class _Run(t.NamedTuple):
-    """Another run that had the workload to run, or whose verdict cannot be read, so that nobody knows."""
+    """Another run that included the workload, or whose verdict cannot be read, so that this is unknown."""
 
     folder: Path
-    began: tuple[int, str]  # by the count of runs, which no clock decides; by name where an older version counted none
-    ended: float  # when it finished; where it did not, when it began or was last written to
+    began: tuple[int, str]  # the run's number, which no clock affects, and its name, for older versions
+    ended: float  # when it finished, or else when it began or was last written to
     content: bytes
     verdict: Json
     workload: Json
@@ -99,11 +99,11 @@ class _Run(t.NamedTuple):
 
 
 def _newest(folder: Path, identity: str) -> _Run:
-    """The newest other run that had it to run: the last to begin and the last to end, which a clock may contradict."""
+    """Return the newest other run of the workload. It must be both the last to begin and the last to end."""
     others = [other for other in runs.runs(folder.parent) if other != folder]
     told = [run for run in (_ran(other, identity) for other in others) if run]
     if not told:
-        raise StaleError(f"there is no earlier run of it in {folder.parent}")
+        raise StaleError(f"{folder.parent} has no earlier run of it")
     began, ended = max(told, key=lambda run: run.began), max(told, key=lambda run: run.ended)
     for run in (began, ended):
         if run.unreadable:
@@ -117,7 +117,7 @@ def _newest(folder: Path, identity: str) -> _Run:
 
 
 def _ran(other: Path, identity: str) -> _Run | None:
-    """The run in `other`; None where it did not have the workload to run."""
+    """Return the run in `other`, or None if it did not include the workload."""
     began = (runs.number(other), other.name)
     try:
         content = (other / "verdict.json").read_bytes()
@@ -140,7 +140,7 @@ def _evidence(ran: Path, identity: str, verdict: Json) -> Json:
 
 
 def _listed(ran: Path, name: str, verdict: Json) -> bytes:
-    """The file of a run, if it is the one that its verdict lists."""
+    """Return a file of a run, if it is the one that its verdict lists."""
     content = (ran / name).read_bytes()
     listed = {each["path"]: each["sha256"] for each in verdict["evidence"]}
     if listed.get(name) != hashlib.sha256(content).hexdigest():
@@ -149,9 +149,9 @@ def _listed(ran: Path, name: str, verdict: Json) -> bytes:
 
 
 def _require_pass(evidence: Json, manifest: Json, judging: Json, now: float) -> None:
-    """As metrics_assert judges evidence that was saved, in today's context."""
+    """Judge the saved evidence as metrics_assert does, in today's context."""
     if evidence.get("baseline", {}).get("source") == "stored":
-        raise StaleError("its speed-up is against stored evidence, which is not looked at again")
+        raise StaleError("its speed-up is relative to stored evidence, which is not checked again")
     rules = Rules.read(
         manifest,
         overrides=judging["overrides"].get(manifest["id"], {}),
@@ -160,8 +160,8 @@ def _require_pass(evidence: Json, manifest: Json, judging: Json, now: float) -> 
     )
     judged = judge_saved(evidence, rules, now=now, context=judging["context"])
     if judged.verdict != "pass":
-        gates = [each for each in judged.criteria if each["severity"] == "gate"]
-        odd = [f"{each['id']}: {each['why']}" for each in gates if each["verdict"] in ("fail", "undetermined")]
+        unmet = [each for each in judged.criteria if each["verdict"] in ("fail", "undetermined")]
+        odd = [f"{each['id']}: {each['why']}" for each in unmet]
         raise StaleError(f"by today's criteria it does not pass: {'; '.join(odd[:3]) or 'none applies'}")
 
 
@@ -171,23 +171,23 @@ def _require_same(what: str, then: str | None, now: str | None) -> None:
 
 
 def _require_same_gpus(then: Json, now: Json, ran_on: list[str]) -> None:
-    """The preflights saw the same GPUs, by UUID, and that of then the nodes that the job ran on."""
+    """Require the same GPU UUIDs in both preflights, and that the earlier one saw the nodes that the job ran on."""
     unseen = sorted(set(ran_on) - set(then["nodes"]))
     if unseen or not ran_on:
-        raise StaleError(f"the GPUs of {', '.join(unseen) or 'its nodes'} were not looked at then")
+        raise StaleError(f"the GPUs of {', '.join(unseen) or 'its nodes'} were not checked then")
     before, after = set(then["gpus"]), set(now["gpus"])
     if not before or before != after:
         raise StaleError(f"GPUs {_some(before - after)} then, {_some(after - before)} now in their place")
 
 
 def _some(uuids: set[str]) -> str:
-    """A few of them by name."""
+    """Return some of the UUIDs, and the number of others."""
     more = f" and {len(uuids) - MAX_UUIDS} more" if len(uuids) > MAX_UUIDS else ""
     return ", ".join(sorted(uuids)[:MAX_UUIDS]) + more or "none"
 
 
 def _nodes(cluster: Json) -> str:
-    """The nodes and the GRES that each has."""
+    """Return the nodes with the GRES of each."""
     return ", ".join(sorted(f"{node['name']} {_gres(node['gres'])}".rstrip() for node in cluster["nodes"]))
 
 
@@ -196,7 +196,7 @@ def _gres(gres: Json) -> str:
 
 
 def _drivers(probed: Json) -> str | None:
-    """The drivers of all nodes that preflight looked at; None where one of them told none."""
+    """Return the drivers of all nodes that preflight looked at, or None if one reported none."""
     facts = [report["gpus"] for report in probed["reports"].values() if report.get("gpus")]
     told = {each["node"]: each["driver"]["version"] for each in facts}
     versions = {str(told.get(node) or "") for node in probed["nodes"]}

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the steps of a run recorded. recorded.json names each record with its SHA-256 before the record is written.
+"""Record what the steps of a run found. recorded.json lists each record with its SHA-256 before it is written.
 
-So a record that is torn, was exchanged or has gone is noticed when it is read back, and so is one that nobody recorded.
+So a record that is truncated, replaced, deleted or added is noticed when it is read back.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ FINDINGS = "findings"
 
 
 class RecordError(ValueError):
-    """A record is not what was recorded."""
+    """A record differs from what was recorded."""
 
 
 def add(folder: Path, name: str, document: t.Any) -> None:
-    """Record `document` as `name`, a path from the run's folder. Raise OSError or ValueError."""
+    """Record `document` as `name`, a path relative to the run's folder. Raise OSError or ValueError."""
     with _alone(folder):
         _write(folder, _index(folder), name, document)
 
 
 def add_findings(folder: Path, findings: list[t.Any]) -> None:
-    """Record one more list of findings. Raise OSError or ValueError."""
+    """Record another list of findings. Raise OSError or ValueError."""
     with _alone(folder):
         index = _index(folder)
         _write(folder, index, f"{FINDINGS}/{sum(map(_of_findings, index)):03d}.json", findings)
 
 
 def read(folder: Path, name: str) -> t.Any:
-    """Return what was recorded as `name`. Raise FileNotFoundError where nothing was, OSError or ValueError."""
+    """Return what was recorded as `name`. Raise FileNotFoundError if nothing was, OSError or ValueError."""
     path, wanted = folder / name, _index(folder).get(name)
     if wanted is None and not path.exists():
         raise FileNotFoundError(f"{path} was not recorded")
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise RecordError(f"{path} was recorded and is gone") from None
+        raise RecordError(f"{path} was recorded but does not exist") from None
     if hashlib.sha256(content).hexdigest() != wanted:
         raise RecordError(f"{path} is not what was recorded")
     return strict_json.parse(content)
 
 
 def names_of_findings(folder: Path) -> list[str]:
-    """Return the names of all lists of findings, recorded or only there, in their order. Raise OSError, ValueError."""
+    """Return the names of all lists of findings, recorded or only on disk, in order. Raise OSError, ValueError."""
     found = sorted(f"{FINDINGS}/{path.name}" for path in (folder / FINDINGS).glob("*.json"))
     return list(dict.fromkeys([*filter(_of_findings, _index(folder)), *found]))
 
@@ -88,7 +88,7 @@ def _index(folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> t.Iterator[None]:
-    """Let one process at a time record: two that count at once would give two records one name."""
+    """Let only one process record at a time: two that count at once would give two records the same name."""
     with (folder / PLAN).open("r+b") as plan:
         fcntl.flock(plan, fcntl.LOCK_EX)
         yield

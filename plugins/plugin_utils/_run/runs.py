@@ -1,17 +1,17 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run's folder, results/<run>/: what was planned, what was recorded on the way, and the verdict made of both.
+"""The folder of a run, results/<run>/: its plan, its records, and the verdict made of both.
 
-verdict.json         undetermined from the first moment, promoted at the end
+verdict.json         undetermined until the run has finished
 junit.xml            made from verdict.json
-record.md            the single-GPU baseline written down for people, where the run had it: from verdict and evidence
+record.md            the record of the single-GPU baseline for people, if the run had it: from verdict and evidence
 plan.json            what was selected, on which accelerator, and the run's number
 cluster.json         what slurm_cluster_info returned
 probed.json          which nodes and GPUs preflight looked at, and what it found there
-workloads/<id>.json  one judged workload, or which earlier pass of it stands
+workloads/<id>.json  one judged workload, or its earlier pass that is still valid
 findings/<n>.json    lists of findings
-recorded.json        which of these were recorded, with their SHA-256
+recorded.json        the list of these records with their SHA-256
 evidence/<id>.json   what the criteria were judged on
 """
 
@@ -37,18 +37,18 @@ RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}")
 
 
 class RunError(Exception):
-    """The run's folder is missing or damaged, or what is to be recorded does not fit its schema."""
+    """The run's folder is missing or damaged, or a document to record does not match its schema."""
 
 
 def start(results: Path, plan: Json, versions: Json, now: float | None = None) -> Path:
-    """Makes results/<run>/ with an honest, undetermined verdict in it and returns the folder.
+    """Create results/<run>/ with an undetermined verdict and return the folder.
 
-    `plan`: {title, accelerator, workloads: [manifest, …]}. Raises RunError if nothing can be written there.
+    `plan`: {title, accelerator, workloads: [manifest, …]}. Raise RunError if nothing can be written there.
     """
     now = time.time() if now is None else now
     ids = [workload["id"] for workload in plan["workloads"]]
     if len(set(ids)) < len(ids):
-        raise RunError(f"a workload is planned twice: {', '.join(ids)}")
+        raise RunError(f"a workload appears twice in the plan: {', '.join(ids)}")
     run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now)) + "-" + secrets.token_hex(3)
     folder = results / run
     try:
@@ -65,9 +65,9 @@ def start(results: Path, plan: Json, versions: Json, now: float | None = None) -
 
 
 def number(folder: Path) -> int:
-    """Where in the order of runs this one began: more than those that were there then, whatever the clock said.
+    """Return the number of the run, higher than those of all runs that existed when it began, whatever the clock.
 
-    0 where it is not known, as of runs of versions that did not count.
+    It is 0 if unknown, as for runs of versions that did not number them.
     """
     try:
         told = read_json(folder / "plan.json")["number"]
@@ -77,22 +77,22 @@ def number(folder: Path) -> int:
 
 
 def runs(results: Path) -> list[Path]:
-    """The folders of all runs. Raises OSError."""
+    """Return the folders of all runs. Raise OSError."""
     return [path for path in results.iterdir() if RUN_ID.fullmatch(path.name)]
 
 
 def record(folder: Path, kind: str, document: t.Any) -> None:
-    """Adds what one step found: `workload`, `findings` (a list), `cluster` and `probed` (facts).
+    """Record what one step found: `workload`, `findings` (a list), `cluster` or `probed` (facts).
 
-    A workload is {id, job, data, criteria}, or {id, earlier} where nobody asked for it and an earlier pass stands.
+    A workload is {id, job, data, criteria}, or {id, earlier} if it is only needed and an earlier pass is valid.
 
-    Raises RunError naming what does not fit.
+    Raise RunError naming what is wrong.
     """
     _require_run(folder)
     try:
         if kind == "findings":
             if not isinstance(document, list):
-                raise RunError(f"findings cannot be recorded: expected a list, got {document!r}")
+                raise RunError(f"findings cannot be recorded: expected a list, found {document!r}")
             for finding in document:
                 schema.require("finding", finding, "finding")
             records.add_findings(folder, document)
@@ -114,7 +114,7 @@ def _record_workload(folder: Path, document: Json) -> None:
     if identity not in asked:
         raise RunError(f"{identity} is not in the plan of {folder}")
     if is_earlier and asked[identity]:
-        raise RunError(f"{identity} was asked for: an earlier pass is no answer")
+        raise RunError(f"{identity} was selected: an earlier pass cannot replace its run")
     if is_earlier:
         schema.require("earlier", document["earlier"], f"earlier pass of {identity}")
     else:
@@ -124,26 +124,26 @@ def _record_workload(folder: Path, document: Json) -> None:
         for criterion in criteria:
             schema.require("judged", criterion, f"criterion of {identity}")
     records.add(folder, f"workloads/{identity}.json", document)
-    if is_earlier:  # told at once: should this run be killed, it is not the newest run of the workload
+    if is_earlier:  # at once: if this run is killed, it must not count as the newest run of the workload
         _write(folder, run_verdict.of_run(folder, finished=None))
 
 
 def amiss(folder: Path) -> int:
-    """How many of the findings recorded so far are a failure or undetermined; one that cannot be read is."""
+    """Return how many of the findings so far fail or are undetermined; unreadable ones are undetermined."""
     return sum(finding["verdict"] in ("fail", "undetermined") for finding in readback.findings(folder))
 
 
 def passed(folder: Path) -> list[str]:
-    """The ids of the workloads that have been recorded so far and passed, now or earlier."""
+    """Return the IDs of the workloads recorded so far that passed, in this run or earlier."""
     manifests = read_json(folder / "plan.json")["workloads"]
     workloads = [run_verdict.of_workload(folder, manifest, run_verdict.NOT_FINISHED) for manifest in manifests]
     return [workload["id"] for workload in workloads if run_verdict.has_passed(workload)]
 
 
 def finish(folder: Path, now: float | None = None) -> Json:
-    """Makes the verdict of what was recorded, writes verdict.json and junit.xml and returns the verdict.
+    """Make the verdict from the records, write verdict.json and junit.xml, and return the verdict.
 
-    What was planned and not recorded, or cannot be read back, is undetermined. Raises RunError if it cannot be written.
+    What was planned but not recorded, or cannot be read back, is undetermined. Raise RunError if it cannot be written.
     """
     _require_run(folder)
     try:
@@ -172,5 +172,5 @@ def _write(folder: Path, verdict: Json) -> None:
 
 
 def results_folder(value: str) -> Path:
-    """`value` as an absolute path, from the directory the user stands in."""
+    """Return `value` as an absolute path, relative to the user's current directory."""
     return Path(os.path.abspath(os.path.expanduser(value)))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The verdict of a run, as verdict.json says it, made of what was planned and what was recorded. PRIVATE."""
+"""Make the verdict of a run for verdict.json from its plan and its records. PRIVATE."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import c
 
 Json = dict[str, t.Any]
 MADE_OF_IT = ("verdict.json", "junit.xml", report_record.FILE)
-NOT_FINISHED = "the run did not finish: it was interrupted or killed, or it still goes on"
+NOT_FINISHED = "the run did not finish: it was interrupted or killed, or is still running"
 
 
 def of_run(folder: Path, finished: float | None) -> Json:
-    """The verdict of what has been recorded; `finished` is None for a run that has not come to its end."""
+    """Return the verdict of the records so far; `finished` is None for a run that has not ended."""
     plan = read_json(folder / "plan.json")
     workloads: list[Json] = []
-    for manifest in plan["workloads"]:  # those that a workload needs come before it
+    for manifest in plan["workloads"]:  # a workload comes after those that it needs
         workloads.append(of_workload(folder, manifest, _not_run(finished, unmet(manifest, workloads))))
     findings = readback.findings(folder)
     cluster, unread = readback.cluster(folder)
@@ -37,8 +37,8 @@ def of_run(folder: Path, finished: float | None) -> Json:
     if finished is None:
         verdict, why = "undetermined", NOT_FINISHED
     else:
-        # A probe that passed proves no training: where that was asked for, only workloads can carry a pass, and where
-        # the nodes were asked for, only nodes that were looked at.
+        # A passed probe proves no training: if workloads were selected, only workloads can make a pass, and if the
+        # nodes were, only nodes that were checked.
         proven = bool((probed or {}).get("nodes")) if plan.get("probes_only") else _any_passed(workloads)
         parts = [each["verdict"] for each in [*workloads, *findings]]
         verdict = verdict_of(parts if proven else [part for part in parts if part != "pass"])
@@ -65,7 +65,7 @@ def of_run(folder: Path, finished: float | None) -> Json:
 
 
 def of_workload(folder: Path, manifest: Json, not_run: str) -> Json:
-    """The verdict of one workload of the plan; `not_run` says why where nothing was recorded."""
+    """Return the verdict of one workload of the plan; `not_run` is the reason if nothing was recorded."""
     blank = {
         "id": manifest["id"],
         "name": manifest["name"],
@@ -95,7 +95,7 @@ def of_workload(folder: Path, manifest: Json, not_run: str) -> Json:
 
 
 def verdict_of(verdicts: t.Iterable[str]) -> str:
-    """One verdict of many: fail before undetermined before pass; nothing that passed is undetermined."""
+    """Return one verdict for many: fail before undetermined before pass; without any pass it is undetermined."""
     seen = set(verdicts)
     for verdict in ("fail", "undetermined", "pass"):
         if verdict in seen:
@@ -104,12 +104,12 @@ def verdict_of(verdicts: t.Iterable[str]) -> str:
 
 
 def has_passed(workload: Json) -> bool:
-    """Whether it passed in this run, or an earlier pass of it stands: those that need it may run."""
+    """Return whether it passed in this run, or an earlier pass is valid, so that those that need it may run."""
     return workload["verdict"] == "pass" or "earlier" in workload
 
 
 def unmet(manifest: Json, workloads: list[Json]) -> str:
-    """Which of the workloads that this one needs did not pass, in words; one that is not in the run is not asked."""
+    """Return which of the workloads that this one needs did not pass, in words; those not in the run do not count."""
     needed = [each for each in workloads if each["id"] in manifest.get("needs", []) and not has_passed(each)]
     return ", ".join(f"{each['id']} {'failed' if each['verdict'] == 'fail' else 'is undetermined'}" for each in needed)
 
@@ -121,7 +121,7 @@ def _not_run(finished: float | None, lacking: str) -> str:
 
 
 def _stands(earlier: t.Any, name: str) -> Json:
-    """No pass of this run: it decides nothing here but whether the workloads that need it run."""
+    """Return an earlier pass as recorded: it only decides whether the workloads that need it run."""
     schema.require("earlier", earlier, name)
     return {"verdict": "recorded", "why": f"passed in run {earlier['run']}, not run again", "earlier": earlier}
 
@@ -136,10 +136,10 @@ def _judged(manifest: Json, criteria: list[Json]) -> Json:
 
 
 def _not_as_planned(manifest: Json, criteria: list[Json]) -> list[str]:
-    """In which ways the judged criteria are not those of the plan and the job's own, each once."""
+    """Return how the judged criteria differ from those of the plan and the job's own, each exactly once."""
     planned = Counter([JOB_ID, *(criterion["id"] for criterion in manifest["criteria"])])
     found = Counter(criterion["id"] for criterion in criteria)
-    ways = (("not judged", planned - found), ("judged and not planned, or twice", found - planned))
+    ways = (("not judged", planned - found), ("judged but not planned, or twice", found - planned))
     return [f"{how}: {', '.join(sorted(names))}" for how, names in ways if names]
 
 
@@ -149,7 +149,7 @@ def _any_passed(workloads: list[Json]) -> bool:
 
 def _why(verdict: str, workloads: list[Json], findings: list[Json]) -> str:
     if verdict == "pass" and not workloads:
-        return f"nothing is amiss in {len(findings)} findings"
+        return f"no problem in {len(findings)} findings"
     if verdict == "pass":
         ran = len([each for each in workloads if "earlier" not in each])
         return f"{ran} of {ran} workloads passed"
@@ -158,9 +158,9 @@ def _why(verdict: str, workloads: list[Json], findings: list[Json]) -> str:
 
 
 def _printable(value: t.Any) -> t.Any:
-    """A copy in which no text moves a terminal's cursor, and no number is one that JSON has not.
+    """Return a copy whose texts are safe to print on a terminal, and whose numbers JSON can represent.
 
-    Much of it was said by nodes, jobs and other people.
+    Much of the content comes from nodes, jobs and other people.
     """
     if isinstance(value, str):
         return scalars.printable(value)

@@ -171,33 +171,37 @@ def striping_findings(judge: Judge, striping: t.Any) -> list[Json]:
     if judge.expect["share_type"] == "other":
         return beegfs_only(judge, ["share.striping"], "ioctl")
     if not striping or not isinstance(striping, dict):
-        stated = [f"{key} {judge.expect[key]}" for key in ("chunk_kib", "stripe_targets") if key in judge.expect]
-        if not stated and (striping is None or striping == {}):
-            return []
-        expected = ", ".join(stated) or "striping of folders"
-        return [judge.check("share.striping", "eq", expected, None, source="ioctl", missing="it was not reported")]
-    found = []
-    for path, told in striping.items():
-        source, missing = text(at(told, "source")) or "ioctl", text(at(told, "error"))
-        if judge.expect["share_type"] == "simulated" and source == "ioctl" and missing:  # its kernel knows no BeeGFS
-            left_out = beegfs_only(judge, ["share.striping"], source)[0]
-            found.append({**left_out, "where": {**left_out["where"], "path": path}})
-            continue
-        wanted = [
-            (test, judge.expect[key], at(told, fact) if not missing else None, unit)
-            for test, key, fact, unit in (
-                ("eq", "chunk_kib", "chunk_kib", "KiB chunks"),
-                ("ge", "stripe_targets", "targets", "targets"),
-            )
-            if key in judge.expect
-        ]
-        for test, bound, value, unit in wanted:
-            found.append(
-                judge.check("share.striping", test, bound, value, source=source, unit=unit, missing=missing, path=path)
-            )
-        if not wanted:
-            value = words(told, ("pattern", "chunk_kib", "targets")) if not missing else None
-            found.append(
-                judge.check("share.striping", "eq", "", value, source=source, missing=missing, record=True, path=path)
-            )
-    return found
+        return _no_striping(judge, striping)
+    return [finding for path, told in striping.items() for finding in _striping_of(judge, path, told)]
+
+
+def _no_striping(judge: Judge, striping: t.Any) -> list[Json]:
+    """Return nothing where none was reported, unless something was expected or the facts are damaged."""
+    stated = [f"{key} {judge.expect[key]}" for key in ("chunk_kib", "stripe_targets") if key in judge.expect]
+    if not stated and (striping is None or striping == {}):
+        return []
+    expected = ", ".join(stated) or "striping of folders"
+    return [judge.check("share.striping", "eq", expected, None, source="ioctl", missing="it was not reported")]
+
+
+def _striping_of(judge: Judge, path: str, told: t.Any) -> list[Json]:
+    """Judge the striping of one folder; record it where nothing is expected."""
+    source, missing = text(at(told, "source")) or "ioctl", text(at(told, "error"))
+    if judge.expect["share_type"] == "simulated" and source == "ioctl" and missing:  # its kernel knows no BeeGFS
+        left_out = beegfs_only(judge, ["share.striping"], source)[0]
+        return [{**left_out, "where": {**left_out["where"], "path": path}}]
+    wanted = [
+        (test, judge.expect[key], at(told, fact) if not missing else None, unit)
+        for test, key, fact, unit in (
+            ("eq", "chunk_kib", "chunk_kib", "KiB chunks"),
+            ("ge", "stripe_targets", "targets", "targets"),
+        )
+        if key in judge.expect
+    ]
+    if not wanted:
+        value = words(told, ("pattern", "chunk_kib", "targets")) if not missing else None
+        return [judge.check("share.striping", "eq", "", value, source=source, missing=missing, record=True, path=path)]
+    return [
+        judge.check("share.striping", test, bound, value, source=source, unit=unit, missing=missing, path=path)
+        for test, bound, value, unit in wanted
+    ]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Being interrupted in an Ansible worker: Ctrl-C, SIGTERM and the death of the controller process, noticed once."""
+"""Handle interrupts in an Ansible worker: Ctrl-C, SIGTERM and the death of the controller process, once."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _PARENT_SECONDS = 1.0
 
 
 class Interrupted(BaseException):
-    """Raised in the task's own code. Not an Exception, so that no handler on the way takes it for an error."""
+    """Raised in the task's own code. Not an Exception, so that no handler treats it as an error."""
 
 
 class InterruptGuard:
-    """While it is entered, the first SIGINT or SIGTERM raises Interrupted; later ones are ignored: clean-up must end.
+    """Context in which the first SIGINT or SIGTERM raises Interrupted; later ones are ignored, so that clean-up ends.
 
-    Workers of ansible-core 2.19 and later kill themselves on a signal and run no finally. They outlive a controller
-    that is killed, with another parent: that is noticed within a second and raises Interrupted too.
+    Workers of ansible-core 2.19 and later kill themselves on a signal without running any finally. They outlive a
+    controller that is killed and get another parent; this is noticed within a second and raises Interrupted too.
     """
 
     def __init__(self) -> None:
@@ -53,19 +53,19 @@ class InterruptGuard:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def last_words(self, line: str) -> None:
-        """Write a line to where the controller process writes its errors, past the process itself."""
+        """Write a line to the controller process's stderr, bypassing the process."""
         if self._screen is not None:
             with contextlib.suppress(OSError):
                 os.write(self._screen, f"{line}\n".encode())
 
     def orphaned(self) -> bool:
-        """True where the process that started this one is gone, so that nobody reads what is printed."""
+        """Return whether the parent process has exited, so that nobody reads what is printed."""
         return os.getppid() != self._parent
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self.cause:
             return
-        self.cause = "the controller process is gone" if self.orphaned() else signal.Signals(number).name
+        self.cause = "the controller process has exited" if self.orphaned() else signal.Signals(number).name
         raise Interrupted(self.cause)
 
     def _watch_parent(self) -> None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What to say when a wait did not end in COMPLETED: what happened, where the logs are, what to type next. Pure."""
+"""Messages for waits that did not end in COMPLETED: what happened, where the logs are, what to type next. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.progres
 
 
 def happened(job: Mapping[str, object], outcome: str, why: str, cancelled: bool) -> str:
-    """Return what became of one job, in a sentence."""
+    """Return what happened to one job, as a sentence."""
     name = f"job {job['job_id']}" + (f" ({clean(job['name'], 60)})" if job["name"] else "")
     ending = "; it was cancelled" if cancelled else ""
     if outcome == "never_starts":
@@ -24,7 +24,7 @@ def happened(job: Mapping[str, object], outcome: str, why: str, cancelled: bool)
     if outcome == "run_timeout":
         return f"{name} did not end: {clean(why, 600)}{ending}"
     if outcome != "ended" or job["state"] == "UNKNOWN":
-        return f"the state of {name} is not known: {clean(why or job['reason_text'], 600)}"
+        return f"the state of {name} is unknown: {clean(why or job['reason_text'], 600)}"
     reason = clean(job["reason_text"], 200)
     return end_line(job) + (f": {reason}" if reason else "")
 
@@ -69,5 +69,5 @@ def submitted_line(entry: Mapping[str, object]) -> str:
     """Return the first line on a job."""
     name = clean(entry["name"], 60)
     if entry["attached"]:
-        return f"job {entry['job_id']} {name}: attached to (it is live with the same script and options)"
+        return f"job {entry['job_id']} {name}: attached to it (it is active, with the same script and options)"
     return f"job {entry['job_id']} {name}: submitted; to cancel it: scancel {entry['job_id']}"

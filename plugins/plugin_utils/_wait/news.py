@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What there is to say about jobs that are waited for: each change, and a line at every interval. Pure."""
+"""Progress lines on jobs that are waited for: one for each change, and one at every interval. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.progress import end_line, job_line
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting import Over, Queued, Waiting
 
-# With more jobs than these, a line for every change of a pending reason would bury the others.
+# With more jobs, lines for every change of a pending reason would bury the others.
 _FEW = 8
 
 
 @dataclass
 class _Shown:
-    """What was said of a job last, and when."""
+    """What was last printed about a job, and when."""
 
     key: tuple[object, ...]
     at: float
 
 
 class News:
-    """Remembers what was said of each job."""
+    """The record of what was printed about each job."""
 
     def __init__(self, jobs: list[Waiting], interval: float, now: float) -> None:
         self._shown = [(one, _Shown((), now)) for one in jobs]
@@ -35,7 +35,7 @@ class News:
         return [_line(one, now) for one, shown in self._shown if self._is_news(one, shown, now)]
 
     def _is_news(self, one: Waiting, shown: _Shown, now: float) -> bool:
-        """True where there is something to say, which is then taken as said."""
+        """Return whether there is something to print, and record it as printed."""
         state = _state(one)
         if state == UNKNOWN and not one.outcome:
             return False
@@ -50,7 +50,7 @@ class News:
 
 
 def _state(one: Waiting) -> str:
-    """Slurm's word, but for a job whose begin marker came before Slurm's."""
+    """Return Slurm's state, except for a job whose begin marker was seen before Slurm reported its start."""
     return "RUNNING" if one.has_run and one.state in ("PENDING", UNKNOWN) else one.state
 
 

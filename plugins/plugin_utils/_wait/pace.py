@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How soon Slurm is asked about a job again, by the phase that it is in. Pure."""
+"""Decide when to ask Slurm about a job again, depending on its phase. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting
 
 @dataclass(frozen=True)
 class Silence:
-    """Slurm does not answer: since when, when it was last tried, and how often."""
+    """Slurm does not answer: since when, the time of the last attempt, and the number of attempts."""
 
     since: float
     last: float
@@ -30,27 +30,27 @@ class Silence:
 
     @property
     def due(self) -> float:
-        """When to try again."""
+        """Return when to try again."""
         return self.last + min(limits.SILENCE_MOST, 2.0**self.failures)
 
 
 @dataclass(frozen=True)
 class Others:
-    """What the other jobs of a task mean for when to ask about one."""
+    """How the other jobs of a task affect when to ask about one."""
 
     one_runs: bool
     one_goes_on: bool  # its script has not ended
 
     @staticmethod
     def of(jobs: Sequence[Waiting]) -> Others:
-        """Return it for the jobs that are still waited for."""
+        """Return the instance for the jobs that are still waited for."""
         return Others(
             any(isinstance(one.phase, Running) for one in jobs), any(not one.script.has_ended for one in jobs)
         )
 
 
 def due(one: Waiting, start: float, asked: float | None, others: Others) -> float:
-    """Return when Slurm should be asked about this job at the latest. asked is when it last was."""
+    """Return the latest time to ask Slurm about this job; `asked` is when it was last asked."""
     if asked is None and not one.script.markers.keys() & {"begin", "end"}:
         return start + (limits.START_GRACE if "begin" in one.patterns else 0.0)
     last = start if asked is None else asked
@@ -87,7 +87,7 @@ def _running_pause(one: Waiting, elapsed: float) -> float:
 
 
 def wants_nodes(one: Waiting, now: float, others: Others) -> bool:
-    """True where the nodes should be looked at, to tell whether the job waits for them or can never start."""
+    """Return whether to query the nodes, to find out whether the job waits for them or can never start."""
     reason = str(one.job["reason"])
     if not isinstance(one.phase, Queued) or one.state != "PENDING" or not nodes_may_be_gone(reason):
         return False

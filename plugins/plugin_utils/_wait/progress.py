@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a person reads while waiting: one line per job. Pure; everything from outside is cleaned."""
+"""Progress lines for people, one per job. Pure; all text from outside is cleaned."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def seconds(value: object) -> str:
 
 
 def nodes_text(nodes: object) -> str:
-    """Return a few node names and how many more there are."""
+    """Return a few node names and the number of others."""
     names = [str(name) for name in nodes] if isinstance(nodes, list) else []
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def training_text(marker: Mapping[str, object]) -> str:
-    """Return epoch, step, loss and time left of a progress marker, as far as it has them."""
+    """Return the epoch, step, loss and time left of a progress marker, if it has them."""
     parts = []
     for key, of in (("epoch", "epochs"), ("step", "steps")):
         if key in marker:
@@ -44,7 +44,7 @@ def training_text(marker: Mapping[str, object]) -> str:
 def job_line(
     job: Mapping[str, object], markers: Mapping[str, Mapping[str, object]], elapsed: float | None, limit: float | None
 ) -> str:
-    """Return one line on a job. elapsed and limit are the seconds of the clock that runs now: queue's or run's."""
+    """Return one line on a job. elapsed and limit are in seconds of the clock that is running: queue or run."""
     state, flags = str(job["state"]), job["flags"] if isinstance(job["flags"], list) else []
     words = "+".join([state, *map(str, flags)])
     line = f"job {job['job_id']} {clean(job['name'], 60)}: {words}".replace(" :", ":")

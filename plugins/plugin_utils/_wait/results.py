@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From a submission to a job that is waited for, and from there to what slurm_job returns. Pure."""
+"""Convert submissions to jobs that are waited for, and these to the result of slurm_job. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 def waiting_for(spec: Mapping[str, Any], entry: Mapping[str, Any] | None) -> Waiting:
-    """Return the job to wait for: one of the task's, with what became of its submission where it was submitted."""
+    """Return the job to wait for: one of the task's, with the result of its submission if it was submitted."""
     if entry and entry.get("refused"):
         refused = Waiting("0", name=str(entry["name"]), key=spec.get("key"))
         refused.refuse(str(entry["refused"]))
@@ -37,12 +37,12 @@ def waiting_for(spec: Mapping[str, Any], entry: Mapping[str, Any] | None) -> Wai
 
 
 def looked_at(jobs: Sequence[Waiting], fail_on_state: bool) -> Json:
-    """Return the jobs as they are, without having waited for them. Only a refusal is a failure then."""
+    """Return the jobs as they are, without having waited for them. Only a rejected job is then a failure."""
     return {**_jobs(jobs), "cancelled": [], **_failure(_refusals(jobs), fail_on_state)}
 
 
 def waited_for(jobs: Sequence[Waiting], cancelled: Collection[str], fail_on_state: bool) -> Json:
-    """Return what became of the jobs once the wait for each is over."""
+    """Return the result for the jobs once all waits are over."""
     waited = [one for one in jobs if one.outcome != "refused"]
     outcomes = {
         one.job_id: {

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a job that is waited for goes from one state to the next: by its markers, by Slurm's word, by its clocks.
+"""State transitions of a job that is waited for: by its markers, by Slurm's answers, by its clocks.
 
-Pure; time is handed in, in seconds of the controller's monotonic clock. docs/waiting.md draws the states.
+Pure; time is passed in, in seconds of the controller's monotonic clock. docs/waiting.md has a diagram of the states.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting
 
 
 def take_markers(one: Waiting, markers: Mapping[str, Marker], now: float) -> None:
-    """Take the markers that are there now. Only one of the attempt that Slurm knows starts the run clock."""
+    """Apply the current markers. Only a marker of the attempt that Slurm reports starts the run clock."""
     one.script.markers.update(markers)
     begin = markers.get("begin")
     is_current = begin is not None and begin.get("attempt", 0) == one.job["attempt"]
@@ -42,7 +42,7 @@ def take_markers(one: Waiting, markers: Mapping[str, Marker], now: float) -> Non
 
 
 def take_job(one: Waiting, told: Mapping[str, Any], blocked: str, now: float) -> None:
-    """Take what Slurm says of it. blocked says why it can never start, where a look at the nodes has shown that."""
+    """Apply Slurm's answer. `blocked` says why the job can never start, if a query of the nodes has shown that."""
     before, job = one.job, {**told, "script_sha256": one.script_sha256}
     job["name"] = job["name"] or one.name
     job["comment"] = job["comment"] or one.comment
@@ -52,7 +52,7 @@ def take_job(one: Waiting, told: Mapping[str, Any], blocked: str, now: float) ->
         _miss(one, job, now)
         return
     one.job, one.missing = job, None
-    # A requeued job is given a new one.
+    # A requeued job gets a new one.
     one.submitted = job["submitted"] or one.submitted
     if job["attempt"] != before["attempt"] and before["source"] != "none":
         _requeue(one, now)
@@ -67,7 +67,7 @@ def take_job(one: Waiting, told: Mapping[str, Any], blocked: str, now: float) ->
 
 
 def check_clocks(one: Waiting, now: float) -> None:
-    """Give up where a clock has run out. Only to be asked right after Slurm has told the job's state."""
+    """Give up if a clock has run out. To be called only right after Slurm has reported the job's state."""
     phase = one.phase
     if isinstance(phase, Completing):
         if now - phase.cleaning_since > COMPLETING_SECONDS:
@@ -85,7 +85,7 @@ def check_clocks(one: Waiting, now: float) -> None:
 
 
 def _queue(one: Waiting, blocked: str, now: float) -> None:
-    if one.script.has_begun:  # after Slurm wrote down what it said
+    if one.script.has_begun:  # later than Slurm's answer
         if isinstance(one.phase, Completing):
             one.phase = Running(one.phase.since)
         return
@@ -117,7 +117,7 @@ def _run(one: Waiting, now: float) -> None:
 
 
 def _requeue(one: Waiting, now: float) -> None:
-    """The job runs again from its beginning: its clocks and markers do too."""
+    """Reset the clocks and markers: the job runs again from the start."""
     one.phase, one.script = Queued(now), Script()
 
 

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for any number of jobs: what to ask slurm_job_info next, and what to make of its answer. Pure.
+"""Wait for any number of jobs: decide what to ask slurm_job_info next, and process its answer. Pure.
 
-All times are seconds of the controller's monotonic clock, handed in. What becomes of one job stands in waiting.py and
-transitions.py, how soon it is asked about in pace.py, how long anything may take in limits.py.
+All times are seconds of the controller's monotonic clock, passed in. waiting.py and transitions.py have the states of
+one job, pace.py decides when to ask about it, limits.py has all time limits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting
 
 
 class Wait:
-    """Waits for any number of jobs: request() says what to ask next, observe() takes the answer."""
+    """A wait for any number of jobs: request() says what to ask next, observe() takes the answer."""
 
     def __init__(self, jobs: list[Waiting], limits: Limits, now: float) -> None:
         self.jobs = jobs
@@ -43,11 +43,11 @@ class Wait:
 
     @property
     def open(self) -> list[Waiting]:
-        """Jobs whose wait is not over."""
+        """Return the jobs whose wait is not over."""
         return [one for one in self.jobs if not one.outcome]
 
     def request(self, now: float) -> dict[str, object]:
-        """Return the arguments of the next slurm_job_info; its hold is how long to let it watch markers."""
+        """Return the arguments of the next slurm_job_info; `hold` is how long it may watch markers."""
         waiting = self.open
         others = pace.Others.of(waiting)
         several = len(waiting) > 1 and others.one_goes_on
@@ -73,7 +73,7 @@ class Wait:
         return min(pace.due(one, self._start, self._asked, others) for one in waiting)
 
     def observe(self, answer: Mapping[str, Any], request: Mapping[str, Any], now: float) -> None:
-        """Take one answer of slurm_job_info to that request."""
+        """Process the answer of slurm_job_info to this request."""
         self._count_behind(now)
         for one in self.open:
             transitions.take_markers(one, answer.get("markers", {}).get(one.job_id) or {}, now)
@@ -82,17 +82,17 @@ class Wait:
         self._lines += self._news.lines(now)
 
     def unreachable(self, why: str, now: float) -> None:
-        """Take it that there was no answer at all: login node or controller."""
+        """Record that there was no answer at all, from the login node or the controller."""
         self._bear_silence(why, now)
         self._lines += self._news.lines(now)
 
     def take_lines(self) -> list[str]:
-        """Return what is to be printed, and forget it."""
+        """Return the lines to print, and clear them."""
         lines, self._lines = self._lines, []
         return lines
 
     def _count_behind(self, now: float) -> None:
-        """Add what the last look is ago to the jobs that queue while another of the same task runs."""
+        """Add the time since the last call to `behind` of the jobs that queue while another job of the task runs."""
         if pace.Others.of(self.open).one_runs:
             for one in self.open:
                 if isinstance(one.phase, Queued):
@@ -123,12 +123,12 @@ class Wait:
             transitions.check_clocks(one, now)
 
     def _bear_silence(self, why: str, now: float) -> None:
-        """Go on asking for as long as the user lets it; then nobody knows what became of the jobs."""
+        """Keep asking for as long as the user allows; after that the jobs are undetermined."""
         earlier = self._silence or pace.Silence(now, now, 0)
         self._silence = pace.Silence(earlier.since, now, earlier.failures + 1)
         left = self.limits.controller_timeout - (now - earlier.since)
         if left > 0:
-            self._lines.append(f"Slurm does not answer: {why}. Trying for {seconds(left)} more")
+            self._lines.append(f"Slurm does not answer: {why}. Retrying for {seconds(left)}")
             return
         text = f"Slurm did not answer for {seconds(now - earlier.since)}: {why}"
         for one in self.open:

@@ -1,19 +1,19 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One job that is waited for: the phases it can be in, and what is known of it beside. Pure.
+"""One job that is waited for: its phases, and what else is known of it. Pure.
 
-    Queued <──> Doomed           Slurm gives a reason for which it never starts: asked once more
+    Queued <──> Doomed           Slurm gives a reason why it can never start: asked once more
       │
       v
     Running <──> Completing      it runs; then its nodes clean up
       │
-      └──> Queued                requeued: clocks and markers begin anew
+      └──> Queued                requeued: clocks and markers start again
 
     any of them ──> Over         ended, never_starts, queue_timeout, run_timeout, lost, undetermined, refused; final
 
-In whichever phase the job is, two more things are known: what its script has said of itself in markers (Script), and
-since when no part of Slurm has known it (Missing). transitions.py goes from phase to phase; docs/waiting.md draws it.
+In each phase two more things are known: what its script has reported in markers (Script), and since when no part of
+Slurm has known it (Missing). transitions.py changes the phase; docs/waiting.md has a diagram.
 
 All times are seconds of the controller's monotonic clock.
 """
@@ -31,7 +31,7 @@ Marker = dict[str, Any]
 
 @dataclass(frozen=True)
 class Queued:
-    """It has not begun. The queue clock runs, but not while another job of the task does (behind)."""
+    """The job has not started. The queue clock runs, except while another job of the task runs (behind)."""
 
     since: float
     behind: float = 0.0
@@ -39,26 +39,26 @@ class Queued:
 
 @dataclass(frozen=True)
 class Doomed(Queued):
-    """It queues for a reason for which it never starts, as Slurm has said once."""
+    """The job queues for a reason that means it can never start; Slurm has reported it once."""
 
 
 @dataclass(frozen=True)
 class Running:
-    """It has begun, as Slurm or its begin marker says. The run clock runs."""
+    """The job has started, according to Slurm or its begin marker. The run clock runs."""
 
     since: float
 
 
 @dataclass(frozen=True)
 class Completing(Running):
-    """It has stopped running and its nodes clean up. The run clock has stopped; another one runs."""
+    """The job has stopped and its nodes clean up. The run clock has stopped; another clock runs."""
 
     cleaning_since: float
 
 
 @dataclass(frozen=True)
 class Over:
-    """The wait is over, though the job may live on. last is the phase before."""
+    """The wait is over, although the job may still be active. `last` is the phase before."""
 
     outcome: str
     why: str
@@ -68,7 +68,7 @@ class Over:
 
 @dataclass(frozen=True)
 class Missing:
-    """No part of Slurm knows the job, since when and for how many looks."""
+    """No part of Slurm knows the job: since when, and for how many checks."""
 
     since: float
     looks: int
@@ -76,7 +76,7 @@ class Missing:
 
 @dataclass
 class Script:
-    """What the job has said of itself, and how often Slurm was asked after its last act without confirming its end."""
+    """What the script has reported, and how often Slurm was asked after its last action without confirming its end."""
 
     markers: dict[str, Marker] = field(default_factory=dict)
     unconfirmed: int = 0
@@ -92,7 +92,7 @@ class Script:
 
 @dataclass
 class Waiting:
-    """One job that is waited for: what the caller said of it, what Slurm said last, and its phase."""
+    """One job that is waited for: what the caller gave, what Slurm reported last, and its phase."""
 
     job_id: str
     name: str = ""
@@ -119,33 +119,33 @@ class Waiting:
 
     @property
     def state(self) -> str:
-        """Slurm's word for its state, as last told."""
+        """Return the state that Slurm reported last."""
         return str(self.job["state"])
 
     @property
     def outcome(self) -> str:
-        """How the wait ended; empty while it goes on."""
+        """Return how the wait ended, or an empty text while it continues."""
         return self.phase.outcome if isinstance(self.phase, Over) else ""
 
     @property
     def why(self) -> str:
-        """Why the wait ended so."""
+        """Return why the wait ended in this way."""
         return self.phase.why if isinstance(self.phase, Over) else ""
 
     @property
     def remedy(self) -> str:
-        """What to do about it."""
+        """Return what to do about it."""
         return self.phase.remedy if isinstance(self.phase, Over) else ""
 
     @property
     def has_run(self) -> bool:
-        """True where it was running when last seen, by Slurm's word or its own."""
+        """Return whether it was running when last seen, according to Slurm or its markers."""
         last = self.phase.last if isinstance(self.phase, Over) else self.phase
         return isinstance(last, Running)
 
     @property
     def deadline(self) -> float:
-        """When the clock of its phase runs out."""
+        """Return when the clock of its phase runs out."""
         if isinstance(self.phase, Queued) and self.queue_timeout:
             return self.phase.since + self.phase.behind + self.queue_timeout
         if isinstance(self.phase, Running) and self.run_timeout:
@@ -153,7 +153,7 @@ class Waiting:
         return float("inf")
 
     def refuse(self, why: str) -> None:
-        """Take it that sbatch refused the job: there is nothing to wait for."""
+        """Record that sbatch rejected the job: there is nothing to wait for."""
         self.job.update(reason="refused", reason_text=why)
         self.give_up("refused", why)
 
@@ -163,18 +163,18 @@ class Waiting:
             self.phase = Over(outcome, why, remedy, self.phase)
 
     def take_cancelled(self, job: Job) -> None:
-        """Take the job as it is after it was cancelled; it says why that was done."""
+        """Replace the job by its state after it was cancelled, with the reason for that."""
         kept = {key: self.job[key] for key in ("reason", "reason_text", "name", "comment", "script_sha256", "attempt")}
         if self.why not in kept["reason_text"]:
             kept["reason_text"] = self.why
         self.job = {**job, **kept}
 
     def forget(self, why: str) -> None:
-        """Take back what Slurm said of its state: nobody knows it any more."""
+        """Set the state to unknown."""
         unknown = dict.fromkeys(("exit_code", "signal", "derived_exit_code"))
         self.job = {**self.job, **unknown, "state": UNKNOWN, "flags": [], "source": "none", "reason_text": why}
 
     def add_reason(self, text: str) -> None:
-        """Add to why the wait ended."""
+        """Append to the reason why the wait ended."""
         if isinstance(self.phase, Over):
             self.phase = replace(self.phase, why=self.phase.why + text)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks manifests for those who write them: all that can be known without a cluster, each fault with its line.
+"""Check manifests for their authors: everything that can be checked without a cluster, each fault with its line.
 
 PRIVATE to the collection.
 """
@@ -32,7 +32,7 @@ class CheckError(Exception):
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """What is wrong at a key of a manifest; the key is empty where it is the file, or the folder, itself."""
+    """A fault at a key of a manifest; the key is empty if the file or the folder itself is at fault."""
 
     file: str
     line: int
@@ -44,24 +44,24 @@ class Fault:
 
 
 def manifests_in(folder: str) -> list[Path]:
-    """The manifest of a workload's folder, or those of all workloads in it. Raises CheckError if there is none."""
+    """Return the manifest of a workload's folder, or those of all workloads in it. Raise CheckError if it has none."""
     if not folder:
-        raise CheckError("no folder was named: say -e folder=FOLDER, such as -e folder=workloads/my_training")
+        raise CheckError("no folder was given: add -e folder=FOLDER, such as -e folder=workloads/my_training")
     root = Path(os.path.abspath(os.path.expanduser(folder)))
     if not root.is_dir():
-        raise CheckError(f"there is no folder {root}")
+        raise CheckError(f"the folder {root} does not exist")
     own = root / manifests.MANIFEST
     found = [own] if own.exists() else sorted(root.glob(f"*/{manifests.MANIFEST}"))
     if not found:
         raise CheckError(
-            f"{root} holds no {manifests.MANIFEST}, and neither does a folder in it. To begin with one that passes: "
+            f"neither {root} nor a folder in it has a {manifests.MANIFEST}. To start with a workload that passes: "
             "ansible-playbook mlops.hpc_validation.new_workload -e name=NAME"
         )
     return found
 
 
 def check(path: Path, folders: t.Iterable[str] = ()) -> list[Fault]:
-    """Everything that is wrong with the manifest at `path`, by line; `folders` hold further workloads of the site."""
+    """Return all faults of the manifest at `path`, by line; `folders` have further workloads of the site."""
     try:
         raw = path.read_bytes()
         if len(raw) > manifests.MAX_BYTES:
@@ -83,16 +83,16 @@ def check(path: Path, folders: t.Iterable[str] = ()) -> list[Fault]:
 
 
 def report(paths: list[Path], faults: list[Fault]) -> list[str]:
-    """The faults, one line each and safe to print, and a last line that says how it went."""
+    """Return the faults, one line each and safe to print, and a summary line."""
     lines = [scalars.printable(str(fault)) for fault in faults]
     read = f"{len(paths)} manifest{'s' if len(paths) > 1 else ''} checked"
     if not faults:
-        return [f"{read}: nothing is wrong that can be known without a cluster"]
+        return [f"{read}: no fault that can be found without a cluster"]
     return [*lines, f"{read}: {len(faults)} fault{'s' if len(faults) > 1 else ''}, as listed above"]
 
 
 def _key(manifest: t.Any, place: Place) -> str:
-    """The way to a key, with a criterion called by its id."""
+    """Return the path to a key, with the ID of a criterion in place of its position."""
     if len(place) > 1 and place[0] == "criteria" and isinstance(place[1], int):
         criterion = manifest["criteria"][place[1]]
         name = criterion.get("id") if isinstance(criterion, dict) else None
@@ -102,7 +102,7 @@ def _key(manifest: t.Any, place: Place) -> str:
 
 
 def _folder(folder: Path) -> Found:
-    """What would keep the folder from being deployed."""
+    """Yield what prevents the folder from being deployed."""
     try:
         tree.read_tree(folder)
     except (OSError, ValueError) as exc:
@@ -119,27 +119,27 @@ def _manifest(manifest: t.Any, folder: Path, others: surroundings.Surroundings) 
     for name, option in options.items() if isinstance(options, dict) else ():
         try:
             merged = manifests.with_option({key: value for key, value in manifest.items() if key != "options"}, option)
-        except (AttributeError, KeyError, TypeError):  # one of the two has not the form that the schema asks for
+        except (AttributeError, KeyError, TypeError):  # one of the two does not match the schema
             continue
         for place, why in set(_one(merged, folder, others)) - own:
             yield ("options", name, *_place_of_change(merged["criteria"], place)), why
 
 
 def _place_of_change(criteria: list[dict[str, t.Any]], place: Place) -> Place:
-    """Where an option has what stands at `place` of the manifest merged with it: it has criteria by their ids."""
+    """Return the place in an option for `place` in the merged manifest: an option has criteria by their IDs."""
     if len(place) > 1 and place[0] == "criteria":
         return ("criteria", criteria[place[1]]["id"], *place[2:])
     return place
 
 
 def _one(manifest: dict[str, t.Any], folder: Path, others: surroundings.Surroundings) -> Found:
-    """The faults of a manifest, but for those of its options."""
+    """Yield the faults of a manifest, except those of its options."""
     criteria = list(criteria_check.faults(manifest))
     told = {place[:2] for place, _why in criteria}
     broken: set[t.Any] = set()
     for fault in schema.faults("manifest", manifest):
         broken.update(fault.place[:1])
-        if fault.place[:2] not in told:  # the reader of criteria says the same in words
+        if fault.place[:2] not in told:  # the reader of criteria reports the same in plain words
             yield fault.place, fault.why
     yield from criteria
     yield from soundness.unsound(manifest, folder, broken)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with the criteria of a manifest, and what they ask for that its job does not leave.
+"""Find faults in the criteria of a manifest, and what they read that its job does not write.
 
 PRIVATE to the collection.
 """
@@ -18,20 +18,20 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows i
 Manifest = dict[str, t.Any]
 Faults = t.Iterator[tuple[tuple[t.Any, ...], str]]
 
-# What every job leaves, and what one leaves whose manifest has a key. roles/workload collects them by these names.
+# The documents of every job, and those that depend on a key of the manifest. roles/workload collects these names.
 DOCUMENTS = ("metrics", "provenance", "gpu")
-PARTS = tuple(sorted(set(soundness.PARTS) - {"logs", "baseline"}))  # of the evidence itself; those two are not queried
+PARTS = tuple(sorted(set(soundness.PARTS) - {"logs", "baseline"}))  # queries cannot read those two
 
 
 def documents(manifest: Manifest) -> list[str]:
-    """What a query may begin with: the documents that the job leaves, then the evidence's own parts."""
+    """Return what a query may begin with: the documents of the job, then the parts of the evidence itself."""
     output = manifest.get("output")
     progress = ["progress"] if isinstance(output, dict) and "progress" in output else []
     return [*DOCUMENTS, *progress, *(["legs"] if "launcher" in manifest else []), *PARTS]
 
 
 def faults(manifest: Manifest) -> Faults:
-    """The keys of criteria that are wrong, each with the reason; their places begin with criteria and a position."""
+    """Yield the wrong keys of criteria with the reasons; their places begin with criteria and a position."""
     criteria = manifest.get("criteria")
     patterns = log_patterns.load()
     seen: dict[str, int] = {}
@@ -45,20 +45,20 @@ def faults(manifest: Manifest) -> Faults:
                 yield (*place, *key), why
             continue
         if seen.setdefault(criterion.id, position) != position:
-            yield (*place, "id"), f"{criterion.id} stands twice; give each criterion an id of its own"
+            yield (*place, "id"), f"{criterion.id} appears twice; give each criterion its own ID"
         for key, why in _unanswerable(criterion, manifest):
             yield (*place, *key), why
 
 
 def _of_one_key(wrong: Wrong) -> tuple[tuple[str, ...], str]:
-    """The key as a place. What is said of no single key, but of several or of the whole, is said of the criterion."""
+    """Return the key as a place; a fault of several keys or of the whole belongs to the criterion."""
     if " " in wrong.key:
         return (), f"{wrong.key}: {wrong.why}"
     return (() if wrong.key in ("-", "test") else tuple(wrong.key.split("."))), wrong.why
 
 
 def _unanswerable(criterion: kinds.Criterion, manifest: Manifest) -> t.Iterator[tuple[tuple[str, ...], str]]:
-    """What the evidence of this workload cannot answer, whatever the job does."""
+    """Yield what the evidence of this workload can never answer."""
     output = manifest.get("output")
     kept = output.get("artifacts", []) if isinstance(output, dict) else []
     source = criterion.source
@@ -68,11 +68,11 @@ def _unanswerable(criterion: kinds.Criterion, manifest: Manifest) -> t.Iterator[
     for key, expression in _asked(source):
         root = _unknown_root(expression.tree, there)
         if root is not None:
-            yield key, f"there is no document {root!r}; a query can begin with {', '.join(there)}"
+            yield key, f"unknown document {root!r}; available: {', '.join(there)}"
 
 
 def _asked(source: kinds.Source) -> t.Iterator[tuple[tuple[str, ...], kinds.Expression]]:
-    """What is asked of the whole evidence, with the keys that lead to it; what is asked of an element is not."""
+    """Yield the expressions that are evaluated on the whole evidence, not on an element, with their keys."""
     test = kinds.value_test(source)
     inside: tuple[str, ...] = ("each",) if isinstance(source, kinds.Each) else ()
     if isinstance(source, kinds.Query):
@@ -86,7 +86,7 @@ def _asked(source: kinds.Source) -> t.Iterator[tuple[tuple[str, ...], kinds.Expr
 
 
 def _unknown_root(tree: t.Any, there: list[str]) -> str | None:
-    """The document that a query reads and that no run of this workload can have; None where there is none."""
+    """Return a document that the query reads but no run of this workload has, or None."""
     try:
         query.evaluate(tree, {name: {} for name in there}, set())
     except query.UnansweredError as exc:

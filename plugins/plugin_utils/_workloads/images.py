@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which Apptainer images the selected workloads run in, and where each comes from. PRIVATE to the collection."""
+"""Plan the Apptainer images of the selected workloads, and where each comes from. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ PYTHON = "/opt/hpc_validation/runtime/bin/python"  # where containers/runtime.de
 
 
 class ImagePlanError(Exception):
-    """A setting of images or runtimes cannot be followed."""
+    """A setting of images or runtimes is invalid."""
 
 
 def check(settings: Json, workloads: list[str], files: Path = FILES) -> None:
-    """Raise ImagePlanError naming the setting that cannot be followed.
+    """Raise ImagePlanError naming the invalid setting.
 
-    `settings`: {runtime, workload_runtime, images, binds} as the inventory has them. `workloads`: the ids there are.
+    `settings`: {runtime, workload_runtime, images, binds} as in the inventory. `workloads`: all workload IDs.
     """
     by_workload = settings.get("workload_runtime") or {}
     for name in by_workload:
         if name not in workloads:
-            raise ImagePlanError(f"{BY_WORKLOAD}.{name}: there is no such workload; known are {', '.join(workloads)}")
+            raise ImagePlanError(f"{BY_WORKLOAD}: unknown workload '{name}'; available: {', '.join(workloads)}")
     kinds = {"hpc_validation_runtime": settings.get("runtime") or KINDS[0]}
     for where, kind in (kinds | {f"{BY_WORKLOAD}.{name}": kind for name, kind in by_workload.items()}).items():
         if kind not in KINDS:
-            raise ImagePlanError(f"{where} must be one of {', '.join(KINDS)}; it is {kind!r}")
+            raise ImagePlanError(f"{where}: expected one of {', '.join(KINDS)}, found {kind!r}")
     binds = settings.get("binds") or []
     if not isinstance(binds, list) or not all(isinstance(bind, str) and bind.startswith("/") for bind in binds):
-        raise ImagePlanError(f"hpc_validation_apptainer.binds must be a list of absolute paths; it is {binds!r}")
+        raise ImagePlanError(f"hpc_validation_apptainer.binds: expected a list of absolute paths, found {binds!r}")
     _check_images(settings.get("images") or {}, sorted(path.stem for path in (files / "requirements").glob("*.txt")))
 
 
@@ -48,11 +48,11 @@ def _check_images(images: Json, known: list[str]) -> None:
     for name, given in images.items():
         where = f"{SETTING}.{name}"
         if name not in known:
-            raise ImagePlanError(f"{where}: there is no environment of that name; known are {', '.join(known)}")
+            raise ImagePlanError(f"{where}: unknown environment; available: {', '.join(known)}")
         if not isinstance(given, dict) or set(given) - KEYS:
-            raise ImagePlanError(f"{where} takes {', '.join(sorted(KEYS))}; it is {given!r}")
+            raise ImagePlanError(f"{where}: expected the keys {', '.join(sorted(KEYS))}, found {given!r}")
         if given.get("source", "path") not in SOURCES:
-            raise ImagePlanError(f"{where}.source must be one of {', '.join(SOURCES)}; it is {given['source']!r}")
+            raise ImagePlanError(f"{where}.source: expected one of {', '.join(SOURCES)}, found {given['source']!r}")
         amiss = _amiss(given)
         if amiss:
             raise ImagePlanError(f"{where}{amiss}")
@@ -64,22 +64,22 @@ def _amiss(given: Json) -> str | None:
     if out_of_place:
         return f".{out_of_place[0]} does not belong to source: {'build' if built else 'path'}; leave it out"
     if "sha256" in given and not re.fullmatch(r"[0-9a-f]{64}", str(given["sha256"])):
-        return f".sha256 must be 64 hexadecimal digits in small letters; it is {given['sha256']!r}"
+        return f".sha256: expected 64 lower-case hexadecimal digits, found {given['sha256']!r}"
     if not isinstance(given.get("path", "/"), str):
-        return f".path must be a path; it is {given['path']!r}"
+        return f".path: expected a path, found {given['path']!r}"
     if not re.fullmatch(r"/[^\x00-\x1f\x7f]+", str(given.get("python", PYTHON))):
-        return f".python must be an absolute path in the image; it is {given['python']!r}"
+        return f".python: expected an absolute path in the image, found {given['python']!r}"
     if not re.fullmatch(r"[a-z][a-z-]*:[^\x00-\x20\x7f]+", str(given.get("base", BASE))):
-        return f".base must be as Apptainer has it, such as {BASE}; it is {given['base']!r}"
+        return f".base: expected an Apptainer image source, such as {BASE}, found {given['base']!r}"
     return None
 
 
 def image(name: str, given: Json, share: str) -> Json:
-    """{key, name, kind, locked, path, copied, incoming, sha256, base, python} of the image of the environment `name`.
+    """Return {key, name, kind, locked, path, copied, incoming, sha256, base, python} of the image of an environment.
 
-    `path` is where the cluster has it, `copied` the file on the controller that goes to `incoming` first, `locked`
-    whether it must hold the collection's lock, which an image with a Python elsewhere does not. Raises
-    ImagePlanError where that file is not there or comes without its SHA-256.
+    `path` is its path on the cluster, `copied` the file on the controller that is first copied to `incoming`, `locked`
+    whether it must contain the collection's lock, which an image with its Python elsewhere does not. Raise
+    ImagePlanError if that file does not exist or has no SHA-256 in the settings.
     """
     folder = f"{share}/containers"
     path, copied = f"{folder}/{name}_latest.sif", None
@@ -90,11 +90,11 @@ def image(name: str, given: Json, share: str) -> Json:
             copied = str(Path(given["path"]).expanduser().absolute())
             if not Path(copied).is_file():
                 raise ImagePlanError(
-                    f"{SETTING}.{name}.path must be a file on the controller or below {share}; it is {given['path']!r}"
+                    f"{SETTING}.{name}.path: expected a local file or one below {share}, found {given['path']!r}"
                 )
             if "sha256" not in given:
                 raise ImagePlanError(
-                    f"{SETTING}.{name}.sha256 is missing: say which file it must be (sha256sum {copied})"
+                    f"{SETTING}.{name}.sha256 is missing: give the SHA-256 of the file (sha256sum {copied})"
                 )
     return {
         "key": f"{name}.sif",

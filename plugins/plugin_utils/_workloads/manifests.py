@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds, loads and validates workloads. A workload is a folder with a workload.yml."""
+"""Find, load and validate workloads. A workload is a folder with a workload.yml."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads im
 MANIFEST = "workload.yml"
 COMMON = FILES / "criteria"
 MAX_BYTES = 256 * 1024
-NO_OPTION = "none"  # what the context of criteria says where none is chosen
+NO_OPTION = "none"  # the value in the context of criteria if none is chosen
 
 
 class WorkloadError(Exception):
-    """A manifest is missing, unreadable or not valid, or a selection names what does not exist."""
+    """A manifest is missing, unreadable or invalid, or a selection names something that does not exist."""
 
 
 def load_manifest(path: Path, option: str | None = None) -> dict[str, t.Any]:
-    """The validated manifest at `path`, with `folder` (absolute) and `option` added and what is optional filled in.
+    """Return the validated manifest at `path`, with `folder` (absolute) and `option` added and defaults filled in.
 
-    `option`: which of its alternatives is meant; none of them if not given. All of them are validated. Raises
-    WorkloadError naming the file, the key and what was expected.
+    `option`: the chosen one of its options; none if not given. All options are validated. Raise WorkloadError naming
+    the file, the key and what was expected.
     """
     manifest = _read(path)
     options = manifest.pop("options", {})
@@ -38,14 +38,14 @@ def load_manifest(path: Path, option: str | None = None) -> dict[str, t.Any]:
         return _whole(manifest, path)
     if not isinstance(option, str) or option not in whole:
         raise WorkloadError(
-            f"hpc_validation_workload_options names {option!r} for {manifest['id']}, which has "
-            f"{', '.join(sorted(whole)) or 'no options'}"
+            f"hpc_validation_workload_options: unknown option {option!r} of {manifest['id']}; available: "
+            f"{', '.join(sorted(whole)) or 'none'}"
         )
     return whole[option]
 
 
 def with_option(manifest: dict[str, t.Any], option: dict[str, t.Any]) -> dict[str, t.Any]:
-    """The manifest as the option has it: mappings merged deeply, criteria by id, anything else replaced."""
+    """Return the manifest with the option applied: mappings merged deeply, criteria by ID, anything else replaced."""
     changes = option.get("criteria", {})
     known = {criterion["id"]: criterion for criterion in manifest["criteria"]}
     added = {name: {"id": name} for name in changes if name not in known}
@@ -54,7 +54,7 @@ def with_option(manifest: dict[str, t.Any], option: dict[str, t.Any]) -> dict[st
 
 
 def _read(path: Path) -> dict[str, t.Any]:
-    """What the file says, once it fits the schema."""
+    """Return the content of the file, which matches the schema."""
     try:
         with path.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
@@ -71,11 +71,11 @@ def _read(path: Path) -> dict[str, t.Any]:
 
 
 def _require_ids_once(criteria: list[dict[str, t.Any]], where: str) -> None:
-    """Refuses a second criterion of an id: where criteria are told by their ids, the first would be gone."""
+    """Reject a second criterion with the same ID: where criteria are looked up by ID, the first would be lost."""
     ids = [criterion["id"] for criterion in criteria]
     twice = sorted({name for name in ids if ids.count(name) > 1})
     if twice:
-        raise WorkloadError(f"{where}: criteria: {', '.join(twice)} stands twice; give each criterion an id of its own")
+        raise WorkloadError(f"{where}: criteria: {', '.join(twice)} appears twice; give each criterion its own ID")
 
 
 def _require_schema(manifest: t.Any, where: str) -> None:
@@ -86,7 +86,7 @@ def _require_schema(manifest: t.Any, where: str) -> None:
 
 
 def _whole(manifest: dict[str, t.Any], path: Path, option: str = NO_OPTION) -> dict[str, t.Any]:
-    """The manifest with everything that a run needs to know of it, after it was found to be sound."""
+    """Return the manifest with everything that a run needs, after checking it."""
     manifest = copy.deepcopy(manifest)
     where = f"{path}: options.{option}" if option != NO_OPTION else str(path)
     if option != NO_OPTION:
@@ -104,9 +104,9 @@ def _whole(manifest: dict[str, t.Any], path: Path, option: str = NO_OPTION) -> d
 
 
 def common_criteria(manifest: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-    """The criteria that a workload has besides its own: of GPUs and ranks, if it has such, and of images.
+    """Return the criteria that a workload has besides its own: for GPUs and ranks, if it has any, and for images.
 
-    Raises WorkloadError naming the collection's file that cannot be read.
+    Raise WorkloadError naming the collection's file that cannot be read.
     """
     criteria: list[dict[str, t.Any]] = []
     kinds = {"gpu": manifest["resources"].get("gres"), "ranks": manifest.get("launcher"), "container": True}
@@ -115,14 +115,14 @@ def common_criteria(manifest: dict[str, t.Any]) -> list[dict[str, t.Any]]:
         try:
             criteria += strict_yaml.read(path)
         except (OSError, strict_yaml.YAMLError, TypeError) as exc:
-            raise WorkloadError(f"{path} cannot be read ({exc}); is the collection installed whole?") from exc
+            raise WorkloadError(f"{path} cannot be read ({exc}); is the collection installed completely?") from exc
     return criteria
 
 
 def find_workloads(folders: t.Iterable[str], options: dict[str, t.Any] | None = None) -> list[dict[str, t.Any]]:
-    """All manifests in `folders`, each after those that it needs, else by id; `options`: chosen ones, by id.
+    """Return all manifests in `folders`, each after those that it needs, else by ID; `options`: the chosen, by ID.
 
-    Raises WorkloadError on a bad one, on a missing folder, on equal ids and on needs that cannot be met.
+    Raise WorkloadError for an invalid manifest, a missing folder, a duplicate ID and unmet or circular needs.
     """
     found: dict[str, dict[str, t.Any]] = {}
     options = options or {}
@@ -141,23 +141,23 @@ def find_workloads(folders: t.Iterable[str], options: dict[str, t.Any] | None = 
     unknown = sorted(set(options) - set(found))
     if unknown:
         raise WorkloadError(
-            f"hpc_validation_workload_options names {', '.join(unknown)}, which is no workload; known are "
+            f"hpc_validation_workload_options: unknown workload {', '.join(unknown)}; available: "
             f"{', '.join(sorted(found)) or 'none'}"
         )
     return in_order(found)
 
 
 def in_order(workloads: dict[str, dict[str, t.Any]]) -> list[dict[str, t.Any]]:
-    """`workloads` (by id), each after those that it needs. Raises WorkloadError on an unknown need and on a circle."""
+    """Return `workloads` (by ID), each after those that it needs. Raise WorkloadError for unknown or circular needs."""
     for workload in workloads.values():
         unknown = [need for need in workload["needs"] if need not in workloads]
         if unknown:
-            raise WorkloadError(f"{workload['folder']}/{MANIFEST}: needs: {', '.join(unknown)} is no workload's id")
+            raise WorkloadError(f"{workload['folder']}/{MANIFEST}: needs: unknown workload {', '.join(unknown)}")
     sorter = graphlib.TopologicalSorter({name: workload["needs"] for name, workload in workloads.items()})
     try:
         sorter.prepare()
     except graphlib.CycleError as exc:
-        raise WorkloadError(f"{MANIFEST}: needs go in a circle: {' needs '.join(reversed(exc.args[1]))}") from exc
+        raise WorkloadError(f"{MANIFEST}: circular needs: {' needs '.join(reversed(exc.args[1]))}") from exc
     order: list[dict[str, t.Any]] = []
     ready = sorted(sorter.get_ready())
     while ready:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the job of a workload asks of Slurm, what it runs, and where it writes. PRIVATE to the collection."""
+"""Plan the job of a workload: its Slurm options, what it runs, and where it writes. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common impor
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
 
 Json = dict[str, t.Any]
-# Slurm drops a job that nobody waits for any more. Two hours are for the jobs of its wave, which may be before it.
+# Slurm drops a job that nobody waits for any more. The two hours are for the jobs of its wave that may run before it.
 BACKSTOP_SECONDS = 7200
-OWN_KEYS = ("gres_type", "extra")  # of hpc_validation_slurm: what is no option of sbatch
+OWN_KEYS = ("gres_type", "extra")  # of hpc_validation_slurm: not options of sbatch
 MARKERS = {"begin_marker": "%j.begin.json", "progress_marker": "%j.progress.json", "end_marker": "%j.end.json"}
 LEGS = {"before": "baseline-before/metrics.json", "after": "baseline-after/metrics.json"}
 
 
 class WorkloadPlanError(Exception):
-    """A setting cannot be followed, or what the workload runs in is not there."""
+    """A setting is invalid, or the runtime of the workload was not prepared."""
 
 
 def plan(workload: Json, settings: Json, before: Json, kit: Path = FILES / "kit") -> Json:
-    """Return the plan of a workload's job, or only {unmet: […]} where it lacks something that it needs.
+    """Return the plan of a workload's job, or only {unmet: […]} if something that it needs is missing.
 
     `workload` is a manifest as `manifests.load_manifest` returns it, `settings` the public settings without their
     prefix, `before` what the run did before: {check_mode, selected, passed, planned, runtimes, missing_runtimes,
-    digests, data}. In check mode nothing is judged, so that nothing is lacking. Raises WorkloadPlanError, and OSError
-    or ValueError where a folder cannot be deployed.
+    digests, data}. In check mode nothing is judged, so nothing is missing. Raise WorkloadPlanError, and OSError or
+    ValueError if a folder cannot be deployed.
     """
     key = before["planned"]["by_workload"][workload["id"]]
     unmet = [] if before["check_mode"] else _unmet(workload, key, before)
     if unmet:
         return {"unmet": unmet}
     if key not in before["runtimes"]:
-        raise WorkloadPlanError(f"{workload['id']} runs in {key}, which the run has not made ready")
+        raise WorkloadPlanError(f"{workload['id']} runs in {key}, which the run has not prepared")
     share, name, output = settings["share"], workload["name"], workload["output"]
     runtime = before["runtimes"][key]
     staged = [*workload["data"], *workload["models"]]
@@ -56,9 +56,9 @@ def plan(workload: Json, settings: Json, before: Json, kit: Path = FILES / "kit"
         "logs": f"{share}/{output['logs']}/{label}-%j",
         "runtime": runtime,
         "directives": directives(workload, settings, queue + run + BACKSTOP_SECONDS),
-        # Each of several nodes runs its own sampler, and what they left is put together (files/kit/ranks/nodes.py).
+        # Each of several nodes runs its own sampler; files/kit/ranks/nodes.py merges their files.
         "several_nodes": "launcher" in workload and workload["resources"]["nodes"] > 1,
-        # The workload on fewer ranks runs before and after (files/kit/ranks/legs.py), unless an earlier run's is given.
+        # The workload on fewer ranks runs before and after (files/kit/ranks/legs.py), unless a baseline is given.
         "legs": LEGS if "baseline" in workload and not baseline else None,
         "baseline": baseline,
         "files": files(workload),
@@ -74,26 +74,26 @@ def plan(workload: Json, settings: Json, before: Json, kit: Path = FILES / "kit"
 
 
 def _unmet(workload: Json, key: str, before: Json) -> list[str]:
-    """Workloads of the run that have not passed, and what could not be staged. The report says so."""
+    """Return the workloads of the run that have not passed, and what could not be staged, for the report."""
     needs = [need for need in workload["needs"] if need in before["selected"] and need not in before["passed"]]
     missing = [name for name in (*workload["data"], *workload["models"]) if name not in before["digests"]]
     return needs + missing + ([key] if key in before["missing_runtimes"] else [])
 
 
 def _seconds(settings: Json, name: str) -> int:
-    """What the setting says, which `-e` on the command line makes a text."""
+    """Return the setting as a number of seconds; `-e` on the command line makes it text."""
     try:
         return int(settings[name] or 0)
     except (TypeError, ValueError):
         raise WorkloadPlanError(
-            f"hpc_validation_{name} must be a number of seconds; it is {settings[name]!r}"
+            f"hpc_validation_{name}: expected a number of seconds, found {settings[name]!r}"
         ) from None
 
 
 def directives(workload: Json, settings: Json, deadline: int) -> Json:
     """Return sbatch's long options: the manifest's, then the site's, then the site's for this workload.
 
-    What is null or false is not stated: it leaves an option out, of the site's and of ours.
+    A null or false value removes an option, whether the site's or our own.
     """
     resources = workload["resources"]
     slurm = {**settings["slurm"], **(settings["workload_slurm"].get(workload["id"]) or {})}
@@ -129,7 +129,7 @@ def files(workload: Json) -> Json:
 
 
 def _context(workload: Json, settings: Json, runtime: Json) -> Json:
-    """What criteria may depend on (applies_when)."""
+    """Return the values that criteria may depend on (applies_when)."""
     return {
         **settings["context"],
         "accelerator": settings["accelerator"],
@@ -142,9 +142,9 @@ def _context(workload: Json, settings: Json, runtime: Json) -> Json:
 
 
 def _payload(workload: Json, staged: list[str], digests: Json, kit: Path) -> str:
-    """One SHA-256 of what the job runs and reads.
+    """Return a SHA-256 of what the job runs and reads.
 
-    It stands in the script, so that a run attaches only to a job of the very same workload, kit and data.
+    It is part of the script, so that a run attaches only to a job with the same workload, kit and data.
     """
     parts = [tree.digest(Path(workload["folder"])), tree.digest(kit)]
     parts += [str(digests[name]) for name in staged if name in digests]
@@ -154,8 +154,8 @@ def _payload(workload: Json, staged: list[str], digests: Json, kit: Path) -> str
 def paths(planned: Json, job: Json) -> Json:
     """Return where a job of this plan wrote: {output, logs: {stdout, stderr}, end_marker}.
 
-    As in the job script, its output is by job and attempt. Where slurmctld forgot the job before it named its logs,
-    they are where the script has them written.
+    As in the job script, its output is by job and attempt. If slurmctld purged the job before reporting its logs, they
+    are at the paths that the script sets.
     """
     identity, attempt = str(job["job_id"]), int(job["attempt"])
     logs = planned["logs"].replace("%j", identity)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which workloads a run has, and in which waves they go to the queue. PRIVATE to the collection."""
+"""Select the workloads of a run, and the waves in which they are submitted. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LOOKS_LIKE_ID = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*-[0-9]+(\.[0-9]+)*")
 def select(
     workloads: list[dict[str, t.Any]], categories: list[int], only: list[str], run_tags: list[str]
 ) -> list[dict[str, t.Any]]:
-    """Those that were asked for: by id (`only`, or ids among the tags), else all of `categories` and what these need.
+    """Return the selected workloads: by ID (`only`, or IDs among the tags), else those of `categories` and their needs.
 
-    Each has `asked` added, False for one that is only needed: who names ids gets these alone. Raises WorkloadError when
-    an id is unknown or nothing is left: a run of nothing proves nothing.
+    `asked` is added to each, False if it is only needed; a selection by ID does not add needs. Raise WorkloadError
+    if an ID is unknown or nothing is selected.
     """
     known = [workload["id"] for workload in workloads]
     named = _named(known, only, run_tags)
@@ -38,7 +38,7 @@ def select(
 
 
 def _named(known: list[str], only: list[str], run_tags: list[str]) -> set[str] | None:
-    """The ids that `only` and the tags name, of both where both do; None where neither names one."""
+    """Return the IDs that `only` and the tags name, in both if both name any; None if neither does."""
     _require_known("hpc_validation_only", only, known)
     _require_known("--tags", filter(LOOKS_LIKE_ID.fullmatch, run_tags), known)
     tagged = [name for name in known if name in run_tags]
@@ -50,25 +50,25 @@ def _named(known: list[str], only: list[str], run_tags: list[str]) -> set[str] |
 def _require_known(setting: str, names: t.Iterable[str], known: list[str]) -> None:
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise WorkloadError(f"{setting} names {', '.join(unknown)}; {_known_are(known)}")
+        raise WorkloadError(f"{setting}: unknown workload {', '.join(unknown)}; {_known_are(known)}")
 
 
 def _known_are(known: list[str]) -> str:
-    return f"known are {', '.join(known) or 'none'}"
+    return f"available: {', '.join(known) or 'none'}"
 
 
 def _with_needs(workloads: list[dict[str, t.Any]], asked: set[str]) -> set[str]:
     wanted = set(asked)
-    for workload in reversed(workloads):  # each comes after those that it needs
+    for workload in reversed(workloads):  # each is after those that it needs
         if workload["id"] in wanted:
             wanted |= set(workload["needs"])
     return wanted
 
 
 def waves(selected: list[dict[str, t.Any]]) -> list[list[str]]:
-    """The ids of `selected` in the order in which they are run, those together whose jobs may be in the queue together.
+    """Return the IDs of `selected` in the order of running, grouped into waves that are queued together.
 
-    A workload comes after those that it needs, and is the only one of its wave where its manifest says `alone`.
+    A workload comes after those that it needs, and is alone in its wave if its manifest has `alone`.
     """
     found: list[list[dict[str, t.Any]]] = []
     place: dict[str, int] = {}

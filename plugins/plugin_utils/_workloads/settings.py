@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settings of the inventory and criteria, checked before anything is submitted. PRIVATE to the collection."""
+"""Check the inventory's settings and the criteria before anything is submitted. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def check_criteria(
     overrides: dict[str, t.Any],
     references: dict[str, t.Any],
 ) -> None:
-    """Refuses malformed criteria and overrides before anything is submitted.
+    """Reject malformed criteria and overrides before anything is submitted.
 
-    Raises WorkloadError naming workload, criterion and key, also when an override is of a workload that does not exist.
+    Raise WorkloadError naming workload, criterion and key, also for an override of a workload that does not exist.
     """
     if importlib.util.find_spec("jmespath") is None:
         raise WorkloadError(
@@ -33,11 +33,9 @@ def check_criteria(
     known = [workload["id"] for workload in workloads]
     for name, changes in overrides.items():
         if name not in known:
-            raise WorkloadError(
-                f"hpc_validation_overrides names {name}, which is no workload; known are {', '.join(known)}"
-            )
+            raise WorkloadError(f"hpc_validation_overrides: unknown workload '{name}'; available: {', '.join(known)}")
         if not isinstance(changes, dict):
-            raise WorkloadError(f"hpc_validation_overrides.{name} must map criterion ids, not {changes!r}")
+            raise WorkloadError(f"hpc_validation_overrides.{name}: expected criterion IDs, found {changes!r}")
     _check_reference_names(references, [*(workload["criteria"] for workload in workloads), overrides])
     patterns = log_patterns.load()
     for workload in selected:
@@ -56,17 +54,17 @@ def check_criteria(
 
 
 def _check_reference_names(references: t.Any, criteria: t.Any) -> None:
-    """Refuses a reference that no criterion asks for: misspelt, it would leave one out that is to be judged."""
+    """Reject a reference that no criterion uses: with a misspelt name, a criterion would be left out."""
     asked = sorted(set(_reference_names(criteria)))
     for name in references if isinstance(references, dict) else ():
         if name not in asked:
             near = difflib.get_close_matches(str(name), asked, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"they ask for {', '.join(asked) or 'none'}"
-            raise WorkloadError(f"hpc_validation_references names {name}, which no criterion asks for ({hint})")
+            hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(asked) or 'none'}"
+            raise WorkloadError(f"hpc_validation_references: no criterion uses {name} ({hint})")
 
 
 def _reference_names(value: t.Any) -> t.Iterator[str]:
-    """The names of references in criteria and in changes to them."""
+    """Yield the names of references in criteria and in overrides."""
     if isinstance(value, dict):
         within = value.get("within")
         if isinstance(within, dict) and isinstance(within.get("from"), str):
@@ -77,28 +75,28 @@ def _reference_names(value: t.Any) -> t.Iterator[str]:
 
 
 def check_settings(names: list[str], known: list[str]) -> None:
-    """Raises WorkloadError when a setting does not exist: it would be ignored silently."""
+    """Raise WorkloadError if a setting does not exist: it would be silently ignored."""
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else "see ansible-doc -t role mlops.hpc_validation.hpc_validation"
-            raise WorkloadError(f"there is no setting {name} ({hint})")
+            raise WorkloadError(f"unknown setting {name} ({hint})")
 
 
 def check_needs_days(days: int) -> None:
-    """Raises WorkloadError for a pass that would have to come from the future."""
+    """Raise WorkloadError for a negative number of days."""
     if days < 0:
         raise WorkloadError(f"hpc_validation_needs_days is {days}; expected a number of days, or 0 for no earlier pass")
 
 
 def public_settings(collection: Path) -> list[str]:
-    """The names of all public settings of the collection at `collection`."""
+    """Return the names of all public settings of the collection at `collection`."""
     defaults = collection / "roles" / "hpc_validation" / "defaults" / "main.yml"
     return sorted(strict_yaml.read(defaults))
 
 
 def collection_version(root: Path) -> str | None:
-    """The version of the collection at `root`: a checkout has galaxy.yml, an installed artifact MANIFEST.json."""
+    """Return the version of the collection at `root`, from galaxy.yml of a checkout or MANIFEST.json if installed."""
     for name, keys in (("galaxy.yml", ["version"]), ("MANIFEST.json", ["collection_info", "version"])):
         path = root / name
         if path.is_file():

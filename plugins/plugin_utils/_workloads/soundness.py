@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can be wrong with a manifest that fits its schema. PRIVATE to the collection."""
+"""Find faults in a manifest that matches its schema. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Faults = t.Iterator[tuple[tuple[str, ...], str]]
 
 
 def unsound(manifest: Manifest, folder: Path, broken: t.Container[str] = ()) -> Faults:
-    """The keys of a manifest in `folder` that cannot be followed, each with the reason.
+    """Yield the invalid keys of a manifest in `folder`, each with the reason.
 
-    `broken` are top keys that are missing or do not fit the schema: nothing is said of them.
+    `broken` are top-level keys that are missing or do not match the schema; they are not checked.
     """
     for needed, check in _CHECKS:
         if not any(key in broken for key in needed):
@@ -31,7 +31,7 @@ def unsound(manifest: Manifest, folder: Path, broken: t.Container[str] = ()) -> 
 
 def _name(manifest: Manifest, folder: Path) -> Faults:
     if manifest["name"] != folder.name:
-        yield ("name",), f"{manifest['name']!r} must be the folder's name, {folder.name!r}"
+        yield ("name",), f"expected the folder's name {folder.name!r}, found {manifest['name']!r}"
 
 
 def _script(manifest: Manifest, folder: Path) -> Faults:
@@ -41,7 +41,7 @@ def _script(manifest: Manifest, folder: Path) -> Faults:
 
 
 def _baseline(manifest: Manifest, _folder: Path) -> Faults:
-    """A baseline is the same workload on fewer ranks, which a launcher starts."""
+    """Yield the faults of a baseline: the same workload on fewer ranks, started by a launcher."""
     if "baseline" not in manifest:
         return
     if "launcher" not in manifest:
@@ -49,9 +49,9 @@ def _baseline(manifest: Manifest, _folder: Path) -> Faults:
     each = manifest["resources"]["ntasks_per_node"]
     ranks, baseline = each * manifest["resources"]["nodes"], manifest["baseline"]["ranks"]
     if baseline >= ranks:
-        yield ("baseline", "ranks"), f"expected fewer than the workload's {ranks}"
+        yield ("baseline", "ranks"), f"expected fewer ranks than the workload's {ranks}"
     elif baseline > each and baseline % each:
-        yield ("baseline", "ranks"), f"{baseline} do not fill nodes of {each} each"
+        yield ("baseline", "ranks"), f"{baseline} ranks do not fill nodes with {each} each"
 
 
 def _config(manifest: Manifest, folder: Path) -> Faults:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the selected workloads need on the share: environments, datasets and models, and where each comes from.
+"""Plan what the selected workloads need on the share: environments, datasets and models, and their sources.
 
 Each dataset and model is a folder of files/ with a stage.py and a source.yml. PRIVATE to the collection.
 """
@@ -17,7 +17,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads im
 
 Json = dict[str, t.Any]
 SOURCES = ("download", "path", "stand-in")
-# By kind: the manifest's key, the setting, and where the share has what is staged.
+# By kind: the manifest's key, the setting, and the folder on the share for staged data.
 KINDS = {
     "datasets": ("data", "hpc_validation_datasets", "datasets"),
     "models": ("models", "hpc_validation_models", "huggingface/models"),
@@ -25,17 +25,17 @@ KINDS = {
 
 
 class StagePlanError(Exception):
-    """A setting or a manifest names what does not exist or leaves out what is needed."""
+    """A setting or a manifest names something that does not exist, or leaves out something needed."""
 
 
 def plan(workloads: list[Json], settings: Json, share: str, files: Path = FILES) -> Json:
     """Return {runtimes: [{key, name, kind, …}, …], sources: [{kind, name, source, …}, …], by_workload: {id: key}}.
 
     `settings` has `datasets` and `models`, each {name: {source, path, revision}}, and `images`, `runtime` and
-    `workload_runtime`, which `images.check` has seen. Runtimes of the kind `apptainer` are as `images.image`
-    makes them, sources as `_source` does: `script`, `target` and `incoming` lie below the share; `copied` is the folder
-    on the controller to copy to `incoming`, if there is one; `options` are stage.py's. Raises StagePlanError naming
-    setting and key.
+    `workload_runtime`, which `images.check` has checked. Runtimes of the kind `apptainer` are made by `images.image`,
+    sources by `_source`: `script`, `target` and `incoming` are below the share; `copied` is the folder on the
+    controller to copy to `incoming`, if there is one; `options` are stage.py's. Raise StagePlanError naming setting
+    and key.
     """
     try:
         runtimes = {each["id"]: _runtime(each, settings, share) for each in workloads}
@@ -48,7 +48,7 @@ def plan(workloads: list[Json], settings: Json, share: str, files: Path = FILES)
             given = (settings.get(kind) or {}).get(name) or {}
             sources.append(_source(kind, name, runtimes[workload["id"]]["key"], given, share, files))
     needed = {runtime["key"]: runtime for runtime in runtimes.values()}
-    for source in sources:  # what stages by an environment of its own
+    for source in sources:  # sources whose staging needs its own environment
         needed.setdefault(source["runtime"], _environment(source["runtime"]))
     by_workload = {name: runtime["key"] for name, runtime in runtimes.items()}
     return {"runtimes": list(needed.values()), "sources": sources, "by_workload": by_workload}
@@ -59,7 +59,7 @@ def _environment(name: str) -> Json:
 
 
 def _runtime(workload: Json, settings: Json, share: str) -> Json:
-    """What the workload runs in: its own setting, else the site's."""
+    """Return the runtime of the workload: its own setting, else the site's."""
     kind = (settings.get("workload_runtime") or {}).get(workload["id"]) or settings.get("runtime") or "venv"
     name = workload["runtime"]
     images = settings.get("images") or {}
@@ -67,7 +67,7 @@ def _runtime(workload: Json, settings: Json, share: str) -> Json:
 
 
 def _readers(workloads: list[Json], kind: str) -> dict[str, Json]:
-    """The first workload that reads each dataset or model, by name."""
+    """Return the first workload that reads each dataset or model, by name."""
     readers: dict[str, Json] = {}
     for workload in workloads:
         for name in workload.get(KINDS[kind][0]) or []:
@@ -80,22 +80,22 @@ def _check(kind: str, setting: str, given: Json, share: str, files: Path) -> Non
     for name, value in given.items():
         where = f"{setting}.{name}"
         if name not in known:
-            raise StagePlanError(f"{where}: there is none of that name; known are {', '.join(known)}")
+            raise StagePlanError(f"{where}: unknown name; available: {', '.join(known)}")
         if not isinstance(value, dict):
-            raise StagePlanError(f"{where} must have a source, one of {', '.join(SOURCES)}; it is {value!r}")
+            raise StagePlanError(f"{where}: expected a source, one of {', '.join(SOURCES)}, found {value!r}")
         unknown = sorted(set(value) - {"source", "path", "revision"})
         if unknown:
-            raise StagePlanError(f"{where} has no {', '.join(unknown)}; it takes source, path and revision")
+            raise StagePlanError(f"{where}: unknown key {', '.join(unknown)}; expected source, path or revision")
         source = value.get("source", "download")
         if source not in SOURCES:
-            raise StagePlanError(f"{where}.source must be one of {', '.join(SOURCES)}; it is {source!r}")
+            raise StagePlanError(f"{where}.source: expected one of {', '.join(SOURCES)}, found {source!r}")
         path = value.get("path")
         if source == "path" and not (isinstance(path, str) and (_on_share(path, share) or _local(path).is_dir())):
-            raise StagePlanError(f"{where}.path must be a folder on the controller or below {share}; it is {path!r}")
+            raise StagePlanError(f"{where}.path: expected a folder on the controller or below {share}, found {path!r}")
         if source != "path" and path is not None:
             raise StagePlanError(f"{where}.path belongs to source: path; its source is {source}")
         if "revision" in value and (source != "download" or not _offers(kind, name, files).get("revision")):
-            raise StagePlanError(f"{where}.revision belongs to what is downloaded from a hub; leave it out")
+            raise StagePlanError(f"{where}.revision is only for downloads from a hub; leave it out")
 
 
 def _local(path: str) -> Path:
@@ -103,7 +103,7 @@ def _local(path: str) -> Path:
 
 
 def _on_share(path: str, share: str) -> bool:
-    """Whether the path is one on the cluster, where stage.py looks for itself whether it is there."""
+    """Return whether the path is on the cluster, where stage.py itself checks that it exists."""
     return Path(share) in Path(path).parents
 
 

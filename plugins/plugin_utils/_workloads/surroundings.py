@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a manifest names that lies around it: other workloads, environments, datasets, models.
+"""Check what a manifest refers to: other workloads, environments, datasets, models.
 
 PRIVATE to the collection.
 """
@@ -17,7 +17,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common impor
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
 
 MANIFEST = "workload.yml"
-# Folders of <share>/scripts that are the collection's own; a workload's name is the name of its folder there.
+# Folders of the collection itself in <share>/scripts, where each workload has a folder with its name.
 TAKEN = ("containers", "datasets", "kit", "models", "requirements")
 SHELLS = ("bash", "sh")
 
@@ -27,14 +27,14 @@ Faults = t.Iterator[tuple[tuple[t.Any, ...], str]]
 
 @dataclass
 class Surroundings:
-    """The other workloads that a run would know: the folder of each id, and of each name."""
+    """The other workloads that a run would find: the folder of each ID, and of each name."""
 
     ids: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
 
 
 def around(path: Path, folders: t.Iterable[str] = ()) -> Surroundings:
-    """The workloads of the collection, those beside the manifest at `path`, and those in further folders."""
+    """Return the workloads of the collection, those next to the manifest at `path`, and those in further folders."""
     others = Surroundings()
     roots = [FILES / "workloads", path.parent.parent, *(Path(os.path.expanduser(folder)) for folder in folders)]
     for root in dict.fromkeys(root.resolve() for root in roots):
@@ -46,7 +46,7 @@ def around(path: Path, folders: t.Iterable[str] = ()) -> Surroundings:
 
 
 def _id(path: Path) -> str:
-    """The id of another workload; empty where its manifest cannot be read, which is not this one's fault."""
+    """Return the ID of another workload, empty if its manifest cannot be read, which is not a fault of this one."""
     try:
         manifest = strict_yaml.read(path)
     except (OSError, strict_yaml.YAMLError):
@@ -56,7 +56,7 @@ def _id(path: Path) -> str:
 
 
 def faults(manifest: Manifest, folder: Path, others: Surroundings, broken: t.Container[str] = ()) -> Faults:
-    """What does not go with the surroundings; nothing is said of the top keys in `broken`."""
+    """Yield the faults in references to other things; the top-level keys in `broken` are not checked."""
     for key, check in _CHECKS.items():
         if key not in broken and key in manifest:
             yield from check(manifest, folder, others)
@@ -72,7 +72,7 @@ def _name_is_free(manifest: Manifest, _folder: Path, others: Surroundings) -> Fa
     if name in others.names:
         yield ("name",), f"{name} is already the name of {others.names[name]}: both would share a folder on the share"
     if name in TAKEN:
-        yield ("name",), f"{name} is the name of a folder of the collection's own on the share; choose another"
+        yield ("name",), f"{name} is the name of a folder of the collection itself on the share; choose another"
 
 
 def _needs_are_known(manifest: Manifest, _folder: Path, others: Surroundings) -> Faults:
@@ -83,7 +83,7 @@ def _needs_are_known(manifest: Manifest, _folder: Path, others: Surroundings) ->
             known = ", ".join(sorted(filter(None, others.ids)))
             yield (
                 ("needs", position),
-                f"{need} is the id of no workload; known are {known}. Those of another folder are known if "
+                f"unknown workload {need}; available: {known}. Those of another folder are available if "
                 "hpc_validation_workload_folders names it",
             )
 
@@ -91,7 +91,7 @@ def _needs_are_known(manifest: Manifest, _folder: Path, others: Surroundings) ->
 def _runtime_is_known(manifest: Manifest, _folder: Path, _others: Surroundings) -> Faults:
     known = sorted(path.stem for path in (FILES / "requirements").glob("*.txt"))
     if manifest["runtime"] not in known:
-        yield ("runtime",), f"there is no environment {manifest['runtime']!r}; known are {', '.join(known)}"
+        yield ("runtime",), f"unknown environment {manifest['runtime']!r}; available: {', '.join(known)}"
 
 
 def _sources_are_known(key: str, kind: str) -> t.Callable[[Manifest, Path, Surroundings], Faults]:
@@ -99,7 +99,7 @@ def _sources_are_known(key: str, kind: str) -> t.Callable[[Manifest, Path, Surro
         known = sorted(path.parent.name for path in (FILES / kind).glob("*/source.yml"))
         for position, name in enumerate(manifest[key]):
             if name not in known:
-                yield (key, position), f"{name!r} is not in files/{kind}; known are {', '.join(known)}"
+                yield (key, position), f"{name!r} does not exist in files/{kind}; available: {', '.join(known)}"
 
     return check
 
@@ -113,7 +113,7 @@ def _command_can_start(manifest: Manifest, folder: Path, _others: Surroundings) 
     elif not program.startswith("/") and (folder / program).is_file():
         yield (
             ("command", 0),
-            f"{program} is deployed without the right to be executed; name what runs it, such as [bash, {program}]",
+            f"{program} is deployed without execute permission; name a program to run it, such as [bash, {program}]",
         )
 
 

@@ -161,7 +161,7 @@ def test_the_quota_of_a_user_whom_nobody_knows_is_not_asked_for():
     assert [argv for argv in tool.asked if "quota" in argv] == []
     assert told["quota"] is None
     (problem,) = told["problems"]
-    assert (problem["part"], "knows no user no-such-user" in problem["problem"]) == ("quota", True)
+    assert (problem["part"], "user no-such-user does not exist" in problem["problem"]) == ("quota", True)
 
 
 def test_version_8_says_on_the_error_stream_that_quota_is_not_enabled():
@@ -170,7 +170,7 @@ def test_version_8_says_on_the_error_stream_that_quota_is_not_enabled():
     (problem,) = told["problems"]
     assert problem["problem"].startswith("quota is not enabled")
     noise = answer("quota", err="license: x\nWARNING: the clock is late\n")
-    assert Tool("v8", first=[noise]).told(None)["problems"][0]["problem"] == "no quota is told"
+    assert Tool("v8", first=[noise]).told(None)["problems"][0]["problem"] == "no quota was reported"
 
 
 @pytest.mark.parametrize("tool", ["beegfs", "beegfs-ctl"])
@@ -183,7 +183,7 @@ def test_striping_by_the_tool(tool):
     assert told["error"] == "Error: Path does not exist"
     told = servers.striping(Tool(*words, first=[answer(rc=3)]).cli(), "/nope")
     assert "exit code 3" in told["error"]
-    assert "not asked" in servers.striping(Tool(*words).cli(deadline=0.0), "/nope")["error"]
+    assert "not queried" in servers.striping(Tool(*words).cli(deadline=0.0), "/nope")["error"]
 
 
 def test_a_command_runs_in_a_clean_environment(monkeypatch):

@@ -91,7 +91,7 @@ def test_a_target(changed, kind):
 def test_a_target_of_no_known_form_is_a_problem(changed):
     parsed = json_v8.targets(lines({**TARGET, **changed}, {**TARGET, "id": "s:102"}))
     assert [row["id"] for row in parsed.rows] == [102]
-    assert ["target of no known form" in problem for problem in parsed.problems] == [True]
+    assert ["unrecognised target" in problem for problem in parsed.problems] == [True]
 
 
 def test_a_target_without_a_server_is_told_and_listed():
@@ -134,7 +134,7 @@ def test_the_type_of_a_server_stands_in_one_of_two_places(changed, kind):
 def test_clients_are_no_servers_and_others_of_no_known_form_are_a_problem():
     parsed = json_v8.nodes(lines({**NODE, "type": 1}, {**NODE, "id": None}, {**NODE, "id": 1, "type": None}))
     assert parsed.rows == []
-    assert ["node of no known form" in problem for problem in parsed.problems] == [True, True]
+    assert ["unrecognised node" in problem for problem in parsed.problems] == [True, True]
 
 
 GROUP = {"id": "s:1", "type": 3, "primary_target": "s:101", "secondary_target": {"num_id": 201}}
@@ -155,11 +155,11 @@ def test_a_mirror_group(changed, kind):
 def test_a_mirror_group_of_no_known_form_is_a_problem(changed):
     parsed = json_v8.mirrors(lines({**GROUP, **changed}))
     assert parsed.rows == []
-    assert ["mirror group of no known form" in problem for problem in parsed.problems] == [True]
+    assert ["unrecognised mirror group" in problem for problem in parsed.problems] == [True]
 
 
 def test_no_mirror_group_and_no_word_that_there_are_none():
-    assert json_v8.mirrors("").problems == ["no mirror group is listed, nor that there are none"]
+    assert json_v8.mirrors("").problems == ["neither mirror groups nor their absence was reported"]
     assert json_v8.mirrors("x").problems != []
     assert len(json_v8.mirrors("x").problems) == 1
 
@@ -189,27 +189,27 @@ def test_a_quota(changed, limits):
 def test_a_quota_of_no_known_form_is_a_problem(changed):
     parsed = json_v8.quota(lines({**QUOTA, **changed}))
     assert parsed.rows == []
-    assert "row of no known form" in parsed.problems[0]
+    assert "unrecognised row" in parsed.problems[0]
 
 
 def test_quota_of_groups_is_none_of_the_users_and_a_warning_decides_only_where_nothing_is_told():
     warning = f"{json_v8.NO_QUOTA}\n"
     group = {**QUOTA, "type": "group", "space": "?/?"}
-    assert json_v8.quota(lines(group)).problems == ["no quota is told"]
+    assert json_v8.quota(lines(group)).problems == ["no quota was reported"]
     assert json_v8.quota(lines(group, QUOTA)).problems == []
     assert json_v8.quota(lines(QUOTA) + warning).problems == []
-    assert json_v8.quota(warning).problems == ["quota is not enabled: the servers keep none for this user"]
+    assert json_v8.quota(warning).problems == ["quota is not enabled: the servers record none for this user"]
     bad = json_v8.quota(lines({**QUOTA, "space": "?"}) + warning).problems
-    assert [problem[:24] for problem in bad] == ["a row of no known form: ", "no quota is told"]
+    assert [problem.split(":")[0] for problem in bad] == ["unrecognised row", "no quota was reported"]
 
 
 def test_what_is_no_object_or_no_json_is_a_problem_and_notes_are_none():
     parsed = json_v8.targets("INFO: a note\n" + json.dumps([TARGET, 7]) + "\nWARNING: another\n")
     assert [row["id"] for row in parsed.rows] == [101]
-    assert parsed.problems == ["no object: 7"]
+    assert parsed.problems == ["expected an object, found: 7"]
     parsed = json_v8.targets(lines(TARGET) + "{half a docum")
     assert [row["id"] for row in parsed.rows] == [101]
-    assert parsed.problems == ["no JSON: {half a docum"]
+    assert parsed.problems == ["not JSON: {half a docum"]
     assert json_v8.targets(" \n \n").problems == []
     assert json_v8.targets(lines(TARGET).replace('"alias"', '"id": 7, "alias"')).problems  # a key that stands twice
 
@@ -218,8 +218,6 @@ def test_the_striping_of_an_entry():
     found = json_v8.striping(lines({"stripe_pattern": "RAID0 (4x512K)"}))
     assert found == {"pattern": "raid0", "chunk_kib": 512, "targets": 4, "source": "beegfs", "error": None}
     for text in ("RAID0 (4x0K)", "RAID0 (4xmany)", "RAID0", "", 7, None):
-        assert json_v8.striping(lines({"stripe_pattern": text}))["error"].startswith(
-            "a stripe pattern of no known form"
-        )
-    assert json_v8.striping(lines({}, {}))["error"] == "2 entries are told"
-    assert "no JSON" in json_v8.striping(lines({"stripe_pattern": "RAID0 (4x512K)"}) + "x")["error"]
+        assert json_v8.striping(lines({"stripe_pattern": text}))["error"].startswith("unrecognised stripe pattern")
+    assert json_v8.striping(lines({}, {}))["error"] == "expected one entry, found 2"
+    assert "not JSON" in json_v8.striping(lines({"stripe_pattern": "RAID0 (4x512K)"}) + "x")["error"]

@@ -100,7 +100,7 @@ def test_a_row_lacks_columns_in_its_middle_and_has_its_server(middle, reachabili
 def test_a_row_whose_values_are_none_of_their_columns_is_a_problem(row):
     parsed = listing(HEADING + row)
     assert parsed.rows == []
-    assert "no known form" in parsed.problems[0]
+    assert "unrecognised" in parsed.problems[0]
 
 
 def test_zeros_throughout_are_no_space_told_and_zeros_of_inodes_alone_are_none_counted():
@@ -146,10 +146,10 @@ def test_what_is_printed_of_space_is_an_interval():
     [
         ("", "", "no list of targets"),
         ("", "Cannot do it\n", "Cannot do it"),
-        (HEADING + ROW + NODE + ROW, "", "breaks off"),
-        ("Loading the module beegfs\n" + HEADING + ROW + NODE, "", "no heading"),
-        (HEADING.replace("NodeID", "Server"), "", "no heading"),
-        (HEADING.replace("Total", "%"), "", "no heading"),
+        (HEADING + ROW + NODE + ROW, "", "ends in the middle"),
+        ("Loading the module beegfs\n" + HEADING + ROW + NODE, "", "expected a heading"),
+        (HEADING.replace("NodeID", "Server"), "", "expected a heading"),
+        (HEADING.replace("Total", "%"), "", "expected a heading"),
     ],
 )
 def test_an_output_that_is_not_whole_is_a_problem(out, err, problem):
@@ -223,7 +223,7 @@ def test_a_count_of_files_may_be_none_or_of_some_disks(files, known, least):
 def test_a_row_of_quota_of_no_known_form_is_a_problem(row):
     parsed = ctl_v7.quota(said(f"name,id,size,hard,files,hard\n{row}\n", ""))
     assert parsed.rows == []
-    assert "no known form" in parsed.problems[0]
+    assert "unrecognised" in parsed.problems[0]
 
 
 def test_quota_of_which_a_part_was_skipped_is_in_doubt():
@@ -253,7 +253,7 @@ def test_mirror_groups_with_their_members():
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("secondary", "primary", "two members that are primary"),
+        ("secondary", "primary", "two primary members"),
         ("secondary", "tertiary", "without group or role"),
         ("  1    secondary", "  2    secondary", "one member"),
         ("            1    secondary      201      normal   beegfs-storage stor2 [ID: 2]\n", "", "one member"),
@@ -314,7 +314,7 @@ def test_version_8_says_that_it_has_no_mirrors_by_an_error():
 
 def test_version_8_quota_and_striping():
     row = '{"name": "a", "id": 1, "type": "user", "pool": "p", "space": "5/unlimited", "inode": "?/7"}'
-    assert "no known form" in json_v8.quota(row).problems[0]
+    assert "unrecognised" in json_v8.quota(row).problems[0]
     row = row.replace("?/7", "3/∞")
     note = "\nINFO: Quota usage information is fetched every 30s from the server nodes\n"
     group = '{"name": "g", "id": 1, "type": "group", "pool": "p", "space": "?/?", "inode": "?/?"}\n'
@@ -324,7 +324,7 @@ def test_version_8_quota_and_striping():
     seen = json_v8.striping(output("cli_8_documented/entry_info_healthy")["out"])
     assert (seen["pattern"], seen["chunk_kib"], seen["targets"]) == ("raid0", 512, 4)
     assert json_v8.striping('{"stripe_pattern": "RAID0 (4x524288)"}')["chunk_kib"] == 512
-    assert json_v8.striping("")["error"] == "0 entries are told"
+    assert json_v8.striping("")["error"] == "expected one entry, found 0"
     assert json_v8.striping('{"stripe_pattern": 4}')["error"]
 
 
@@ -335,9 +335,9 @@ def test_version_8_quota_without_bounds_and_without_quota():
     assert rows == [{"pool": "p", "size": 5, "size_limit": None, "files": 3, "files_limit": None}]
     assert json_v8.quota(row.replace("5/9223372036854775807", "5/9223372036854775808")).problems
     warning = output("cli_8_documented/quota_list_usage_not_enabled")["err"]
-    assert json_v8.quota(warning).problems == ["quota is not enabled: the servers keep none for this user"]
-    assert json_v8.quota("WARNING: something else\n").problems == ["no quota is told"]
-    assert "no JSON" in json_v8.quota(f"{warning}half a docum").problems[0]
+    assert json_v8.quota(warning).problems == ["quota is not enabled: the servers record none for this user"]
+    assert json_v8.quota("WARNING: something else\n").problems == ["no quota was reported"]
+    assert "not JSON" in json_v8.quota(f"{warning}half a docum").problems[0]
 
 
 def test_version_8_names_the_network_cards_by_which_a_server_does_not_answer():

@@ -110,11 +110,11 @@ def test_why_a_pool_is_not_normal():
     assert why == '"emergency" is not = "normal"'
     assert found(pool="unknown")["capacity_pool"]["why"].startswith("the management daemon has not assigned one yet")
     assert found(pool="full")["capacity_pool"]["why"].startswith("it is full")
-    assert found(pool=None)["capacity_pool"]["why"].startswith("it was not told")
+    assert found(pool=None)["capacity_pool"]["why"].startswith("it was not reported")
     states = {"part": "states", "type": "storage", "problem": "held"}
     assert found(problems=[states], pool=None)["capacity_pool"]["why"].startswith("held")
     states["type"] = "meta"
-    assert found(problems=[states], pool=None)["capacity_pool"]["why"].startswith("it was not told")
+    assert found(problems=[states], pool=None)["capacity_pool"]["why"].startswith("it was not reported")
 
 
 @pytest.mark.parametrize(
@@ -188,11 +188,11 @@ def space(kind):
     ("changed", "problems", "why", "expected"),
     [
         ({"space_told": False, "space_why": "refused"}, [], "refused", "target_free_space.unanswered"),
-        ({"space_told": False}, [], "it was not told", "target_free_space.unanswered"),
+        ({"space_told": False}, [], "it was not reported", "target_free_space.unanswered"),
         ({"space_told": None}, [space("storage")], "held for 14 s", "target_free_space.unanswered"),
         ({"space_told": None}, [space(None)], "held for 14 s", "target_free_space.unanswered"),
-        ({"space_told": None}, [space("meta")], "it was not told", "target_free_space"),
-        ({"space_told": None}, [], "it was not told", "target_free_space"),
+        ({"space_told": None}, [space("meta")], "it was not reported", "target_free_space"),
+        ({"space_told": None}, [], "it was not reported", "target_free_space"),
         ({"space_told": None, "pool": "unknown"}, [], "its space is reported once", "capacity_pool.report"),
     ],
 )

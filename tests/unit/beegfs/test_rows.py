@@ -163,7 +163,7 @@ NO_META = f" {ctl_v7.NO_META}\n"
 def test_an_exit_code_is_explained_by_rows_that_tell_the_same(code, err, rows, explained):
     heard = said("", err)
     assert ctl_v7.is_explained(code, heard, model.Parsed(rows)) is explained
-    assert ctl_v7.is_explained(code, heard, model.Parsed(rows, ["a row of no known form"])) is False
+    assert ctl_v7.is_explained(code, heard, model.Parsed(rows, ["unrecognised row"])) is False
 
 
 PLAIN = "TargetID   Reachability  Consistency   NodeID\n========   ============  ===========   ======\n"
@@ -286,15 +286,15 @@ def test_servers_with_whatever_is_said_of_them():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (" meta1 [ID: 1]\n", "no known form"),
-        ("   Reachable: <yes>\nmeta1 [ID: 1]\n", "no known form"),
-        ("   Reachable: <yes>\n", "no known form"),
-        ("Root: 1\n", "no known form"),
-        ("   Ports: 1\n", "no known form"),
-        ("meta1 [ID: 1]\nsomething\n", "no known form"),
+        (" meta1 [ID: 1]\n", "unrecognised"),
+        ("   Reachable: <yes>\nmeta1 [ID: 1]\n", "unrecognised"),
+        ("   Reachable: <yes>\n", "unrecognised"),
+        ("Root: 1\n", "unrecognised"),
+        ("   Ports: 1\n", "unrecognised"),
+        ("meta1 [ID: 1]\nsomething\n", "unrecognised"),
         ("meta1 [ID: 1]\nNumber of nodes: 2\n", "but 1 are listed"),
         ("meta1 [ID: 1]\nNumber of nodes: 0\n", "but 1 are listed"),
-        ("meta1 [ID: 1]\nmeta2", "breaks off"),
+        ("meta1 [ID: 1]\nmeta2", "ends in the middle"),
     ],
 )
 def test_a_list_of_servers_that_is_not_whole(text, problem):
@@ -325,10 +325,10 @@ GROUPS = "BuddyGroupID PrimaryTargetID SecondaryTargetID\n=== === ===\n"
         ("1 101 201\n", "", 0, ["no list of mirror groups: 1 101 201"]),
         (f"{GROUPS}1 101 201\n2 202 102\n", "", 2, []),
         ("BuddyGroupID PrimaryTargetID SecondaryTargetID\n1 101 201\n", "", 1, []),
-        (f"{GROUPS}1 101 201\n2 202\n", "", 1, ["a row of no known form: 2 202"]),
-        (f"{GROUPS}2 202\n", "", 0, ["a row of no known form: 2 202"]),
-        (f"{GROUPS}", "", 0, ["no mirror group is listed, nor that there are none"]),
-        (f"{GROUPS}1 101 201\n2 2", "", 1, ["the output breaks off in the middle of a line"]),
+        (f"{GROUPS}1 101 201\n2 202\n", "", 1, ["unrecognised row: 2 202"]),
+        (f"{GROUPS}2 202\n", "", 0, ["unrecognised row: 2 202"]),
+        (f"{GROUPS}", "", 0, ["neither mirror groups nor their absence was reported"]),
+        (f"{GROUPS}1 101 201\n2 2", "", 1, ["the output ends in the middle of a line"]),
     ],
 )
 def test_mirror_groups_in_the_older_way(out, err, rows, problems):
@@ -347,10 +347,10 @@ ROW = "root,0,5,9,7,10\n"
     [
         (QUOTA + ROW, "", 1, []),
         (QUOTA + ROW, "a wrapper says something\n", 1, []),
-        (ROW, "", 0, ["a line of no known form: root,0,5,9,7,10"]),
-        (ROW + QUOTA + ROW, "", 1, ["a line of no known form: root,0,5,9,7,10"]),
-        (QUOTA + "root,0,5,9,7x,10\n", "why\n", 0, ["a row of no known form: root,0,5,9,7x,10"]),
-        (QUOTA + "root,0,5,9,7+3,10\n", "", 0, ["a row of no known form: root,0,5,9,7+3,10"]),
+        (ROW, "", 0, ["unrecognised line: root,0,5,9,7,10"]),
+        (ROW + QUOTA + ROW, "", 1, ["unrecognised line: root,0,5,9,7,10"]),
+        (QUOTA + "root,0,5,9,7x,10\n", "why\n", 0, ["unrecognised row: root,0,5,9,7x,10"]),
+        (QUOTA + "root,0,5,9,7+3,10\n", "", 0, ["unrecognised row: root,0,5,9,7+3,10"]),
         (QUOTA, "", 0, ["no quota was printed"]),
     ],
 )

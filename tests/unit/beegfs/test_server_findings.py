@@ -161,9 +161,9 @@ def test_what_to_do_about_a_target_goes_by_whether_its_server_answers(facts):
 def test_a_state_that_was_not_told_is_undetermined_with_the_reason_there_is(facts, part, identity, bound):
     target(facts, 201)[part] = None
     place = "storage target 201 on stor2"
-    assert short(found(facts, identity)) == [("undetermined", place, None, bound, "it was not told")]
+    assert short(found(facts, identity)) == [("undetermined", place, None, bound, "it was not reported")]
     facts["problems"] = [{"part": "states", "type": "meta", "problem": "of others"}]
-    assert short(found(facts, identity)) == [("undetermined", place, None, bound, "it was not told")]
+    assert short(found(facts, identity)) == [("undetermined", place, None, bound, "it was not reported")]
     facts["problems"].append({"part": "states", "type": "storage", "problem": "held"})
     assert short(found(facts, identity)) == [("undetermined", place, None, bound, "held")]
 
@@ -208,7 +208,7 @@ def test_a_pool_and_a_space_that_were_not_told_are_undetermined_with_the_reason_
     told_nothing = dict.fromkeys(("pool", "free_least", "free_most", "inodes_free_least", "space_told", "space_why"))
     target(facts, 201).update(told_nothing)
     place = "storage target 201 on stor2"
-    for reason in ("it was not told", "held"):
+    for reason in ("it was not reported", "held"):
         assert short(found(facts, "share.capacity_pool")) == [("undetermined", place, None, '= "normal"', reason)]
         assert short(found(facts, "share.target_free_space")) == [("undetermined", place, None, ">= 1", reason)]
         facts["problems"] = [{"part": part, "type": "storage", "problem": "held"} for part in ("states", "space")]
@@ -291,7 +291,7 @@ def test_mirror_groups_that_could_not_be_read_are_undetermined_by_type(facts, ki
     ]
     facts.update(mirrors=None, problems=[])
     assert [(f["where"]["target"], f["why"]) for f in found(facts, "share.mirrors")] == [
-        (f"any {each} mirror group", "which mirror groups there are was not reported") for each in ("meta", "storage")
+        (f"any {each} mirror group", "it was not told which mirror groups there are") for each in ("meta", "storage")
     ]
 
 
@@ -338,7 +338,7 @@ def test_a_limit_that_the_row_lacks_was_not_told(facts):
     quota(facts)
     del facts["quota"][0]["size_limit"]
     assert short(found(facts, "share.quota")) == [
-        ("undetermined", "storage pool 1, bytes", None, "< 0", "it was not reported")
+        ("undetermined", "storage pool 1, bytes", None, "< 0", "it was not told")
     ]
 
 

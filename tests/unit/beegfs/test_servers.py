@@ -173,7 +173,7 @@ def test_one_silent_question_does_not_stand_for_others_that_were_refused():
         ("101 Online Good normal beegfs-storage stor1 [ID: 1]\n", ["why"]),
         (
             "101 Online Good normal beegfs-storage stor1 [ID: 1]\nx\n",
-            ["why", "a row of no known form: x"],
+            ["why", "unrecognised row: x"],
         ),
     ],
 )
@@ -188,7 +188,7 @@ def test_a_failure_of_version_8_keeps_the_rows_there_are():
     target = '{"id": "s:101", "type": 3}\n'
     for out, problems in (
         (target, ["Error: why"]),
-        (target + "x\n", ["Error: why", "no JSON: x"]),
+        (target + "x\n", ["Error: why", "not JSON: x"]),
         ("x\n", ["Error: why"]),
     ):
         told = Tool("v8", first=[answer("target", "list", out=out, err="Error: why\n", rc=1)]).told()

@@ -272,12 +272,12 @@ SERVERS: dict[str, tuple[str, list[Json], Fault]] = {
     "output cut off, 8.x": (
         "v8 truncated",
         [],
-        Fault("share.servers", "undetermined", "", None, "= 0", "no JSON"),
+        Fault("share.servers", "undetermined", "", None, "= 0", "not JSON"),
     ),
     "foreign text": (
         "garbage",
         [],
-        Fault("share.servers", "undetermined", "", None, "= 0", "a line of no known form: Segmentation fault"),
+        Fault("share.servers", "undetermined", "", None, "= 0", "unrecognised line: Segmentation fault"),
     ),
     "target without a server": (
         "v8 unmapped",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 
@@ -72,20 +73,40 @@ def readers(workload, name, evidence):
     return found
 
 
-@pytest.mark.parametrize(("workload", "name", "damage"), CASES)
-def test_a_damaged_file_decides_nothing(tmp_path, example, workload, name, damage):
-    described = {**workload.described, "job": {**example("job"), **workload.described["job"]}}
-    job_folder.write(tmp_path, described)
-    whole = job_folder.collect(tmp_path, workload.manifest, described, described["job"])
-    assert whole["problems"] == []
+def anywhere(judged, folder):
+    """Leave out where the files are, which is another folder for each test."""
+    return json.loads(json.dumps(judged).replace(str(folder), ""))
 
+
+@pytest.fixture(scope="module")
+def undamaged(tmp_path_factory):
+    """(workload, description) → evidence of its files as they are, and the judged criteria; once for each workload."""
+    known = {}
+
+    def of(workload, described):
+        if workload.name not in known:
+            folder = tmp_path_factory.mktemp("whole")
+            job_folder.write(folder, described)
+            whole = job_folder.collect(folder, workload.manifest, described, described["job"])
+            assert whole["problems"] == []
+            judged = job_folder.judge(workload.manifest, described, whole)
+            known[workload.name] = whole, anywhere(judged, folder)
+        return known[workload.name]
+
+    return of
+
+
+@pytest.mark.parametrize(("workload", "name", "damage"), CASES)
+def test_a_damaged_file_decides_nothing(tmp_path, example, undamaged, workload, name, damage):
+    described = {**workload.described, "job": {**example("job"), **workload.described["job"]}}
+    whole, untouched = undamaged(workload, described)
+    job_folder.write(tmp_path, described)
     path = tmp_path / "output" / plan.files(workload.manifest)[name]["path"]
     DAMAGES[damage](path)
     if damage not in ("missing", "of another time"):
         job_folder.date(path)
     evidence = job_folder.collect(tmp_path, workload.manifest, described, described["job"])
-    judged = job_folder.judge(workload.manifest, described, evidence)
-    untouched = job_folder.judge(workload.manifest, described, whole)
+    judged = anywhere(job_folder.judge(workload.manifest, described, evidence), tmp_path)
     blamed = readers(workload, name, whole)
     for criterion in workload.criteria:
         entry = judged[criterion]

@@ -15,14 +15,16 @@ import pytest
 from tests.unit.roles.test_job_script import VENV, render, wait_for
 
 __all__ = ["render"]
-# Notes its calls and signals. As the workload it ends when it is let, as the sampler when it is told.
+# Notes its calls and signals. As the workload it ends when it is let, as the sampler when it is told and listens.
 PYTHON = """#!/usr/bin/env bash
 notes=$(dirname "$0")
 echo "$*" >> "$notes/calls"
 case "$*" in
     train.py) trap 'echo TERM >> "$notes/train.signals"' TERM; echo $$ > "$notes/train.pid"
         until [ -e "$notes/let" ]; do read -r -t 0.05 <> <(:); done ;;
-    *sample*) trap 'echo USR1 >> "$notes/sample.signals"; exit 0' USR1; echo $$ > "$notes/sample.pid"
+    *"kit sample"*) echo $$ > "$notes/sample.pid"
+        until [ -e "$notes/listen" ]; do read -r -t 0.05 <> <(:); done
+        trap 'echo USR1 >> "$notes/sample.signals"; exit 0' USR1; touch "$5"
         while :; do read -r -t 0.05 <> <(:); done ;;
 esac
 exit 0
@@ -68,6 +70,10 @@ class Job:
         path = self.place / name
         return path.read_text().splitlines() if path.exists() else []
 
+    def opened(self) -> bool:
+        """Whether the sampler has opened its file."""
+        return any((self.place / "share").glob("models/*/job-7/gpu.jsonl"))
+
     def let(self, name: str) -> None:
         (self.place / name).touch()
 
@@ -82,13 +88,21 @@ class Job:
 
 
 @pytest.fixture
-def job(tmp_path: Path, render: t.Callable[..., str]) -> t.Iterator[Job]:
+def deaf(tmp_path: Path, render: t.Callable[..., str]) -> t.Iterator[Job]:
+    """A job whose sampler does not listen to its signal yet."""
     found = Job(tmp_path, render)
     yield found
     if found.process.poll() is None:
         for pid in (found.pid("train"), found.pid("sample"), found.process.pid):
             subprocess.run(["kill", "-KILL", str(pid)], check=False, capture_output=True)
         found.process.wait(60)
+
+
+@pytest.fixture
+def job(deaf: Job) -> Job:
+    deaf.let("listen")
+    wait_for(deaf.opened)
+    return deaf
 
 
 def test_a_workload_that_ends_by_itself_is_sent_nothing_and_the_sampler_its_own_signal(job: Job) -> None:
@@ -133,3 +147,28 @@ def test_told_again_while_it_ends_it_ends_as_before(job: Job) -> None:
     job.let("let")
     job.let("go")
     assert job.ended() == 143
+
+
+def test_a_sampler_that_does_not_listen_yet_is_waited_for(deaf: Job) -> None:
+    deaf.let("let")
+    wait_for((deaf.place / "looked").exists)
+    assert str(deaf.pid("sample")) not in [line.split()[-1] for line in deaf.says("kills") if "USR1" in line]
+    deaf.let("listen")
+    wait_for(deaf.opened)
+    deaf.let("go")
+    assert deaf.ended() == 0
+    assert deaf.says("sample.signals") == ["USR1"]
+
+
+def test_a_sampler_that_never_listens_is_ended_all_the_same(deaf: Job) -> None:
+    deaf.let("go")
+    deaf.let("let")
+    assert deaf.ended() == 0
+    assert deaf.says("sample.signals") == []
+
+
+def test_a_sampler_that_died_is_not_waited_for(deaf: Job) -> None:
+    """Nothing looks again: the job's own sleep would not end."""
+    subprocess.run(["kill", "-KILL", str(deaf.pid("sample"))], check=True)
+    deaf.let("let")
+    assert deaf.ended() == 0

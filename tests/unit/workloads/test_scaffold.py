@@ -114,7 +114,7 @@ def test_a_name_that_cannot_be_one_is_refused(tmp_path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("kit", "scripts/kit, which is the collection's own"), ("mnist_single_gpu", "is taken by /")]
+    ("name", "says"), [("kit", "scripts/kit of the collection itself"), ("mnist_single_gpu", "is taken by /")]
 )
 def test_a_name_that_is_taken_is_refused(tmp_path: Path, name: str, says: str) -> None:
     with pytest.raises(scaffold.ScaffoldError, match=f"^name: {name} is taken by") as caught:
@@ -125,7 +125,7 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path, name: str, says: str) -
 def test_what_is_there_is_left_alone(tmp_path: Path) -> None:
     for make in (lambda path: path.mkdir(), lambda path: path.symlink_to("nowhere"), lambda path: path.touch()):
         make(tmp_path / "triad")
-        with pytest.raises(scaffold.ScaffoldError, match="is there already; nothing was changed"):
+        with pytest.raises(scaffold.ScaffoldError, match="already exists; nothing was changed"):
             scaffold.plan("triad", str(tmp_path))
         path = tmp_path / "triad"
         path.rmdir() if path.is_dir() else path.unlink()
@@ -135,11 +135,11 @@ def test_a_folder_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
     new = scaffold.plan("triad", str(tmp_path))
     (tmp_path / "triad").mkdir()  # by somebody else, meanwhile
     (tmp_path / "triad/theirs").touch()
-    with pytest.raises(scaffold.ScaffoldError, match=r"triad cannot be made: Directory not empty"):
+    with pytest.raises(scaffold.ScaffoldError, match=r"triad cannot be created: Directory not empty"):
         scaffold.make(new)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["theirs", "triad"]
     (tmp_path / "file").touch()
-    with pytest.raises(scaffold.ScaffoldError, match=r"cannot be made: (Not a directory|File exists)"):
+    with pytest.raises(scaffold.ScaffoldError, match=r"cannot be created: (Not a directory|File exists)"):
         scaffold.make(scaffold.plan("other", str(tmp_path / "file")))
 
 
@@ -148,9 +148,9 @@ def test_templates_that_are_not_whole_are_refused(tmp_path: Path) -> None:
     for text in ("$nobody", "costs 5 $"):
         templates.mkdir(exist_ok=True)
         (templates / "workload.yml").write_text(text)
-        with pytest.raises(scaffold.ScaffoldError, match="is the collection installed whole"):
+        with pytest.raises(scaffold.ScaffoldError, match="is the collection installed completely"):
             scaffold.plan("triad", str(tmp_path), templates)
-    with pytest.raises(scaffold.ScaffoldError, match="is the collection installed whole"):
+    with pytest.raises(scaffold.ScaffoldError, match="is the collection installed completely"):
         scaffold.plan("triad", str(tmp_path), tmp_path / "nowhere")
 
 

@@ -191,8 +191,8 @@ def test_only_the_subset_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ([], "holds no rows"),
-        ({"rows": [ROW]}, "holds no rows"),
+        ([], "has no rows"),
+        ({"rows": [ROW]}, "has no rows"),
         ([{"prompt": "x", "completion": "y"}], "row 0 has no text instruction"),
         ([ROW, {**ROW, "output": None}], "row 1 has no text output"),
         ([ROW, "text"], "row 1 has no text instruction"),
@@ -245,7 +245,7 @@ def test_damaged_provenance_is_told(staged, text):
 
 
 def test_a_model_that_is_no_folder_is_told(tmp_path):
-    with pytest.raises(WorkloadError, match=r"is no folder on this node.*--model"):
+    with pytest.raises(WorkloadError, match=r"is not a folder on this node.*--model"):
         sft_min_data.describe_model(tmp_path / "mistralai/Mistral-7B-v0.1")
 
 

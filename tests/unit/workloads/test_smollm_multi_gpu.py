@@ -62,5 +62,5 @@ def test_a_step_is_the_same_rows_on_however_many_ranks(ranks, passes):
 
 @pytest.mark.parametrize("ranks", [3, 8])
 def test_ranks_that_do_not_divide_a_step_are_refused(ranks):
-    with pytest.raises(ValueError, match=f"a step of 32 rows cannot be made of passes of 8 on {ranks} ranks"):
+    with pytest.raises(ValueError, match=f"a step of 32 rows cannot be split into passes of 8 on {ranks} ranks"):
         accumulation(32, 8, ranks)

@@ -383,14 +383,14 @@ class Refusals(Case):
                 (self.model / name).write_bytes(content)
 
     def test_a_model_that_is_no_folder(self) -> None:
-        self.refuse("is no folder on this node", model=Path("mistralai/Mistral-7B-v0.1"))
+        self.refuse("is not a folder on this node", model=Path("mistralai/Mistral-7B-v0.1"))
 
     def test_weights_that_lack_a_tensor_are_not_made_up(self) -> None:
         weights = load_file(self.model / "model.safetensors")
         del weights["model.layers.1.mlp.up_proj.weight"]
         save_file(weights, self.model / "model.safetensors", metadata={"format": "pt"})
         stage(self.model, "mistral_7b")
-        self.refuse("lacks 1 of its weights, such as model.layers.1.mlp.up_proj.weight")
+        self.refuse("is missing 1 of its weights, such as model.layers.1.mlp.up_proj.weight")
 
     def test_weights_of_another_shape(self) -> None:
         config = json.loads((self.model / "config.json").read_text())
@@ -401,7 +401,7 @@ class Refusals(Case):
     def test_a_tokenizer_of_another_model(self) -> None:
         sample = Sample((VOCABULARY,) * 64, (VOCABULARY,) * 64, 64)
         with mock.patch.object(sft_min_run, "sample_of", return_value=sample):
-            self.refuse(f"token {VOCABULARY} and its vocabulary ends at {VOCABULARY - 1}")
+            self.refuse(f"token {VOCABULARY}, its vocabulary ends at {VOCABULARY - 1}")
 
     def test_samples_longer_than_the_model_reads(self) -> None:
         self.refuse("--seq_len 512 is more than the 256 positions", batch=Batch(1, 1, 512))
@@ -417,7 +417,7 @@ class Refusals(Case):
 
     def test_an_empty_dataset(self) -> None:
         self.write_rows([])
-        self.refuse("holds no rows")
+        self.refuse("has no rows")
 
     def test_a_damaged_dataset(self) -> None:
         (self.data / "train.json").write_text("[]")

@@ -73,7 +73,7 @@ def test_a_fault_fails_the_task_and_names_host_target_check_value_bound_and_reme
     for text in (result["msg"], result["table"]):
         for part in ("login", "storage target 201", "share.targets_reachable", "offline", '= "online"'):
             assert part in text
-    assert "systemctl status beegfs-storage" in result["table"]
+    assert "systemctl status beegfs-storage" in " ".join(result["table"].split())
 
 
 def test_fail_false_returns_the_verdict_and_nothing_more(run, healthy):

@@ -169,7 +169,7 @@ def test_fail_false_returns_the_verdict_and_nothing_more(run, arguments):
             ("progress.jsonl", json.dumps({**OWN, "loss": 3}) + "\n{\n" + json.dumps({**OWN, "loss": 1}) + "\n"),
             "TREND",
             "undetermined",
-            "1 of its lines cannot be read",
+            "1 of its lines are malformed",
         ),
     ],
 )
@@ -223,7 +223,7 @@ def test_malformed_criteria_are_refused_before_anything_is_read(run, arguments):
     with pytest.raises(AnsibleActionFail) as refused:
         run({**arguments, "fail": False}, answer)
     assert not answer.called
-    for part in ("nothing was judged", "MLOPS-1.1", "S0-13", "key gt", "S0-14", "key exist", "'job'"):
+    for part in ("Nothing was judged", "MLOPS-1.1", "S0-13", "key gt", "S0-14", "key exist", "'job'"):
         assert part in str(refused.value)
 
 

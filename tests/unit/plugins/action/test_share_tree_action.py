@@ -47,7 +47,7 @@ def test_a_link_to_a_folder_is_refused_as_one_to_a_file_is(tmp_path, target, pla
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/b.py").write_text("1")
     (tree / place).symlink_to({"elsewhere": tmp_path / "elsewhere", "inside": tree / "inside"}.get(target, "nowhere"))
-    with pytest.raises(ValueError, match=f"{tree / place} is not a regular file but a link"):
+    with pytest.raises(ValueError, match=f"{tree / place} is a link, not a regular file"):
         read_tree(tree)
 
 

@@ -135,5 +135,5 @@ def test_what_failed_before_it_was_submitted_has_no_jobs(run):
 
 
 def test_two_jobs_of_one_key_are_refused(run):
-    with pytest.raises(AnsibleActionFail, match="more than one has 'a'"):
+    with pytest.raises(AnsibleActionFail, match="'a' appears twice"):
         run({}, jobs=[{"key": "a", "path": "/a"}, {"key": "a", "path": "/b"}])

@@ -37,7 +37,7 @@ def test_a_new_workload_is_made_and_has_no_fault(act, tmp_path):
         checked, screen = act(check_workload, folder=str(folder))
         assert (checked["failed"], checked["changed"], checked["faults"]) == (False, False, [])
         assert checked["manifests"] == [str(tmp_path / "triad/workload.yml")]
-        assert screen == ["1 manifest checked: nothing is wrong that can be known without a cluster", "green"]
+        assert screen == ["1 manifest checked: no fault that can be found without a cluster", "green"]
 
 
 def test_in_check_mode_nothing_is_made(act, tmp_path):
@@ -78,11 +78,11 @@ def test_other_folders_are_known_where_they_are_named(act, tmp_path):
     ("action", "arguments", "says"),
     [
         (new_workload, {"name": "Triad"}, "cannot be the name of a workload"),
-        (new_workload, {"name": ""}, "say -e name=NAME"),
+        (new_workload, {"name": ""}, "add -e name=NAME"),
         (new_workload, {"name": "triad", "dest": "a\0b"}, "NUL"),
         (new_workload, {}, "name"),
-        (check_workload, {"folder": ""}, "say -e folder=FOLDER"),
-        (check_workload, {"folder": "/nowhere"}, "there is no folder /nowhere"),
+        (check_workload, {"folder": ""}, "add -e folder=FOLDER"),
+        (check_workload, {"folder": "/nowhere"}, "the folder /nowhere does not exist"),
         (check_workload, {"folder": "a\0b"}, "NUL"),
         (check_workload, {"folder": "/", "knwon": []}, "knwon"),
     ],

@@ -7,6 +7,12 @@ import os
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.mlops.hpc_validation.plugins.modules import share_tree
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.tree import read_tree
+
+from tests.unit.conftest import ROOT
+
+# As every release has written it, so that what an earlier one left is understood.
+LIST = ".share_tree.json"
 
 
 @pytest.fixture
@@ -31,7 +37,7 @@ def test_files_are_made_changed_and_removed_and_the_second_time_nothing(deploy, 
     third = deploy(dest, {"a.py": b"3"})
     assert third["changed"]
     assert (dest / "a.py").read_bytes() == b"3"
-    assert not (dest / "sub/b.py").exists()
+    assert not (dest / "sub").exists()
 
 
 def test_nothing_else_is_ever_removed(deploy, tmp_path):
@@ -43,15 +49,106 @@ def test_nothing_else_is_ever_removed(deploy, tmp_path):
     assert (tmp_path / "b.py").exists()
 
 
-@pytest.mark.parametrize("content", ["", "{", "null", "[1]", '["../victim", "/victim"]'])
+def files_below(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def state_of(folder):
+    """All that could change: names, kinds, contents, times."""
+    return {path: (path.is_dir() or path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*")}
+
+
+@pytest.fixture
+def previous_kit(tmp_path):
+    """The kit's folder as an earlier release left it, with its list."""
+    lines = (ROOT / "tests/fixtures/share/kit-previous.txt").read_text().splitlines()
+    names = [line for line in lines if not line.startswith("#")]
+    kit = tmp_path / "share/scripts/kit"
+    for name in names:
+        (kit / name).parent.mkdir(parents=True, exist_ok=True)
+        (kit / name).write_text("an earlier release's")
+    (kit / LIST).write_text(json.dumps(sorted(names), indent=0) + "\n")
+    return kit
+
+
+@pytest.fixture
+def present_kit():
+    return {name: base64.b64decode(text) for name, text in read_tree(ROOT / "files/kit").items()}
+
+
+def test_of_an_earlier_releases_kit_nothing_is_left(deploy, previous_kit, present_kit):
+    (previous_kit / "gone").mkdir()
+    (previous_kit / "gone/old.py").write_text("an earlier release's")
+    old = files_below(previous_kit) - {LIST}
+    (previous_kit / LIST).write_text(json.dumps(sorted(old), indent=0) + "\n")
+    users_own = [previous_kit.parent / "users-own.py", previous_kit / "wheels/users-own.whl"]
+    for path in users_own:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("precious")
+
+    before = state_of(previous_kit.parent)
+    planned = deploy(previous_kit, present_kit, check=True)
+    assert state_of(previous_kit.parent) == before
+
+    done = deploy(previous_kit, present_kit)
+    assert done == planned
+    assert set(done["removed"]) == old - set(present_kit)
+    assert done["emptied"] == ["gone"]
+    assert files_below(previous_kit) == {*present_kit, LIST, "wheels/users-own.whl"}
+    assert [name for name, content in present_kit.items() if (previous_kit / name).read_bytes() != content] == []
+    assert [path for path in previous_kit.rglob("*") if path.is_dir() and not any(path.iterdir())] == []
+    assert [path.read_text() for path in users_own] == ["precious", "precious"]
+
+    after = state_of(previous_kit.parent)
+    assert not deploy(previous_kit, present_kit)["changed"]
+    assert state_of(previous_kit.parent) == after
+
+
+def test_an_interrupted_upgrade_is_finished_by_the_next(deploy, previous_kit, present_kit, monkeypatch):
+    real = share_tree.write_atomic
+
+    def full(path, content, mode):
+        if path.endswith("/staged.py"):
+            raise OSError(28, "No space left on device", path)
+        real(path, content, mode)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(share_tree, "write_atomic", full)
+        assert deploy(previous_kit, present_kit)["failed"]
+    assert not deploy(previous_kit, present_kit).get("failed")
+    assert files_below(previous_kit) == {*present_kit, LIST}
+
+
+def test_a_folder_is_removed_only_if_nothing_is_left_or_wanted_in_it(deploy, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    dest = tmp_path / "kit"
+    dest.mkdir()
+    (dest / "link").symlink_to(tmp_path / "elsewhere")
+    old = ["a/deep/x.py", "a/deep/y.py", "asked/x.py", "below/x.py", "link/x.py", "new/x.py", "own/deep/x.py"]
+    deploy(dest, dict.fromkeys(old, b"1"))
+    (dest / "own/users-own").write_text("precious")
+    answers = [
+        deploy(dest, {"new/z.py": b"1"}, check=check, folders=["asked", "below/that"]) for check in (True, False)
+    ]
+    assert answers[0] == answers[1]
+    assert answers[1]["removed"] == old
+    assert answers[1]["emptied"] == ["a/deep", "own/deep", "a"]
+    left = {path.relative_to(dest).as_posix() for path in dest.rglob("*")}
+    assert left == {LIST, "asked", "below", "below/that", "link", "new", "new/z.py", "own", "own/users-own"}
+
+
+@pytest.mark.parametrize("content", ["", "{", "null", "[1]", '["../victim", "/victim"]', '["./a.py"]'])
 def test_a_damaged_list_removes_nothing(deploy, tmp_path, content):
     victim = tmp_path / "victim"
     victim.write_text("precious")
     dest = tmp_path / "kit"
     dest.mkdir()
+    (dest / "a.py").write_bytes(b"0")
     (dest / share_tree.LIST).write_text(content)
     assert deploy(dest, {"a.py": b"1"})["changed"]
     assert victim.exists()
+    assert (dest / "a.py").exists()
+    assert not deploy(dest, {"a.py": b"1"})["changed"]
 
 
 def test_check_mode_changes_nothing_and_shows_the_difference(deploy, tmp_path):

@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_opened_is_unreadable(path, monkeypatch, error, wo
 def test_a_file_of_which_the_kernel_says_nothing_is_unreadable(path, monkeypatch, error, words):
     monkeypatch.setattr(opening.os.path, "realpath", str)
     monkeypatch.setattr(opening.os, "readlink", failing(error))
-    assert refusal(path, path.parent) == ("unreadable", f"the kernel does not say what was opened: {words}")
+    assert refusal(path, path.parent) == ("unreadable", f"the kernel did not report what was opened: {words}")
 
 
 @pytest.mark.parametrize(("error", "words"), ERRORS)
@@ -144,7 +144,7 @@ def test_a_file_that_was_written_to_meanwhile_is_refused(path, text, later):
     with pytest.raises(EvidenceError) as refused:
         read()
     assert refused.value.problem == "changed"
-    assert refused.value.detail == "it was written to while it was read (4 bytes at first)"
+    assert refused.value.detail == "it was modified while it was read (4 bytes at first)"
 
 
 def test_a_missing_file_is_told_with_its_folder_and_what_lies_there(tmp_path):
@@ -160,10 +160,13 @@ def test_a_missing_file_is_told_with_its_folder_and_what_lies_there(tmp_path):
 
 def test_of_folders_that_are_missing_the_last_one_above_is_listed(tmp_path):
     root = tmp_path / "job-7"
-    assert opening.whereabouts(f"{root}/metrics.json", str(root)) == f"there is no folder {root}"
-    assert opening.whereabouts(f"{root}/a/b/m", str(root)) == f"there is no folder {root}/a; there is no folder {root}"
+    assert opening.whereabouts(f"{root}/metrics.json", str(root)) == f"folder {root} does not exist"
+    assert (
+        opening.whereabouts(f"{root}/a/b/m", str(root))
+        == f"folder {root}/a does not exist; folder {root} does not exist"
+    )
     (root / "a").mkdir(parents=True)
-    assert opening.whereabouts(f"{root}/a/b/c/m", str(root)) == f"there is no folder {root}/a/b; {root}/a is empty"
+    assert opening.whereabouts(f"{root}/a/b/c/m", str(root)) == f"folder {root}/a/b does not exist; {root}/a is empty"
 
 
 def test_of_many_files_ten_are_listed(tmp_path, monkeypatch):

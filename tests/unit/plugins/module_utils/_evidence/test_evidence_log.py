@@ -323,7 +323,7 @@ def test_a_set_needs_no_exceptions_and_a_pattern_no_remedy():
 
 @pytest.mark.parametrize("end", ["\n", "\r"])
 def test_a_text_that_no_line_can_hold_is_refused(end):
-    with pytest.raises(log.PatternsError, match="pattern set s: p: texts: no line holds a line end"):
+    with pytest.raises(log.PatternsError, match="pattern set s: p: texts: a line holds no line end"):
         log.compile_sets({"s": {"patterns": [{"id": "p", "regex": f"x|a{end}b", "texts": ["x", f"a{end}b"]}]}})
 
 

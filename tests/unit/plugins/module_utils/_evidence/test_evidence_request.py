@@ -80,7 +80,7 @@ def test_a_name_that_the_document_has_itself_is_refused(name):
 @pytest.mark.parametrize("form", [None, "yaml", 5])
 def test_a_format_that_is_none_is_refused(form):
     assert collector.check(request_for(files={"m": json_file(format=form)})) == [
-        f"files: m: format: expected one of json, jsonl, csv, got {form!r}"
+        f"files: m: format: expected one of json, jsonl, csv, found {form!r}"
     ]
 
 
@@ -88,7 +88,7 @@ def test_a_format_that_is_none_is_refused(form):
     "path", ["", ".", "..", "../m", "a/../m", "a/..", "a\0b", "/outside", "/out", "/out/", "/out/../out/m", None, 5]
 )
 def test_a_path_that_may_lead_elsewhere_is_refused(path):
-    expected = f"expected a path below the output directory, got {path!r}"
+    expected = f"expected a path below the output directory, found {path!r}"
     assert collector.check(request_for(files={"m": json_file(path)})) == [f"files: m: path: {expected}"]
     assert collector.check(request_for(artifacts=[path])) == [f"artifacts: {expected}"]
 
@@ -99,7 +99,7 @@ def test_below_the_root_lies_everything_that_has_a_name():
 
 
 def test_paths_that_are_relative_are_refused():
-    expected = "expected an absolute path, got 'here'"
+    expected = "expected an absolute path, found 'here'"
     assert collector.check(request_for("here")) == [f"output: {expected}"]
     assert collector.check(request_for(logs={"stdout": "here"})) == [f"logs: stdout: {expected}"]
     assert collector.check(request_for(end_marker="here")) == [f"end_marker: {expected}"]
@@ -488,7 +488,7 @@ def test_files_lie_below_the_output_directory_and_logs_anywhere(tmp_path):
     ("marker", "doubt"),
     [
         (None, "is missing: there is no such file"),
-        ("[]", "is foreign: it holds "),
+        ("[]", "is foreign: expected an object "),
         (json.dumps({**OWN, "attempt": 1, "nonce": NONCE}), "is foreign: it was written by "),
         (json.dumps(OWN), "has no nonce"),
         (json.dumps({**OWN, "nonce": 5}), "has no nonce"),

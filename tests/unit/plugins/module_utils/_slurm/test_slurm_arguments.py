@@ -25,8 +25,8 @@ def test_a_single_job_may_have_a_key():
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"jobs": [{"key": key, "path": "/x"} for key in "abcbac"]}, "more than one has 'a', 'b', 'c'."),
-        ({"key": "a", "path": "/x", "jobs": [{}, {"path": "/y"}]}, "more than one has 'a'."),
+        ({"jobs": [{"key": key, "path": "/x"} for key in "abcbac"]}, "'a', 'b', 'c' appears twice"),
+        ({"key": "a", "path": "/x", "jobs": [{}, {"path": "/y"}]}, "'a' appears twice"),
         ({"key": "", "path": "/x"}, "key is empty"),
         ({"jobs": [{"key": "a", "path": "/x"}, {"key": "", "path": "/y"}]}, "key is empty"),
     ],

@@ -373,6 +373,6 @@ def test_a_cluster_that_says_nothing_of_its_nodes_says_so_once() -> None:
     info = recorded("slurm-24.11.5", node=Result(1, b"", "no"), partition=Result(0, b""))
     assert info["problems"] == [
         {"source": "scontrol --oneliner show node", "problem": "no"},
-        {"source": "scontrol show partition", "problem": "it told no partitions"},
+        {"source": "scontrol show partition", "problem": "no partitions were reported"},
     ]
     assert info["user"] == "admin"

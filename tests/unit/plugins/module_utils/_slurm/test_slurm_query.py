@@ -163,6 +163,12 @@ def test_a_controller_that_does_not_answer_is_told_from_a_missing_command() -> N
     assert (missing.controller, missing.jobs) == ("missing", {})
 
 
+def test_a_controller_that_does_not_answer_is_asked_once(slurm: FakeSlurm) -> None:
+    slurm.down = True
+    assert look(slurm, Identity("1")).controller == "unreachable"
+    assert slurm.count("squeue") == 1
+
+
 def test_gpus_are_asked_for_only_where_they_are_not_known_of_a_job_that_has_ended(slurm: FakeSlurm) -> None:
     job = {"Comment": OURS, "State": "COMPLETED", "NodeList": "n1", "tres_per_node": "gres:gpu:2"}
     slurm.jobs = {"1": {**job, "tres_alloc": "gres/gpu=2"}, "2": {**job, "State": "RUNNING"}}
@@ -212,7 +218,7 @@ def test_one_job_for_which_accounting_lags_is_waited_for_among_others(slurm: Fak
 @pytest.mark.parametrize(
     ("told", "state", "words"),
     [
-        ("1|x\n", "UNKNOWN", "what accounting says of it cannot be read"),
+        ("1|x\n", "UNKNOWN", "accounting's record of it cannot be read"),
         ("", "UNKNOWN", "neither slurmctld nor accounting knows this job"),
         (sacct_row("1", "COMPLETED") + "1.0|x\n", "COMPLETED", ""),
     ],

@@ -70,7 +70,7 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
 
 def test_neither_and_both_are_refused() -> None:
     for spec in ({}, {"path": "/x", "script": GOOD}):
-        with pytest.raises(SlurmError, match=r"path .* or script"):
+        with pytest.raises(SlurmError, match=r"exactly one of path .* and script"):
             prepare(spec, "admin")
 
 

@@ -178,7 +178,7 @@ def test_every_field_is_read() -> None:
 
 @pytest.mark.parametrize("number", ["x", "", "1" * 24])
 def test_a_job_id_that_is_none_is_refused(number: str) -> None:
-    with pytest.raises(squeue.UnreadableError, match="a job id"):
+    with pytest.raises(squeue.UnreadableError, match="where a job ID was expected"):
         squeue.parse(record(number))
 
 

@@ -1063,10 +1063,10 @@ def test_xids_are_judged_where_nvml_is_silent():
 @pytest.mark.parametrize(
     ("expect", "told"),
     [
-        ([], "not an object"),
+        ([], "expected an object"),
         ({"cuont": 2}, "unknown key 'cuont' (did you mean 'count'?)"),
         ({1: 2}, "unknown key 1"),
-        ({"count": True}, "hpc_validation_gpu.count: true, a boolean"),
+        ({"count": True}, "hpc_validation_gpu.count: expected a whole number, found true"),
         ({"count": "2"}, "count"),
         ({"count": -1}, "count"),
         ({"model": ""}, "model"),

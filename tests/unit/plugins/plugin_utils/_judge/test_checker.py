@@ -72,8 +72,8 @@ def test_what_the_part_lacks_fails_closed_where_it_is_needed() -> None:
         (UNREAD, "Timeout", "gpu.unread"),
         (LACKS, "NotSupported", "gpu.unsupported"),
         (HUNG, "it does not answer", "gpu.answers.hung"),
-        (None, "nothing says what it should be", "gpu.memory"),
-        (Reading(), "nothing says what it should be", "gpu.memory"),
+        (None, "no expected value is known", "gpu.memory"),
+        (Reading(), "no expected value is known", "gpu.memory"),
     ],
 )
 def test_without_a_bound_nothing_passes(bound: t.Any, why: str, remedy: str) -> None:
@@ -117,7 +117,7 @@ def test_a_remedy_goes_by_the_symptom_of_what_was_decided() -> None:
 
 def test_a_value_of_which_nothing_is_expected_is_recorded() -> None:
     keyed = judge().told("gpu.memory", Reading(7), "call", unit="GiB", key="memory_gib")
-    assert told(keyed) == ("recorded", 7, "-", "GiB", "nothing is expected of it (the_setting.memory_gib)")
+    assert told(keyed) == ("recorded", 7, "-", "GiB", "no value is expected (the_setting.memory_gib)")
     assert told(judge().told("gpu.memory", Reading(7), "call")) == ("recorded", 7, "-", None, "it is only reported")
     assert told(judge().told("gpu.memory", UNREAD, "call", key="x")) == ("recorded", None, "-", None, "Timeout")
 

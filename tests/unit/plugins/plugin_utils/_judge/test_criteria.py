@@ -269,7 +269,7 @@ def test_nothing_collected_leaves_everything_undetermined(evidence):
 def test_an_artifact_without_a_size_decides_nothing(evidence, broken):
     evidence["artifacts"]["model.pt"] = broken
     judged = one(evidence, artifact="model.pt", exists=True)
-    assert (judged["verdict"], judged["why"]) == ("undetermined", "the artifact model.pt is not in the evidence")
+    assert (judged["verdict"], judged["why"]) == ("undetermined", "the evidence has no artifact model.pt")
 
 
 def test_a_reference_that_is_no_number_is_not_taken(evidence):

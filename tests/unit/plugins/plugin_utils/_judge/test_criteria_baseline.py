@@ -57,7 +57,7 @@ def why_not(own):
         ({"source": "guessed", "runs": [{}]}, "the baseline does not say which runs it is made of"),
         ({"source": None, "runs": [{}]}, "the baseline does not say which runs it is made of"),
         ({"runs": [{}]}, "the baseline does not say which runs it is made of"),
-        ({"source": "stored", "runs": [{}, None]}, "one of the baseline's runs is no evidence"),
+        ({"source": "stored", "runs": [{}, None]}, "one of the baseline's runs is not evidence"),
     ],
 )
 def test_a_baseline_that_is_none_has_no_runs(found, why):
@@ -65,7 +65,7 @@ def test_a_baseline_that_is_none_has_no_runs(found, why):
 
 
 def test_a_missing_baseline_says_where_one_may_come_from():
-    assert refused(baseline.runs, {}).endswith("or the saved evidence of an earlier run be given")
+    assert refused(baseline.runs, {}).endswith("or you must give the saved evidence of an earlier run")
 
 
 def legs(*names):
@@ -106,6 +106,11 @@ def test_no_leg_is_there_twice_or_alone(source, found):
     assert "not before and after" in why or "not one" in why
 
 
+def test_runs_of_which_one_alone_is_a_leg_are_no_stored_run():
+    mixed = {"baseline": {"source": "stored", "runs": [*legs("before"), {"job": 1}]}}
+    assert "before and after" in refused(baseline.runs, mixed)
+
+
 def test_a_leg_is_called_by_its_name():
     assert baseline.title({"leg": {"name": "before"}}) == "the baseline's leg before"
     assert baseline.title({"leg": {"name": "a\x1bb"}}) == "the baseline's leg a\ufffdb"
@@ -138,12 +143,12 @@ def test_so_can_the_legs_of_an_earlier_job(evidence):
 @pytest.mark.parametrize(
     ("path", "value", "why"),
     [
-        (("job", "state"), "FAILED", "its job is no measure: on compute01: FAILED"),
-        (("job", "state"), "TIMEOUT", "its job is no measure: on compute01: TIMEOUT"),
-        (("job", "exit_code"), 1, "its job is no measure: on compute01: its exit code is 1"),
-        (("job",), None, "its job is no measure: there is no job"),
-        (("job", "job_id"), "11", "it is no leg of this job"),
-        (("job", "attempt"), 1, "it is no leg of this job"),
+        (("job", "state"), "FAILED", "its job did not pass: on compute01: FAILED"),
+        (("job", "state"), "TIMEOUT", "its job did not pass: on compute01: TIMEOUT"),
+        (("job", "exit_code"), 1, "its job did not pass: on compute01: its exit code is 1"),
+        (("job",), None, "its job did not pass: there is no job"),
+        (("job", "job_id"), "11", "it is not a leg of this job"),
+        (("job", "attempt"), 1, "it is not a leg of this job"),
         (("leg", "exit_code"), 1, "its exit code is 1, not 0"),
         (("leg", "exit_code"), -9, "its exit code is -9, not 0"),
         (("leg", "exit_code"), None, "its exit code is null, not 0"),
@@ -152,16 +157,16 @@ def test_so_can_the_legs_of_an_earlier_job(evidence):
         (("leg", "exit_code"), "0", 'its exit code is the text "0", not 0'),
         (("leg", "nodes"), ["compute02"], "it ran on compute02 and this job on compute01"),
         (("leg", "nodes"), ["compute01", "compute02"], "it ran on compute01, compute02 and this job on compute01"),
-        (("leg", "nodes"), [], "which node it ran on is not known: an empty list"),
-        (("leg", "nodes"), None, "which node it ran on is not known: null"),
-        (("leg", "nodes"), "compute01", "which node it ran on is not known: the text"),
-        (("leg", "nodes"), [None], "which node it ran on is not known: a list of 1"),
-        (("leg", "nodes"), [""], "which node it ran on is not known: a list of 1"),
+        (("leg", "nodes"), [], "which node it ran on is unknown: an empty list"),
+        (("leg", "nodes"), None, "which node it ran on is unknown: null"),
+        (("leg", "nodes"), "compute01", "which node it ran on is unknown: the text"),
+        (("leg", "nodes"), [None], "which node it ran on is unknown: a list of 1"),
+        (("leg", "nodes"), [""], "which node it ran on is unknown: a list of 1"),
         (("metrics", "gpu_uuids"), ["GPU-c"], 'its GPUs are ["GPU-c"] and this job\'s ["GPU-a", "GPU-b"]'),
         (("metrics", "gpu_uuids"), ["GPU-a", "GPU-c"], 'its GPUs are ["GPU-a", "GPU-c"] and this job\'s'),
         (("metrics", "gpu_uuids"), [], 'its GPUs are [] and this job\'s ["GPU-a", "GPU-b"]'),
-        (("metrics", "gpu_uuids"), None, "which GPUs it ran on is not known: null"),
-        (("metrics", "gpu_uuids"), [5], "which GPUs it ran on is not known: a list of 1"),
+        (("metrics", "gpu_uuids"), None, "which GPUs it ran on is unknown: null"),
+        (("metrics", "gpu_uuids"), [5], "which GPUs it ran on is unknown: a list of 1"),
         (("metrics",), None, "its world_size is null, not a whole number of at least 1"),
         (("provenance", "driver_version"), "580.1", 'its driver is "580.1" and this job\'s "570.1"'),
         (("provenance", "driver_version"), None, 'its driver is null and this job\'s "570.1"'),
@@ -192,10 +197,10 @@ def test_a_leg_that_differs_is_no_measure(evidence, number, path, value, why):
 @pytest.mark.parametrize(
     ("path", "value", "why"),
     [
-        (("job", "nodes"), [], "which node this job ran on is not known: a list of 1"),
+        (("job", "nodes"), [], "which node this job ran on is unknown: a list of 1"),
         (("job", "nodes"), ["compute02"], "it ran on compute01 and this job on compute02"),
-        (("metrics", "gpu_uuids"), None, "which GPUs this job ran on is not known: null"),
-        (("metrics", "gpu_uuids"), "GPU-a", "which GPUs this job ran on is not known: the text"),
+        (("metrics", "gpu_uuids"), None, "which GPUs this job ran on is unknown: null"),
+        (("metrics", "gpu_uuids"), "GPU-a", "which GPUs this job ran on is unknown: the text"),
         (("metrics", "gpu_uuids"), [], 'its GPUs are ["GPU-a"] and this job\'s []'),
         (("provenance", "container"), {"sha256": "aa"}, 'its container is null and this job\'s "aa"'),
         (("provenance", "data"), None, "its data are {train.bin: "),
@@ -465,7 +470,7 @@ def test_a_stored_baseline_is_as_old_as_its_end(evidence, ended, old):
 def test_a_baseline_that_is_too_old_is_no_measure(evidence, days):
     with_stored(evidence, job={"ended": 1e6 - days * DAY})
     why = refused(baseline.age, evidence, baseline.runs(evidence))
-    assert why == f"the stored baseline of job 11 is {days} days old, and 90 are too many"
+    assert why == f"the stored baseline of job 11 is {days} days old; it must be less than 90 days old"
 
 
 def test_the_legs_are_as_old_as_the_run(evidence):
@@ -487,7 +492,7 @@ def test_a_stored_baseline_of_unknown_age_is_no_measure(evidence, started, ended
     with_stored(evidence, job={"ended": ended})
     evidence["job"]["started"] = started
     why = refused(baseline.age, evidence, baseline.runs(evidence))
-    assert why.startswith("how old the stored baseline of job 11 is cannot be told: it ended at ")
+    assert why.startswith("the age of the stored baseline of job 11 is unknown: it ended at ")
 
 
 @pytest.mark.parametrize("document", ["metrics", "provenance"])
@@ -501,4 +506,4 @@ def test_a_run_is_compared_by_documents_of_its_own_whatever_is_measured(document
     run[document]["job_id"] = "7"
     judged = judged_alone(evidence, **criterion)
     assert judged["verdict"] == "undetermined"
-    assert f"{document} is of another job" in judged["why"]
+    assert f"{document} is from another job" in judged["why"]

@@ -24,7 +24,7 @@ def test_all_that_a_report_is_told_of_a_clean_end(job):
         "value": "COMPLETED, exit code 0",
         "bound": "COMPLETED, exit code 0",
         "unit": None,
-        "source": "job 12 as told by squeue",
+        "source": "job 12 as reported by squeue",
         "why": "on compute01: exit code 0, no failed step",
         "remedy": None,
         "bound_from": "manifest",
@@ -66,8 +66,8 @@ def test_a_job_without_an_end_says_why_as_far_as_it_is_known(job, change, why):
     judged = judge_job({**job, "state": "CANCELLED", **change})
     assert (judged["verdict"], judged["why"]) == ("undetermined", why)
     assert judged["remedy"] == (
-        "See with sacct -j 12 --format=JobID,State%30 who cancelled it. "
-        "See what became of it with: scontrol show job 12; sacct -j 12"
+        "Run sacct -j 12 --format=JobID,State%30 to see who cancelled it. "
+        "See what happened to it with: scontrol show job 12; sacct -j 12"
     )
 
 
@@ -76,11 +76,11 @@ def test_a_preempted_job_is_told_what_became_of_it_and_what_helps(job, change):
     judged = judge_job({**job, "state": "PREEMPTED", **change})
     assert (judged["verdict"], judged["why"]) == (
         "undetermined",
-        "the job is PREEMPTED, neither done nor failed: Slurm gave its place to a job that goes before it",
+        "the job is PREEMPTED, neither done nor failed: Slurm gave its resources to a job of higher priority",
     )
     assert judged["remedy"] == (
         "Run it again, or in a partition or QOS that is not preempted (hpc_validation_slurm). "
-        "See what became of it with: scontrol show job 12; sacct -j 12"
+        "See what happened to it with: scontrol show job 12; sacct -j 12"
     )
 
 
@@ -89,7 +89,7 @@ def test_a_preempted_job_is_told_what_became_of_it_and_what_helps(job, change):
 )
 def test_a_job_that_is_not_at_rest_is_judged_later(job, flags, shown):
     judged = judge_job({**job, "flags": flags})
-    assert (judged["verdict"], judged["why"]) == ("undetermined", f"the job is not at rest: {shown}")
+    assert (judged["verdict"], judged["why"]) == ("undetermined", f"the job has not ended: {shown}")
 
 
 @pytest.mark.parametrize("steps", ["", {}, 0, [None], [{"id": "0", "state": "COMPLETED"}, "1"]])
@@ -211,7 +211,7 @@ def test_nothing_that_a_node_is_called_breaks_a_remedy(job):
 
 
 def test_unknown_steps_are_told(job):
-    assert "its steps are not known" in judge_job({**job, "steps": None})["why"]
+    assert "its steps are unknown" in judge_job({**job, "steps": None})["why"]
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_pass_after_a_requeue_says_so(job, attempt, told):
 
 
 def test_a_job_that_nobody_knows_may_still_run(job):
-    look = "See what became of it with: scontrol show job 12; sacct -j 12"
+    look = "See what happened to it with: scontrol show job 12; sacct -j 12"
     assert judge_job({**job, "state": "SUSPENDED"})["remedy"] == look
     assert judge_job({**job, "state": "CANCELLED"})["remedy"].endswith(f" who cancelled it. {look}")
     assert judge_job({**job, "state": "UNKNOWN"})["remedy"] == f"{look}. If it still runs, cancel it: scancel 12"

@@ -122,14 +122,14 @@ def test_how_many_rows_are_no_number_is_told(wrong, rows):
     evidence = whole()
     evidence["progress"]["fields"]["loss"] = field(**wrong)
     why = one(evidence, query="progress.fields.loss.last", lt=9)["why"]
-    assert f"progress.fields.loss is no finite number in {rows} of {5 + sum(wrong.values())} rows" in why
+    assert f"progress.fields.loss is not a finite number in {rows} of {5 + sum(wrong.values())} rows" in why
 
 
 def test_none_may_lack_it_where_the_criterion_does_not_say():
     evidence = whole()
     evidence["progress"]["fields"]["loss"] = field(nulls=1)
     why = one(evidence, query="progress.fields.loss.last", lt=9)["why"]
-    assert "progress.fields.loss is missing in 1 of 6 rows, and none may lack it" in why
+    assert "progress.fields.loss is missing in 1 of 6 rows, and none may be without it" in why
     reduced = judge_rows.with_reduced_fields(evidence)["progress"]["fields"]["loss"]
     with pytest.raises(judge_rows.UndeterminedError):
         judge_rows.Missing().require_numbers(reduced)
@@ -182,7 +182,7 @@ def test_what_rows_may_lack_is_counted_and_told():
     evidence = evidence_of([{"loss": 3.0}, *({"loss": 2.0, "v": 9.0} for _each in range(4))])
     judged = one(evidence, query="progress.fields.v.min", gt=8, missing_at_most=MAY_LACK)
     assert (judged["verdict"], judged["missing"]) == ("pass", 1)
-    assert judged["why"].endswith("; missing in 1 of its rows, which may be so: the first step has no throughput")
+    assert judged["why"].endswith("; missing in 1 of its rows, which is allowed: the first step has no throughput")
     judged = one(evidence, query="progress.fields.loss.min", gt=1, missing_at_most=MAY_LACK)
     assert (judged["verdict"], judged["missing"]) == ("pass", 0)
     assert "missing in" not in judged["why"]
@@ -200,7 +200,7 @@ def test_each_column_may_lack_as_many_and_all_are_counted_once():
     evidence["gpu"]["groups"]["GPU-b"]["fields"]["util"].update(nulls=2)
     judged = one(evidence, each=each, missing_at_most=MAY_LACK)
     assert judged["verdict"] == "undetermined"
-    assert "is missing in 2 of 7 rows, and at most 1 may lack it" in judged["why"]
+    assert "is missing in 2 of 7 rows, and at most 1 may be without it" in judged["why"]
 
 
 @pytest.mark.parametrize("wrong", [{"non_finite": 1}, {"other": 1}])
@@ -348,12 +348,12 @@ def test_columns_are_marked_and_series_left_out():
 
 def test_none_may_lack_a_number_unless_it_is_said():
     reduced = judge_rows.ReducedField("progress.fields.v", field(nulls=1))
-    with pytest.raises(judge_rows.UndeterminedError, match="missing in 1 of 6 rows, and none may lack it"):
+    with pytest.raises(judge_rows.UndeterminedError, match="missing in 1 of 6 rows, and none may be without it"):
         judge_rows.Missing().require_numbers(reduced)
     missing = judge_rows.Missing(1)
     missing.require_numbers(reduced)
     missing.require_numbers(reduced)
     assert (missing.found, missing.columns) == (1, {"progress.fields.v": 1})
     more = judge_rows.ReducedField("progress.fields.v", field(nulls=2))
-    with pytest.raises(judge_rows.UndeterminedError, match="missing in 2 of 7 rows, and at most 1 may lack it"):
+    with pytest.raises(judge_rows.UndeterminedError, match="missing in 2 of 7 rows, and at most 1 may be without it"):
         missing.require_numbers(more)

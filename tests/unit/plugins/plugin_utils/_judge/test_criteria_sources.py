@@ -61,7 +61,7 @@ def test_a_hit_without_a_remedy_leaves_the_criterions(evidence):
 def test_a_log_that_is_not_there_is_named(evidence, logs):
     evidence["logs"] = logs
     judged = one(evidence, log=["stdout"], absent="cuda_errors")
-    assert (judged["verdict"], judged["why"]) == ("undetermined", "the log stdout is not in the evidence")
+    assert (judged["verdict"], judged["why"]) == ("undetermined", "the evidence has no log stdout")
     assert judged["source"] == "log stdout"
 
 
@@ -151,7 +151,7 @@ def test_another_problem_with_an_artifact_is_told(evidence):
 def test_without_artifacts_none_exists(evidence, artifacts):
     evidence["artifacts"] = artifacts
     judged = one(evidence, artifact="model.pt", exists=True)
-    assert (judged["verdict"], judged["why"]) == ("undetermined", "the artifact model.pt is not in the evidence")
+    assert (judged["verdict"], judged["why"]) == ("undetermined", "the evidence has no artifact model.pt")
 
 
 # Baselines and references
@@ -167,12 +167,12 @@ OWN = {"job_id": "12", "attempt": 0, **alone()}
     [
         ({"metrics": {**OWN, "throughput": "fast"}}, 'its metrics.throughput is the text "fast", not a finite number'),
         ({"metrics": OWN}, "metrics.throughput: there is no 'throughput'"),
-        ({"problems": None}, "the evidence does not say which problems"),
+        ({"problems": None}, "the evidence has no list of problems"),
         ({"problems": [{"source": "*", "problem": "not_collected", "detail": "d"}]}, "not collected: d"),
         ({"problems": [{"source": "metrics", "path": "/b", "problem": "truncated"}]}, "/b: truncated"),
         ({"problems": [{"source": "provenance", "path": "/p", "problem": "missing"}]}, "/p: missing"),
-        ({"metrics": {**OWN, "throughput": 1.0, "job_id": "10"}}, "metrics is of another job or attempt"),
-        ({"provenance": provenance(attempt=1)}, "provenance is of another job or attempt"),
+        ({"metrics": {**OWN, "throughput": 1.0, "job_id": "10"}}, "metrics is from another job or attempt"),
+        ({"provenance": provenance(attempt=1)}, "provenance is from another job or attempt"),
     ],
 )
 @pytest.mark.parametrize("number", [0, 1])
@@ -193,7 +193,7 @@ def test_what_a_baseline_is_compared_with_must_be_evidence_too(baseline, root):
     assert one(evidence, **criterion)["verdict"] == "fail"
     evidence[root]["job_id"] = "10"
     judged = one(evidence, **criterion)
-    assert (judged["verdict"], judged["why"]) == ("undetermined", f"{root} is of another job or attempt")
+    assert (judged["verdict"], judged["why"]) == ("undetermined", f"{root} is from another job or attempt")
     evidence["problems"].append({"source": root, "path": "/m", "problem": "changed", "detail": "d"})
     judged = one(evidence, **criterion)
     assert (judged["verdict"], judged["why"]) == ("undetermined", "/m: changed: d")
@@ -281,7 +281,7 @@ def test_whether_it_applies_here_comes_before_whether_there_is_a_reference(evide
 
 def test_two_references_that_fit_alike_decide_nothing_unless_they_agree(evidence):
     judged = one(evidence, REFERENCES, query="metrics.accuracy", within={"from": "twice", "absolute": 9})
-    assert judged["why"] == "the inventory has 2 references 'twice' that fit this hardware equally"
+    assert judged["why"] == "the inventory has 2 references 'twice' that match this hardware equally"
     agreed = {"r": [{"when": {"gpu_model": "H200"}, "value": 1}, {"when": {"fabric": "ib"}, "value": 1.0}]}
     assert one(evidence, agreed, query="metrics.accuracy", within={"from": "r", "absolute": 9})["verdict"] == "pass"
 
@@ -351,4 +351,4 @@ def test_what_makes_an_element_doubtful_says_what_to_do(evidence, utils):
     each = {"over": "metrics.gpus", "query": "util", "count": 2, "ratio_ge": {"bound": 0.1, "to": "metrics.throughput"}}
     judged = one(evidence, each=each, remedy="own")
     assert judged["verdict"] == "undetermined"
-    assert judged["remedy"].startswith("Check that the user Ansible connects as")
+    assert judged["remedy"].startswith("Check that the user that Ansible connects as")

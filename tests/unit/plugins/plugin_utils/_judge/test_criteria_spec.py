@@ -43,11 +43,11 @@ MALFORMED = [
     (criterion(remedy=[]), "key remedy"),
     (criterion(greater=1), "key greater: is unknown"),
     (criterion(severity="warn"), "key severity"),
-    (criterion(query=None), "got none"),
-    (criterion(artifact="a"), "got query and artifact"),
+    (criterion(query=None), "found none"),
+    (criterion(artifact="a"), "found query and artifact"),
     (criterion(lt=1), "two tests, gt and lt"),
     (criterion(gt=None), "no test"),
-    (criterion(absent="oom", gt=None), "key absent: does not go with query"),
+    (criterion(absent="oom", gt=None), "key absent: cannot be used with query"),
     (criterion(query="metrics..x"), "key query"),
     (criterion(query="metrics.["), "key query"),
     (criterion(query=5), "key query"),
@@ -130,11 +130,11 @@ MALFORMED = [
     (each(gt=1, lt=2), "two tests"),
     (each(gt=1, at_least=1), "key each: expected either count"),
     (each(gt=1, count=None, at_least=0), "key each.at_least: expected how many"),
-    (each(gt=1, count=None, at_least="length(metrics.a)"), "key each.at_least: expected where the number stands"),
+    (each(gt=1, count=None, at_least="length(metrics.a)"), "key each.at_least: expected a path to a number"),
     *[
         (criterion(**ROWS, missing_at_most=given), f"key missing_at_most{where}")
         for given, where in (
-            (1, ": expected a mapping with reason, rows"),
+            (1, ": expected a mapping with the keys reason, rows"),
             ({"rows": 1}, ".reason: is missing"),
             ({"reason": "x"}, ".rows: is missing"),
             ({"rows": 1, "reason": "x", "share": 1}, ".share: is unknown"),
@@ -149,7 +149,7 @@ MALFORMED = [
     *[
         (
             criterion(**{"missing_at_most": {"rows": 1, "reason": "x"}, **body}),
-            "key missing_at_most: goes with a reduction",
+            "key missing_at_most: needs a reduction",
         )
         for body in (
             {},
@@ -170,7 +170,7 @@ MALFORMED = [
     (each(gt=1, query="`1`"), "key each.query"),
     (each(gt="1"), "key each.gt"),
     (each(gt=1, every=True), "key each.every"),
-    ({**each(gt=1), "query": "metrics.a"}, "got query and each"),
+    ({**each(gt=1), "query": "metrics.a"}, "found query and each"),
     (criterion(query=None, gt=None, each=[]), "key each"),
     (log(log=["stdin"]), "key log"),
     (log(log=[]), "key log"),
@@ -228,7 +228,7 @@ def test_a_malformed_criterion_is_refused_by_name(entry, expected):
 # What needs JMESPath, the pattern sets or arithmetic is beyond a schema.
 BEYOND = (
     *("key query", "each.over", "each.query", "ratio_ge.to", "key between", "within.tolerance", "key gt", "key eq"),
-    *("key within: expected a reference and a", "key missing_at_most: goes with a reduction"),
+    *("key within: expected a reference and a", "key missing_at_most: needs a reduction"),
 )
 VISIBLE = [entry for entry, expected in MALFORMED if not expected.endswith(BEYOND) and entry != log(absent="unknown")]
 
@@ -245,8 +245,16 @@ def test_all_that_is_wrong_is_told_at_once():
     assert len(refused.value.errors) == 2
 
 
+def test_a_fault_has_its_key_and_reason_apart():
+    with pytest.raises(spec.CriteriaError) as refused:
+        spec.read([GOOD, criterion(id="B", greater=1)], workload="W")
+    (wrong,) = refused.value.wrong
+    assert wrong.key == "greater"
+    assert refused.value.errors == [f"workload W: criterion B: key greater: {wrong.why}"]
+
+
 def test_an_id_used_twice_is_refused():
-    with pytest.raises(spec.CriteriaError, match="used twice"):
+    with pytest.raises(spec.CriteriaError, match="S0-13 appears twice"):
         spec.read([GOOD, GOOD], workload="W")
 
 

@@ -69,14 +69,14 @@ def test_what_lies_in_the_place_of_a_job_that_never_began_is_an_older_ones(crite
     evidence = whole()
     evidence["job"].update(state=state, started=None)
     judged = one(evidence, **criterion)
-    assert ("never began" in judged["why"]) is not began
+    assert ("never started" in judged["why"]) is not began
     if not began:
         assert (judged["verdict"], judged["value"]) == ("undetermined", None)
     evidence["job"]["started"] = 1000.0
-    assert "never began" not in one(evidence, **criterion)["why"]
+    assert "never started" not in one(evidence, **criterion)["why"]
     del evidence["job"]["started"]
     why = one(evidence, **criterion)["why"]
-    assert "never began" not in why
+    assert "never started" not in why
     assert "judging it failed" not in why
 
 

@@ -266,7 +266,7 @@ def test_a_set_that_cannot_be_read_is_named(tmp_path, content):
 
 
 def test_a_folder_without_sets_is_an_error(tmp_path):
-    with pytest.raises(log_patterns.PatternSetError, match="no pattern set"):
+    with pytest.raises(log_patterns.PatternSetError, match="has no pattern set"):
         log_patterns.load(tmp_path)
 
 

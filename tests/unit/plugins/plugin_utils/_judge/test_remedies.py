@@ -28,7 +28,7 @@ def test_names_are_filled_in_and_what_is_not_known_stays_a_placeholder() -> None
 
 
 def test_a_symptom_without_a_remedy_is_a_defect_of_ours() -> None:
-    with pytest.raises(remedies.RemedyError, match="no remedy is known"):
+    with pytest.raises(remedies.RemedyError, match="has no remedy"):
         remedies.remedy("scheduler.nonsense")
 
 

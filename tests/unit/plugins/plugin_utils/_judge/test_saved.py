@@ -49,7 +49,7 @@ def test_pattern_sets_are_those_that_a_log_may_be_searched_for():
     log = {"id": "L", "title": "t", "log": ["stdout"], "absent": "cuda_errors"}
     assert judge_saved(whole(), rules(log, pattern_sets=["cuda_errors"]), now=LAST_DAY).verdict == "pass"
     assert judge_saved(whole(), rules(log), now=LAST_DAY).verdict == "pass"
-    with pytest.raises(spec.CriteriaError, match="expected a pattern set, one of oom"):
+    with pytest.raises(spec.CriteriaError, match="expected one of the pattern sets oom"):
         rules(log, pattern_sets=["oom"])
 
 

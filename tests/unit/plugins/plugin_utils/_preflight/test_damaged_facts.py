@@ -111,7 +111,9 @@ JOB: Json = {
 }
 NODES: Json = {
     "waited": {
-        "jobs": [{**JOB, "job_id": str(n)} for n in range(len(PLANNED["jobs"]))],
+        "jobs_by_key": {
+            job["key"]: {**JOB, "key": job["key"], "job_id": str(n)} for n, job in enumerate(PLANNED["jobs"])
+        },
         "outcomes": {str(n): {"outcome": "ended", "why": "", "remedy": ""} for n in range(len(PLANNED["jobs"]))},
     },
     "reports": {str(n): report(node) for n, node in enumerate(("compute01", "compute02"))},

@@ -18,6 +18,7 @@ from tests.unit.plugins.plugin_utils._gpu import gpu_node
 
 Json = dict[str, t.Any]
 NODES = ("compute01", "compute02")
+PAIR = ",".join(NODES)
 START = gpu_node.NOW
 SETTINGS: Json = {
     "accelerator": "cuda",
@@ -41,6 +42,13 @@ PLANNED = plan.plan(
     },
     SETTINGS,
 )
+COHERENCE = {
+    "share.coherence",
+    "share.coherence_overwrite",
+    "share.coherence_rename",
+    "share.coherence_unlink",
+    "share.locks_across_nodes",
+}
 COHERENT = {
     "seen": True,
     "seconds": 0.02,
@@ -93,11 +101,14 @@ def world(example: t.Callable[[str], Json]) -> Json:
         "started": START,
         "ended": START + 4,
     }
-    jobs = [{**job, "job_id": number} for number in ("11", "12", "13")]
+    numbers = {NODES[0]: "11", NODES[1]: "12", PAIR: "13"}
+    jobs = {key: {**job, "key": key, "job_id": number} for key, number in numbers.items()}
     reports = {"11": report(NODES[0], example), "12": report(NODES[1], example)}
     reports["13"] = {"problems": {}, "messages": "", "begin": None, "end": None, "coherence": coherence()}
-    outcomes = {job["job_id"]: {"outcome": "ended", "why": "", "remedy": "", "cancelled": False} for job in jobs}
-    return copy.deepcopy({"waited": {"jobs": jobs, "outcomes": outcomes}, "reports": reports})
+    outcomes = {
+        job["job_id"]: {"outcome": "ended", "why": "", "remedy": "", "cancelled": False} for job in jobs.values()
+    }
+    return copy.deepcopy({"waited": {"jobs_by_key": jobs, "outcomes": outcomes}, "reports": reports})
 
 
 def judged(world: Json, **changes: t.Any) -> list[Json]:
@@ -137,13 +148,13 @@ def test_a_healthy_cluster_passes_and_says_what_was_looked_at(world: Json) -> No
 def test_a_guards_exit_code_says_what_is_wrong_with_the_share(
     world: Json, code: int, identity: str, verdict: str
 ) -> None:
-    world["waited"]["jobs"][1].update(state="FAILED", exit_code=code)
+    world["waited"]["jobs_by_key"]["compute02"].update(state="FAILED", exit_code=code)
     world["reports"]["12"] = {"problems": {}, "messages": ""}
     assert {(i, v) for i, v, node in odd(judged(world)) if node == "compute02"} >= {(identity, verdict)}
 
 
 def test_a_busy_node_is_undetermined_and_hides_no_other(world: Json) -> None:
-    world["waited"]["jobs"][0].update(state="CANCELLED", exit_code=None)
+    world["waited"]["jobs_by_key"]["compute01"].update(state="CANCELLED", exit_code=None)
     world["waited"]["outcomes"]["11"].update(outcome="queue_timeout", why="it waited 120 s")
     world["reports"]["11"] = {"problems": {}}
     found = judged(world)
@@ -154,7 +165,8 @@ def test_a_busy_node_is_undetermined_and_hides_no_other(world: Json) -> None:
 
 
 def test_a_job_that_was_refused_hides_no_other(world: Json) -> None:
-    world["waited"]["jobs"][0] = {
+    world["waited"]["jobs_by_key"]["compute01"] = {
+        "key": "compute01",
         "job_id": "0",
         "state": "UNKNOWN",
         "exit_code": None,
@@ -167,15 +179,52 @@ def test_a_job_that_was_refused_hides_no_other(world: Json) -> None:
     assert "compute02" not in {node for _other, _other, node in odd(found)}
 
 
-def test_of_jobs_that_are_not_those_of_the_plan_nothing_is_known(world: Json) -> None:
-    del world["waited"]["jobs"][2]
+def about(found: list[Json], node: str) -> set[tuple[str, str]]:
+    return {(f["id"], f["verdict"]) for f in found if f["where"].get("node") == node}
+
+
+def test_the_order_of_the_jobs_does_not_matter(world: Json) -> None:
+    as_planned = judged(world)
+    world["waited"]["jobs_by_key"] = dict(reversed(world["waited"]["jobs_by_key"].items()))
+    assert judged(world) == as_planned
+
+
+@pytest.mark.parametrize("key", NODES)
+def test_a_node_whose_key_was_not_returned_is_undetermined_and_hides_no_other(world: Json, key: str) -> None:
+    del world["waited"]["jobs_by_key"][key]
+    (other,) = set(NODES) - {key}
+    found = judged(world)
+    assert ("node.job", "undetermined") in about(found, key)
+    assert {identity for identity, verdict in about(found, key) if verdict == "pass"} <= COHERENCE  # the pair's job ran
+    assert "undetermined" not in {verdict for _identity, verdict in about(found, other)}
+    assert key not in nodes.probed(PLANNED, world["waited"], world["reports"])["nodes"]
+    assert repr(key) in next(f for f in found if f["verdict"] == "undetermined" and f["where"] == {"node": key})["why"]
+
+
+def test_two_nodes_whose_pair_was_not_returned_are_not_coherent(world: Json) -> None:
+    del world["waited"]["jobs_by_key"][PAIR]
+    assert {(f["id"], f["verdict"]) for f in judged(world) if f["id"] in COHERENCE} == {
+        ("share.coherence", "undetermined")
+    }
+
+
+@pytest.mark.parametrize("damage", [None, [], {}, "text"])
+def test_without_keys_nothing_is_known_of_any_node(world: Json, damage: t.Any) -> None:
+    world["waited"]["jobs"] = list(world["waited"]["jobs_by_key"].values())  # their order proves nothing
+    world["waited"]["jobs_by_key"] = damage
     found = judged(world)
     assert {("node.job", "undetermined", node) for node in NODES} <= set(odd(found))
     assert "pass" not in {finding["verdict"] for finding in found}
 
 
+def test_a_job_that_is_returned_under_the_key_of_another_proves_nothing(world: Json) -> None:
+    jobs = world["waited"]["jobs_by_key"]
+    jobs["compute01"], jobs["compute02"] = jobs["compute02"], jobs["compute01"]
+    assert {("node.job", "undetermined", node) for node in NODES} <= set(odd(judged(world)))
+
+
 def test_what_a_job_reported_before_it_was_killed_counts(world: Json) -> None:
-    world["waited"]["jobs"][1].update(state="TIMEOUT", exit_code=None)
+    world["waited"]["jobs_by_key"]["compute02"].update(state="TIMEOUT", exit_code=None)
     world["reports"]["12"]["gpus"]["gpus"][1]["pcie"]["width"] = 8
     world["reports"]["12"].update(share=None, end=None)
     assert {(i, v) for i, v, node in odd(judged(world)) if node == "compute02"} == {
@@ -185,7 +234,7 @@ def test_what_a_job_reported_before_it_was_killed_counts(world: Json) -> None:
 
 
 def test_a_python_that_is_too_old_is_named(world: Json) -> None:
-    world["waited"]["jobs"][1].update(state="FAILED", exit_code=86)
+    world["waited"]["jobs_by_key"]["compute02"].update(state="FAILED", exit_code=86)
     world["reports"]["12"] = {}
     assert ("node.python", "fail", "compute02") in odd(judged(world))
 
@@ -206,20 +255,19 @@ def test_a_device_that_is_not_there_proves_nothing(world: Json) -> None:
 
 
 def test_one_node_has_nobody_to_be_compared_with(world: Json) -> None:
-    planned = {**PLANNED, "jobs": PLANNED["jobs"][:1]}
-    waited = {"jobs": world["waited"]["jobs"][:1], "outcomes": {}}
-    found = nodes.judge(planned, waited, world["reports"], SETTINGS)
+    planned = {**PLANNED, "jobs": [job for job in PLANNED["jobs"] if job["key"] == "compute01"]}
+    found = nodes.judge(planned, world["waited"], world["reports"], SETTINGS)
     assert [f["verdict"] for f in found if f["id"] == "share.coherence"] == ["recorded"]
 
 
 @pytest.mark.parametrize("state", ["NODE_FAIL", "TIMEOUT", "UNKNOWN", "OUT_OF_MEMORY", "PENDING", "CANCELLED"])
 def test_a_job_that_did_not_end_well_is_undetermined(world: Json, state: str) -> None:
-    world["waited"]["jobs"][1].update(state=state, exit_code=None)
+    world["waited"]["jobs_by_key"]["compute02"].update(state=state, exit_code=None)
     assert ("node.job", "undetermined", "compute02") in odd(judged(world))
 
 
 def test_a_job_that_failed_by_itself_fails_with_its_messages(world: Json) -> None:
-    world["waited"]["jobs"][1].update(state="FAILED", exit_code=127)
+    world["waited"]["jobs_by_key"]["compute02"].update(state="FAILED", exit_code=127)
     world["reports"]["12"]["messages"] = "python3: not found"
     finding = next(f for f in judged(world) if f["id"] == "node.job" and f["where"] == {"node": "compute02"})
     assert (finding["verdict"], finding["value"]) == ("fail", 127)
@@ -271,7 +319,7 @@ def test_without_gpus_none_are_judged(world: Json) -> None:
 
 
 def test_a_pair_that_did_not_run_is_undetermined(world: Json) -> None:
-    world["waited"]["jobs"][2].update(state="CANCELLED", exit_code=None)
+    world["waited"]["jobs_by_key"][PAIR].update(state="CANCELLED", exit_code=None)
     world["reports"]["13"]["coherence"] = None
     assert {(i, v) for i, v, _other in odd(judged(world))} >= {("share.coherence", "undetermined")}
 
@@ -286,11 +334,14 @@ JUNK = st.recursive(
 @settings(max_examples=60, deadline=None)
 @given(parts=st.dictionaries(st.sampled_from(["host", "gpus", "share", "confined", "begin", "end", "problems"]), JUNK))
 def test_whatever_a_node_wrote_never_raises_and_never_passes_for_what_it_broke(parts: Json) -> None:
-    outcomes = {"11": {}, "12": {}, "13": {}}
+    numbers = {NODES[0]: "11", NODES[1]: "12", PAIR: "13"}
     base = {"state": "COMPLETED", "exit_code": 0, "started": START, "ended": START + 4, "reason_text": ""}
-    jobs = [{**base, "job_id": number} for number in outcomes]
+    waited = {
+        "jobs_by_key": {key: {**base, "key": key, "job_id": number} for key, number in numbers.items()},
+        "outcomes": {number: {} for number in numbers.values()},
+    }
     reports: Json = {"12": parts}
-    found = nodes.judge(PLANNED, {"jobs": jobs, "outcomes": outcomes}, reports, SETTINGS)
+    found = nodes.judge(PLANNED, waited, reports, SETTINGS)
     about = {f["id"]: f["verdict"] for f in found if f["where"].get("node") == "compute02"}
     for identity in ("gpu.pcie_width", "share.fsync_read_back", "node.python"):
         assert about.get(identity) != "pass"

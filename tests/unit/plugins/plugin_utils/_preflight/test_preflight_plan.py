@@ -55,6 +55,7 @@ def test_one_job_a_node_for_all_its_gpus_and_one_over_two_nodes(info: Json) -> N
         "preflight-compute03",
         "preflight-coherence",
     ]
+    assert [job["key"] for job in found["jobs"]] == ["compute01", "compute02", "compute03", "compute01,compute03"]
     assert [job["options"].get("gres") for job in found["jobs"]] == ["gpu:2", "gpu:8", "gpu:2", None]
     assert [job["options"]["nodelist"] for job in found["jobs"]][-1] == "compute01,compute03"
     assert odd(found) == {}

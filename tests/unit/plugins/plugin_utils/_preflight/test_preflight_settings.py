@@ -128,11 +128,11 @@ def test_what_cannot_be_read_is_refused(settings: Json) -> None:
 def test_jobs_have_their_scripts_in_the_folder() -> None:
     planned = {
         "jobs": [
-            {"script": "node.sbatch", "options": {"nodelist": "n1"}, "nodes": ["n1"]},
-            {"script": "coherence.sbatch", "options": {}, "nodes": ["n1", "n2"]},
+            {"key": "n1", "script": "node.sbatch", "options": {"nodelist": "n1"}, "nodes": ["n1"]},
+            {"key": "n1,n2", "script": "coherence.sbatch", "options": {}, "nodes": ["n1", "n2"]},
         ]
     }
     assert preflight_jobs(planned, "/mnt/x") == [
-        {"path": "/mnt/x/node.sbatch", "options": {"nodelist": "n1"}},
-        {"path": "/mnt/x/coherence.sbatch", "options": {}},
+        {"key": "n1", "path": "/mnt/x/node.sbatch", "options": {"nodelist": "n1"}},
+        {"key": "n1,n2", "path": "/mnt/x/coherence.sbatch", "options": {}},
     ]

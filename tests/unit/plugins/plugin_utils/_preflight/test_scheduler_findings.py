@@ -55,7 +55,7 @@ def test_a_problem_in_the_facts_is_no_pass(info, example):
 def test_a_wrong_partition_is_named_with_those_there_are(info, example):
     finding = judge(info, example("manifest"), {"partition": "gpus"})["scheduler.partition"]
     assert finding["verdict"] == "fail"
-    assert "partition gpus does not exist; known are gpu" in finding["why"]
+    assert "partition gpus does not exist; available: gpu" in finding["why"]
 
 
 def test_no_default_partition_is_a_failure(info, example):

@@ -187,9 +187,9 @@ CHANGES = {
     ),
     "not_looked_at_then": (
         lambda scene: scene.probed_then["nodes"].clear(),
-        "the GPUs of .* were not looked at then",
+        "the GPUs of .* were not checked then",
     ),
-    "no_nodes_ran": (lambda scene: scene.job.update(nodes=[]), "the GPUs of its nodes were not looked at then"),
+    "no_nodes_ran": (lambda scene: scene.job.update(nodes=[]), "the GPUs of its nodes were not checked then"),
     "no_cluster_known": (
         lambda scene: [each.update(cluster_name=None) for each in (scene.cluster_then, scene.cluster)],
         "cluster unknown then, unknown now",
@@ -207,7 +207,7 @@ CHANGES = {
     ),
     "context": (
         lambda scene: scene.judging.update(context={}),
-        "S0-13.cuda: whether it applies depends on fast, which the inventory does not say",
+        "S0-13.cuda: whether it applies depends on fast, which the inventory does not give",
     ),
     "bad_override": (
         lambda scene: scene.judging.update(overrides={NEEDED: {"S0-99": {"gt": 1}}}),
@@ -215,7 +215,7 @@ CHANGES = {
     ),
     "stored_baseline": (
         lambda scene: scene.evidence["baseline"].update(source="stored"),
-        "its speed-up is against stored evidence",
+        "its speed-up is relative to stored evidence",
     ),
     "job_failed": (lambda scene: scene.evidence["job"].update(state="FAILED", exit_code=1), "does not pass: JOB: "),
 }
@@ -252,13 +252,13 @@ def test_a_waiver_that_holds_lets_it_stand(scene):
 
 
 def test_without_an_earlier_run_it_runs(scene):
-    assert_runs_first(scene, "there is no earlier run of it in ")
+    assert_runs_first(scene, " has no earlier run of it")
 
 
 @pytest.mark.parametrize(
     ("finished", "why"),
     [
-        (NOW + 1, "it passed in the future"),
+        (NOW + 1, "it passed at a time in the future"),
         (NOW - 7 * DAY - 1, "it passed 7 days ago, and hpc_validation_needs_days is 7"),
     ],
 )
@@ -292,6 +292,12 @@ def test_a_clock_that_was_ahead_when_a_run_began_does_not_make_it_the_newest(sce
     assert_runs_first(scene, f"it did not pass in run {failed.name}")
     scene.ran(began=THEN + 180, finished=THEN + 240)
     assert scene.recalled()[0]
+
+
+def test_of_two_runs_that_overlapped_a_failure_that_ended_last_is_the_reason(scene):
+    failed = scene.ran(began=THEN, finished=THEN + 500, judged="fail")
+    scene.ran(began=THEN + 60, finished=THEN + 120)
+    assert_runs_first(scene, f"it did not pass in run {failed.name}")
 
 
 def test_runs_of_versions_that_did_not_count_are_told_apart_by_name(scene):
@@ -458,7 +464,7 @@ def test_a_recalled_pass_has_no_record_for_people(scene):
 @pytest.mark.parametrize(
     ("identity", "earlier", "why"),
     [
-        (ASKED, {"run": "20261121T035035Z-6f784b", "finished": THEN, "sha256": "0" * 64}, "was asked for"),
+        (ASKED, {"run": "20261121T035035Z-6f784b", "finished": THEN, "sha256": "0" * 64}, "was selected"),
         (NEEDED, {"run": "20261121T035035Z-6f784b", "finished": THEN}, "sha256"),
         (NEEDED, None, "is not a valid earlier"),
         ("MLOPS-9.9", {}, "is not in the plan"),

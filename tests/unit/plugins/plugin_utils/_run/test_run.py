@@ -265,7 +265,7 @@ def test_findings_about_nodes_that_were_looked_at_make_a_pass(probes):
     runs.record(probes, "findings", [about("pass", node="compute01")])
     runs.record(probes, "probed", PROBED)
     verdict = runs.finish(probes)
-    assert (verdict["verdict"], verdict["why"]) == ("pass", "nothing is amiss in 1 findings")
+    assert (verdict["verdict"], verdict["why"]) == ("pass", "no problem in 1 findings")
     assert verdict["coverage"]["nodes"] == {"exercised": ["compute01", "compute02"], "in_scope": 2}
     assert verdict["coverage"]["gpus"] == {"exercised": ["GPU-1", "GPU-2"], "in_scope": 4}
     assert on_disk(probes)[0] == verdict
@@ -408,7 +408,7 @@ def test_a_verdict_that_cannot_be_written_is_an_error(folder):
 
 def test_a_workload_is_asked_for_unless_the_plan_says_otherwise(folder):
     earlier = {"run": "20261121T035035Z-6f784b", "finished": 1795500000.0, "sha256": "0" * 64}
-    with pytest.raises(RunError, match="was asked for"):
+    with pytest.raises(RunError, match="was selected"):
         runs.record(folder, "workload", {"id": "MLOPS-1.1", "earlier": earlier})
 
 
@@ -456,7 +456,7 @@ def test_why_a_workload_has_its_verdict_is_told(folder, workload, example):
 @pytest.mark.parametrize(
     ("verdict", "workloads", "findings", "why"),
     [
-        ("pass", [], ["pass", "recorded"], "nothing is amiss in 2 findings"),
+        ("pass", [], ["pass", "recorded"], "no problem in 2 findings"),
         ("pass", ["pass", "pass"], ["pass"], "2 of 2 workloads passed"),
         ("pass", ["pass", "earlier"], [], "1 of 1 workloads passed"),
         ("fail", [], ["pass", "fail"], "F1: finding 1"),

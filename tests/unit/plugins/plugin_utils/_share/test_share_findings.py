@@ -277,8 +277,8 @@ def test_the_inventory_excuses_a_check_with_its_reason():
         ({"fstype": []}, "fstype"),
         ({"capacity_pool": "emergency"}, "capacity_pool"),
         ({"not_applicable": {"share.flok": "x"}}, "did you mean 'share.flock'"),
-        ({"not_applicable": {"share.flock": " "}}, "not a reason"),
-        ([], "not an object"),
+        ({"not_applicable": {"share.flock": " "}}, "expected a reason"),
+        ([], "expected an object"),
     ],
 )
 def test_malformed_expectations_are_refused_by_name(expect, words):

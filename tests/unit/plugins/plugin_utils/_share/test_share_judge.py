@@ -130,7 +130,7 @@ def each(*items: Item, **expect: t.Any) -> list[tuple[t.Any, ...]]:
 
 ONE_GOOD = ("pass", None, 1, "= 1", "servers", "1 is = 1")
 TOLD_WRONG = ("fail", "wrong one", 2, "= 1", "links", "2 is not = 1: twice")
-TOLD_UNKNOWN = ("undetermined", "unknown one", None, "= 1", "links", "it was not told")
+TOLD_UNKNOWN = ("undetermined", "unknown one", None, "= 1", "links", "it was not reported")
 TOLD_IDLE = ("recorded", "idle one", 2, "= 1", "links", "only recorded (would be fail): 2 is not = 1")
 
 
@@ -146,7 +146,7 @@ TOLD_IDLE = ("recorded", "idle one", 2, "= 1", "links", "only recorded (would be
         ([GOOD, IDLE, WRONG], [TOLD_IDLE, TOLD_WRONG]),
         ([IDLE], [TOLD_IDLE]),
         ([IDLE, IDLE], [TOLD_IDLE, TOLD_IDLE]),
-        ([], [("undetermined", None, None, "= 0", "servers", "it was not told which servers there are")]),
+        ([], [("undetermined", None, None, "= 0", "servers", "which servers there are was not reported")]),
     ],
 )
 def test_several_alike_are_one_finding_unless_one_is_wanting(items: list[Item], told: list[tuple[t.Any, ...]]) -> None:

@@ -63,7 +63,7 @@ def statfs(**changed: t.Any) -> Change:
     [
         ({"mounted": False, "problem": "not there"}, "fail", False, "false is not = true: not there"),
         ({"mounted": False}, "fail", False, "false is not = true"),
-        ({"mounted": "yes"}, "undetermined", None, "it was not told"),
+        ({"mounted": "yes"}, "undetermined", None, "it was not reported"),
         ({"mounted": None, "problem": "held"}, "undetermined", None, "held"),
     ],
 )
@@ -153,7 +153,7 @@ def test_the_magic_of_the_file_system(magic: t.Any, verdict: str, value: str | N
     (finding,) = found("magic", statfs(magic=magic))
     assert (finding["verdict"], finding["value"], finding["bound"]) == (verdict, value, '= "0x19830326"')
     if value is None:
-        assert finding["why"] == "it was not told"
+        assert finding["why"] == "it was not reported"
         (finding,) = found("magic", lambda mount: mount.update(problem="held", statfs=None))
         assert finding["why"] == "held"
 
@@ -179,7 +179,7 @@ def test_a_mount_without_client() -> None:
     (finding,) = found("client")
     assert short([finding]) == [("pass", None, 1, "= 1", "1 is = 1")]
     assert (finding["unit"], finding["source"]) == ("clients", "/proc/fs/beegfs")
-    for problem, why in ((None, "it was not told"), ("two clients", "two clients")):
+    for problem, why in ((None, "it was not reported"), ("two clients", "two clients")):
         judged = findings(setting(client=None, problem=problem))
         assert names(judged) == ["mounted", "type", "magic", "config", "client", *SPACE]
         assert short(judged)[4] == ("undetermined", None, None, "= 1", why)
@@ -389,7 +389,7 @@ def test_targets_as_the_client_knows_them() -> None:
     for check, value, good in (("targets_reachable", "offline", "online"), ("targets_consistent", "bad", "good")):
         assert short(found(check, change)) == [
             ("fail", meta, value, f'= "{good}"', f'"{value}" is not = "{good}"'),
-            ("undetermined", storage, None, f'= "{good}"', "it was not told"),
+            ("undetermined", storage, None, f'= "{good}"', "it was not reported"),
         ]
 
 
@@ -413,7 +413,7 @@ def test_whether_the_client_locks_across_nodes_is_recorded(told: t.Any, value: t
 # -- space
 
 
-@pytest.mark.parametrize(("problem", "why"), [(None, "it was not told"), ("it hangs", "it hangs")])
+@pytest.mark.parametrize(("problem", "why"), [(None, "it was not reported"), ("it hangs", "it hangs")])
 def test_of_a_share_that_does_not_answer_nothing_else_is_said(problem: str | None, why: str) -> None:
     judged = findings(setting(statfs=None, problem=problem))
     assert names(judged)[-1] == "answers"
@@ -453,7 +453,7 @@ def test_what_the_share_lacks(check: str, changed: Json, verdict: str, value: t.
     assert (finding["verdict"], finding["value"]) == (verdict, value)
     assert "fixed number" not in finding["why"]
     if value is None:
-        assert finding["why"] == "it was not told"
+        assert finding["why"] == "it was not reported"
 
 
 def test_a_file_system_without_a_fixed_number_of_inodes_is_recorded() -> None:

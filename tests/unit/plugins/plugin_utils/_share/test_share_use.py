@@ -113,8 +113,8 @@ def test_where_nothing_was_tried_nothing_else_is_said(told: t.Any, why: str) -> 
     [
         ({"removed": True}, "pass", True, "true is = true"),
         ({"removed": False, "error": "busy"}, "fail", False, "false is not = true: busy"),
-        ({"removed": "yes"}, "undetermined", None, "it was not told"),
-        ({}, "undetermined", None, "it was not told"),
+        ({"removed": "yes"}, "undetermined", None, "it was not reported"),
+        ({}, "undetermined", None, "it was not reported"),
     ],
 )
 def test_the_checks_own_folder_must_be_gone(folder: Json, verdict: str, value: t.Any, why: str) -> None:

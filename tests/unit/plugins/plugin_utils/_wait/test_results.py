@@ -97,5 +97,5 @@ def test_nothing_is_asked_or_said_about_a_refused_job() -> None:
     assert wait.open == [other]
     assert [job["job_id"] for job in wait.request(0.0)["jobs"]] == ["7"]
     wait.unreachable("no", 1.0)
-    assert wait.take_lines() == ["Slurm does not answer: no. Trying for 5 min 0 s more"]
+    assert wait.take_lines() == ["Slurm does not answer: no. Retrying for 5 min 0 s"]
     assert (one.outcome, one.state) == ("refused", "UNKNOWN")

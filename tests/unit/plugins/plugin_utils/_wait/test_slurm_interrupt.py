@@ -67,4 +67,4 @@ def test_a_killed_parent_is_noticed(tmp_path: Path) -> None:
     parent.wait()
     while not said.exists() and time.monotonic() < end:
         time.sleep(0.05)
-    assert said.read_text() == "the controller process is gone"
+    assert said.read_text() == "the controller process has exited"

@@ -67,8 +67,8 @@ def test_a_failure_names_signal_log_and_commands() -> None:
         ("never_starts", "can never start: because"),
         ("queue_timeout", "was not started: because"),
         ("run_timeout", "did not end: because"),
-        ("lost", "is not known: because"),
-        ("undetermined", "is not known: because"),
+        ("lost", "is unknown: because"),
+        ("undetermined", "is unknown: because"),
     ],
 )
 def test_every_outcome_has_its_sentence(outcome: str, words: str) -> None:

@@ -98,39 +98,51 @@ def test_all_faults_are_named_at_once(faults):
         (21, "criteria.T-2.artifact"),
     ]
     why = dict(zip(places(found), (why for _line, _key, why in found), strict=True))
-    assert why[6, ""] == "the key 'category' stands twice, on lines 5 and 6; keep one of them"
-    assert "known are oumi" in why[8, "runtime"]
+    assert why[6, ""] == "the key 'category' appears twice, on lines 5 and 6; keep one of them"
+    assert "available: oumi" in why[8, "runtime"]
     assert "did you mean 'nodes'?" in why[9, "resources.nods"]
     assert "'queue' is a required property" in why[10, "limits.queue"]
-    assert why[18, "criteria.T-1.gt"] == "expected a finite number, got 'high'"
+    assert why[18, "criteria.T-1.gt"] == "expected a finite number, found 'high'"
 
 
 @pytest.mark.parametrize(
     ("old", "new", "line", "key", "says"),
     [
         ("id: TEST-1", "id: MLOPS-1.1", 2, "id", "already the id of"),
-        ("name: triad", "name: other", 3, "name", "must be the folder's name, 'triad'"),
+        ("name: triad", "name: other", 3, "name", "expected the folder's name 'triad'"),
         ("needs: []", "needs: [TEST-1]", 6, "needs[0]", "needs itself"),
-        ("needs: []", "needs: [MLOPS-1.1, TEST-9]", 6, "needs[1]", "known are BASELINE-1, MLOPS-1.1"),
-        ("data: [mnist]", "models: [mnist]", 10, "models[0]", "'mnist' is not in files/models"),
+        ("needs: []", "needs: [MLOPS-1.1, TEST-9]", 6, "needs[1]", "available: BASELINE-1, MLOPS-1.1"),
+        ("data: [mnist]", "models: [mnist]", 10, "models[0]", "'mnist' does not exist in files/models"),
         ("triad.py", "triad.sh", 11, "command", "the script 'triad.sh' is not in"),
         ("[python, triad.py]", "[bash, run.sh]", 11, "command[1]", "the script 'run.sh' is not in"),
-        ("[python, triad.py]", "[./triad.py]", 11, "command[0]", "name what runs it, such as [bash, ./triad.py]"),
+        (
+            "[python, triad.py]",
+            "[./triad.py]",
+            11,
+            "command[0]",
+            "name a program to run it, such as [bash, ./triad.py]",
+        ),
         ("[python, triad.py]", "[bash, triad.py]\nlauncher: torchrun", 11, "command[0]", "expected python"),
         ("data: [mnist]", "config: triad.yaml", 10, "config", "'triad.yaml' is not in"),
         ("models/triad/job-%j", "models/triad", 13, "output.directory", "does not match"),
-        ("query: metrics.score", "query: progress.fields.x.last", 17, "criteria.T-1.query", "no document 'progress'"),
-        ("query: metrics.score", "query: legs.measured.ranks", 17, "criteria.T-1.query", "no document 'legs'"),
-        ("query: metrics.score", "query: logs.stdout.bytes", 17, "criteria.T-1.query", "no document 'logs'"),
+        (
+            "query: metrics.score",
+            "query: progress.fields.x.last",
+            17,
+            "criteria.T-1.query",
+            "unknown document 'progress'",
+        ),
+        ("query: metrics.score", "query: legs.measured.ranks", 17, "criteria.T-1.query", "unknown document 'legs'"),
+        ("query: metrics.score", "query: logs.stdout.bytes", 17, "criteria.T-1.query", "unknown document 'logs'"),
         ("query: metrics.score", "query: sum(", 17, "criteria.T-1.query", "not a JMESPath expression"),
-        ("query: metrics.score", "log: [stdout]", 17, "criteria.T-1.gt", "does not go with log"),
+        ("query: metrics.score", "log: [stdout]", 17, "criteria.T-1.gt", "cannot be used with log"),
         ("gt: 0.9", "gt: 0.9, lt: 1", 17, "criteria.T-1", "two tests, gt and lt"),
         (", gt: 0.9", "", 17, "criteria.T-1", "no test"),
-        (", query: metrics.score", "", 17, "criteria.T-1", "expected exactly one of them, got none"),
+        (", query: metrics.score", "", 17, "criteria.T-1", "expected exactly one of them, found none"),
         ("gt: 0.9", "ratio_ge: {bound: 1, to: job.gpus, whose: own}", 17, "criteria.T-1.ratio_ge.whose", "is unknown"),
         ("query: metrics.score, gt: 0.9", "log: [stdout], absent: cuda", 17, "criteria.T-1.absent", "cuda_errors"),
-        ("id: T-2", "id: T-1", 18, "criteria.T-1.id", "T-1 stands twice"),
-        ("id: T-2", "id: JOB", 18, "criteria.JOB.id", "JOB is the judge's own criterion"),
+        ("id: T-2", "id: T-1", 18, "criteria.T-1.id", "T-1 appears twice"),
+        ("id: T-2", "id: JOB", 18, "criteria.JOB.id", "JOB is reserved for the judge's own criterion"),
         ("id: T-2", "ids: T-2", 18, "criteria[1].ids", "is unknown"),
     ],
 )
@@ -142,11 +154,11 @@ def test_a_fault_stands_where_it_is(faults, old, new, line, key, says):
 
 def test_a_criterion_is_refused_by_its_reader_or_by_the_schema(faults):
     ((line, key, why),) = faults(("title: It is right", "title: It is right, severity: gate, unit: 3"))
-    assert (line, key, why) == (17, "criteria.T-1.unit", "expected text, got 3")
+    assert (line, key, why) == (17, "criteria.T-1.unit", "expected text, found 3")
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("mnist_single_gpu", "is already the name of"), ("kit", "of the collection's own on the share")]
+    ("name", "says"), [("mnist_single_gpu", "is already the name of"), ("kit", "of the collection itself on the share")]
 )
 def test_a_name_that_is_taken_on_the_share_is_refused(tmp_path, name, says):
     folder = tmp_path / name
@@ -231,7 +243,7 @@ def test_a_folder_that_cannot_be_deployed_is_a_fault(faults, tmp_path):
     (tmp_path / "workloads/triad/data").symlink_to(tmp_path)
     ((line, key, why),) = faults()
     assert (line, key) == (2, "")
-    assert "data is not a regular file but a link" in why
+    assert "data is a link, not a regular file" in why
 
 
 def test_manifests_are_found_in_a_workloads_folder_and_in_a_folder_of_such(faults, tmp_path, monkeypatch):
@@ -241,9 +253,9 @@ def test_manifests_are_found_in_a_workloads_folder_and_in_a_folder_of_such(fault
     assert checking.manifests_in(str(tmp_path / "workloads")) == [one]
     monkeypatch.chdir(tmp_path)
     assert checking.manifests_in("workloads/triad") == [one]
-    with pytest.raises(checking.CheckError, match=r"holds no workload\.yml, and neither does a folder in it"):
+    with pytest.raises(checking.CheckError, match=r"neither .* nor a folder in it has a workload\.yml"):
         checking.manifests_in(str(tmp_path))
-    with pytest.raises(checking.CheckError, match="there is no folder"):
+    with pytest.raises(checking.CheckError, match="does not exist"):
         checking.manifests_in(str(tmp_path / "nowhere"))
 
 

@@ -78,7 +78,7 @@ def test_an_image_is_built_on_a_base():
 @pytest.mark.parametrize(
     ("images", "expected"),
     [
-        ({"oumi": {"path": "/nowhere/x.sif"}}, "oumi.path must be a file on the controller or below /mnt/beegfs"),
+        ({"oumi": {"path": "/nowhere/x.sif"}}, "oumi.path: expected a local file or one below /mnt/beegfs"),
         ({"oumi": {"path": __file__}}, r"oumi.sha256 is missing: .* \(sha256sum /"),
     ],
 )
@@ -92,22 +92,25 @@ def test_a_file_that_is_not_there_or_not_named_by_its_hash_is_refused(images, ex
     [
         (
             {"images": {"ouml": {}}},
-            r"images\.ouml: there is no environment of that name; known are oumi, oumi_deepspeed",
+            r"images\.ouml: unknown environment; available: oumi, oumi_deepspeed",
         ),
-        ({"images": {"oumi": "build"}}, r"images\.oumi takes base, path, python, sha256, source; it is 'build'"),
-        ({"images": {"oumi": {"file": "x"}}}, "takes base, path"),
-        ({"images": {"oumi": {"source": "pull"}}}, "oumi.source must be one of path, build; it is 'pull'"),
+        (
+            {"images": {"oumi": "build"}},
+            r"images\.oumi: expected the keys base, path, python, sha256, source, found 'build'",
+        ),
+        ({"images": {"oumi": {"file": "x"}}}, "expected the keys base, path"),
+        ({"images": {"oumi": {"source": "pull"}}}, "oumi.source: expected one of path, build, found 'pull'"),
         ({"images": {"oumi": {"source": "build", "path": "/x"}}}, "oumi.path does not belong to source: build"),
         ({"images": {"oumi": {"base": "docker://x"}}}, "oumi.base does not belong to source: path"),
-        ({"images": {"oumi": {"sha256": "abc"}}}, "oumi.sha256 must be 64 hexadecimal digits"),
-        ({"images": {"oumi": {"path": 7}}}, "oumi.path must be a path; it is 7"),
-        ({"images": {"oumi": {"python": "python"}}}, "oumi.python must be an absolute path in the image"),
-        ({"images": {"oumi": {"source": "build", "base": "x:1 --y"}}}, "oumi.base must be as Apptainer has it"),
-        ({"runtime": "docker"}, "hpc_validation_runtime must be one of venv, apptainer; it is 'docker'"),
-        ({"workload_runtime": {"MLOPS-1.2": "conda"}}, r"workload_runtime\.MLOPS-1\.2 must be one of"),
-        ({"workload_runtime": {"MLOPS-1-2": "venv"}}, r"MLOPS-1-2: there is no such workload; known are MLOPS-1\.1"),
-        ({"binds": "/scratch"}, "binds must be a list of absolute paths; it is '/scratch'"),
-        ({"binds": ["scratch"]}, "binds must be a list of absolute paths"),
+        ({"images": {"oumi": {"sha256": "abc"}}}, "oumi.sha256: expected 64 lower-case hexadecimal digits"),
+        ({"images": {"oumi": {"path": 7}}}, "oumi.path: expected a path, found 7"),
+        ({"images": {"oumi": {"python": "python"}}}, "oumi.python: expected an absolute path in the image"),
+        ({"images": {"oumi": {"source": "build", "base": "x:1 --y"}}}, "oumi.base: expected an Apptainer image source"),
+        ({"runtime": "docker"}, "hpc_validation_runtime: expected one of venv, apptainer, found 'docker'"),
+        ({"workload_runtime": {"MLOPS-1.2": "conda"}}, r"workload_runtime\.MLOPS-1\.2: expected one of"),
+        ({"workload_runtime": {"MLOPS-1-2": "venv"}}, r"unknown workload 'MLOPS-1-2'; available: MLOPS-1\.1"),
+        ({"binds": "/scratch"}, "binds: expected a list of absolute paths, found '/scratch'"),
+        ({"binds": ["scratch"]}, "binds: expected a list of absolute paths"),
     ],
 )
 def test_settings_that_cannot_be_followed_are_refused(settings, expected):

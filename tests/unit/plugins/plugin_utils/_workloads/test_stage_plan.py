@@ -75,19 +75,25 @@ def test_workloads_without_data_need_their_runtime_alone():
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"datasets": {"mnst": {"source": "download"}}}, "hpc_validation_datasets.mnst: there is none .* mnist"),
-        ({"models": {"gpt": {}}}, "hpc_validation_models.gpt: there is none"),
-        ({"datasets": {"mnist": "download"}}, "hpc_validation_datasets.mnist must have a source"),
-        ({"datasets": {"mnist": {"sorce": "download"}}}, "mnist has no sorce"),
-        ({"datasets": {"mnist": {"source": "internet"}}}, "mnist.source must be one of download, path, stand-in"),
+        (
+            {"datasets": {"mnst": {"source": "download"}}},
+            "hpc_validation_datasets.mnst: unknown name; available: .* mnist",
+        ),
+        ({"models": {"gpt": {}}}, "hpc_validation_models.gpt: unknown name"),
+        ({"datasets": {"mnist": "download"}}, "hpc_validation_datasets.mnist: expected a source"),
+        ({"datasets": {"mnist": {"sorce": "download"}}}, "mnist: unknown key sorce"),
+        ({"datasets": {"mnist": {"source": "internet"}}}, "mnist.source: expected one of download, path, stand-in"),
         (
             {"datasets": {"mnist": {"source": "path"}}},
-            "mnist.path must be a folder on the controller or below /mnt/beegfs; it is None",
+            "mnist.path: expected a folder on the controller or below /mnt/beegfs, found None",
         ),
-        ({"datasets": {"mnist": {"source": "path", "path": "/nowhere/at/all"}}}, "must be a folder .*/nowhere/at/all"),
+        ({"datasets": {"mnist": {"source": "path", "path": "/nowhere/at/all"}}}, "expected a folder .*/nowhere/at/all"),
         ({"datasets": {"mnist": {"path": "/tmp"}}}, "mnist.path belongs to source: path; its source is download"),
-        ({"datasets": {"mnist": {"revision": "main"}}}, "mnist.revision belongs to what is downloaded from a hub"),
-        ({"models": {"smollm_135m": {"source": "stand-in", "revision": "main"}}}, "smollm_135m.revision belongs"),
+        ({"datasets": {"mnist": {"revision": "main"}}}, "mnist.revision is only for downloads from a hub"),
+        (
+            {"models": {"smollm_135m": {"source": "stand-in", "revision": "main"}}},
+            "smollm_135m.revision is only for downloads",
+        ),
     ],
 )
 def test_settings_that_cannot_be_followed_are_refused(settings, expected):
