@@ -62,7 +62,7 @@ class Choosing(unittest.TestCase):
     def test_another_jobs_is_refused(self) -> None:
         with node("GPU-bbbb", "GPU-cccc"):
             with self.assertRaisesRegex(
-                KitError, "CUDA's device is GPU-aaaa .* allocated GPU-bbbb, GPU-cccc: set Const"
+                KitError, "CUDA's device is GPU-aaaa.* allocated GPU-bbbb, GPU-cccc: set Const"
             ):
                 training_device.choose("cuda", 0)
             self.assertEqual(training_device.choose("cuda", 1).index, 1)
