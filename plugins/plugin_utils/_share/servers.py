@@ -230,7 +230,7 @@ def _mirrors(judge: Judge, told: Told) -> list[Json]:
     for kind in KINDS:
         problem = told.problem("mirrors", kind)
         if problem or not told.has("mirrors"):
-            missing = problem or "which mirror groups there are was not reported"
+            missing = problem or "the mirror groups were not reported"
             items.append(Item(f"any {kind} mirror group", "eq", "online, good", None, missing))
     for group in told.rows("mirrors"):
         of_type = group.get("type")

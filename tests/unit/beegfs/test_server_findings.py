@@ -291,7 +291,7 @@ def test_mirror_groups_that_could_not_be_read_are_undetermined_by_type(facts, ki
     ]
     facts.update(mirrors=None, problems=[])
     assert [(f["where"]["target"], f["why"]) for f in found(facts, "share.mirrors")] == [
-        (f"any {each} mirror group", "it was not told which mirror groups there are") for each in ("meta", "storage")
+        (f"any {each} mirror group", "the mirror groups were not reported") for each in ("meta", "storage")
     ]
 
 
@@ -338,7 +338,7 @@ def test_a_limit_that_the_row_lacks_was_not_told(facts):
     quota(facts)
     del facts["quota"][0]["size_limit"]
     assert short(found(facts, "share.quota")) == [
-        ("undetermined", "storage pool 1, bytes", None, "< 0", "it was not told")
+        ("undetermined", "storage pool 1, bytes", None, "< 0", "it was not reported")
     ]
 
 
