@@ -134,6 +134,7 @@ def test_a_terminated_play_leaves_no_job_and_an_honest_verdict(canary, tmp_path)
     assert "did not finish" in verdict["why"]
 
 
+@pytest.mark.slow
 def test_a_changed_payload_is_another_job_though_the_first_still_runs(play, canary, tmp_path):
     # The first on the one node, the second's preflight on the other: it wants all GPUs of a node.
     variables = {
@@ -182,6 +183,7 @@ def test_cleanup_cancels_what_an_interrupted_play_was_told_to_leave(play, canary
     wait_for(lambda: jobs() == [], 60)
 
 
+@pytest.mark.slow
 def test_the_rendered_script_can_be_submitted_by_hand(play, canary):
     assert play(variables=canary()).code == 0
     script = "/mnt/beegfs/scripts/canary/canary.sbatch"
@@ -261,6 +263,7 @@ def test_a_limit_without_the_login_node_is_no_success(play, playbook, limit):
     assert "hpc_login" in played.screen
 
 
+@pytest.mark.slow
 def test_tags_select_a_workload(play, canary):
     variables = canary()
     del variables["hpc_validation_only"]
@@ -290,6 +293,7 @@ def test_mnist_is_judged_on_the_real_cluster_and_an_override_fails_it(play):
     assert (following["why"], following["job"]) == ("not_run: MLOPS-1.1 failed", None)
 
 
+@pytest.mark.slow
 def test_the_baseline_passes_and_leaves_its_record(play):
     played = play(ROOT / "playbooks/validate_baseline.yml", variables=ANY_SPEED)
     assert played.code == 0, played.end
