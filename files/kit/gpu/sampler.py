@@ -174,6 +174,8 @@ def ticks(
         # The last row of a job that ended normally is marked: without it the sampler was killed, or hung. It also has
         # the time that the samples cover: a driver that answers slowly leaves few.
         ended = {"ended": 1, "sampled_seconds": count * interval} if stop.is_set() else {}
+        if ended and count == 1:
+            return  # the job ended before its GPUs were watched: no row may hide that
         rows = list(samples(pynvml, usable, watches, last=bool(ended)))
         yield [{"time": now, **row, "ecc_uncorrected_new": errors.of(row), **ended} for row in rows]
         if ended or not alive() or not watchable:
@@ -195,8 +197,8 @@ def sample(output: Path, interval: float, job: Job, alive: Callable[[], bool], s
     """Write rows to ``output`` every ``interval`` seconds until ``stop`` is set or ``alive`` returns False."""
     output.parent.mkdir(parents=True, exist_ok=True)
     head = {**job.stamp, "node": socket.gethostname()}
-    with open(output, "wb", buffering=0) as stream:  # before NVML, which may take its time: the job script waits for it
-        pynvml, usable = open_gpus()
+    pynvml, usable = open_gpus()
+    with open(output, "wb", buffering=0) as stream:
         for rows in ticks(pynvml, usable, interval, alive, stop):
             for row in rows:
                 stream.write(json_line({**head, **row}))

@@ -24,14 +24,16 @@ case "$*" in
         until [ -e "$notes/let" ]; do read -r -t 0.05 <> <(:); done ;;
     *"kit sample"*) echo $$ > "$notes/sample.pid"
         until [ -e "$notes/listen" ]; do read -r -t 0.05 <> <(:); done
-        trap 'echo USR1 >> "$notes/sample.signals"; exit 0' USR1; touch "$5"
+        trap 'echo USR1 >> "$notes/sample.signals"; exit 0' USR1; echo {} > "$5"
         while :; do read -r -t 0.05 <> <(:); done ;;
 esac
 exit 0
 """
-# The job's own sleep, between two looks whether a child has ended.
+# The job's own sleep, between two looks: whether the sampler is ready, and then whether a child has ended.
 SLEEP = """#!/usr/bin/env bash
 notes=$(dirname "$0")/..
+touch "$notes/waits"
+[ -e "$notes/train.pid" ] || { [ -e "$notes/go" ] || /bin/sleep 0.05; exit; }
 touch "$notes/looked"
 until [ -e "$notes/go" ]; do read -r -t 0.05 <> <(:); done
 """
@@ -60,7 +62,7 @@ class Job:
         environment = {"SLURM_JOB_ID": "7", "PATH": f"{place}/bin:/usr/bin:/bin"}
         environment |= {"BASH_FUNC_kill%%": KILL, "NOTES": str(place)}
         self.process = subprocess.Popen(["bash", str(script)], env=environment, start_new_session=True)
-        wait_for(lambda: self.pid("train") and self.pid("sample"))
+        wait_for(lambda: self.pid("sample"))
 
     def pid(self, which: str) -> int:
         path = self.place / f"{which}.pid"
@@ -69,10 +71,6 @@ class Job:
     def says(self, name: str) -> list[str]:
         path = self.place / name
         return path.read_text().splitlines() if path.exists() else []
-
-    def opened(self) -> bool:
-        """Whether the sampler has opened its file."""
-        return any((self.place / "share").glob("models/*/job-7/gpu.jsonl"))
 
     def let(self, name: str) -> None:
         (self.place / name).touch()
@@ -89,7 +87,7 @@ class Job:
 
 @pytest.fixture
 def deaf(tmp_path: Path, render: t.Callable[..., str]) -> t.Iterator[Job]:
-    """A job whose sampler does not listen to its signal yet."""
+    """A job whose sampler is not ready yet."""
     found = Job(tmp_path, render)
     yield found
     if found.process.poll() is None:
@@ -101,7 +99,7 @@ def deaf(tmp_path: Path, render: t.Callable[..., str]) -> t.Iterator[Job]:
 @pytest.fixture
 def job(deaf: Job) -> Job:
     deaf.let("listen")
-    wait_for(deaf.opened)
+    wait_for(lambda: deaf.pid("train"))
     return deaf
 
 
@@ -149,26 +147,36 @@ def test_told_again_while_it_ends_it_ends_as_before(job: Job) -> None:
     assert job.ended() == 143
 
 
-def test_a_sampler_that_does_not_listen_yet_is_waited_for(deaf: Job) -> None:
-    deaf.let("let")
-    wait_for((deaf.place / "looked").exists)
-    assert str(deaf.pid("sample")) not in [line.split()[-1] for line in deaf.says("kills") if "USR1" in line]
+def test_the_workload_starts_when_its_gpus_are_watched(deaf: Job) -> None:
+    wait_for((deaf.place / "waits").exists)
+    assert "train.py" not in deaf.says("calls")
     deaf.let("listen")
-    wait_for(deaf.opened)
+    wait_for(lambda: deaf.pid("train"))
     deaf.let("go")
+    deaf.let("let")
     assert deaf.ended() == 0
     assert deaf.says("sample.signals") == ["USR1"]
 
 
-def test_a_sampler_that_never_listens_is_ended_all_the_same(deaf: Job) -> None:
+def test_a_sampler_that_is_never_ready_is_not_waited_for_forever(deaf: Job) -> None:
     deaf.let("go")
     deaf.let("let")
     assert deaf.ended() == 0
+    assert "train.py" in deaf.says("calls")
     assert deaf.says("sample.signals") == []
 
 
 def test_a_sampler_that_died_is_not_waited_for(deaf: Job) -> None:
-    """Nothing looks again: the job's own sleep would not end."""
     subprocess.run(["kill", "-KILL", str(deaf.pid("sample"))], check=True)
+    wait_for(lambda: deaf.pid("train"))
+    deaf.let("go")
     deaf.let("let")
     assert deaf.ended() == 0
+
+
+def test_a_job_that_is_told_to_end_before_its_workload_started_ends(deaf: Job) -> None:
+    wait_for((deaf.place / "waits").exists)
+    deaf.process.send_signal(signal.SIGTERM)
+    deaf.let("go")
+    assert deaf.ended() == 143
+    assert "train.py" not in deaf.says("calls")

@@ -38,11 +38,26 @@ def read(path: Path) -> list[dict[str, t.Any]]:
 
 
 def sample_once(path: Path) -> list[dict[str, t.Any]]:
-    """Take one sample: the sampler is told to stop before it starts."""
+    """The last rows of a sampler that is told to stop after its first."""
+    stop = threading.Event()
+
+    def alive() -> bool:
+        stop.set()
+        return True
+
+    sampler.sample(path, 1.0, JOB, alive, stop)
+    return [row for row in read(path) if "ended" in row]
+
+
+def test_a_job_that_ended_before_its_gpus_were_watched_has_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a row would say that nothing happened while the job ran."""
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml(gpu(0)))
     stop = threading.Event()
     stop.set()
-    sampler.sample(path, 1.0, JOB, lambda: True, stop)
-    return read(path)
+    sampler.sample(tmp_path / "gpu.jsonl", 1.0, JOB, lambda: True, stop)
+    assert read(tmp_path / "gpu.jsonl") == []
 
 
 def test_a_row_holds_every_reading_in_its_unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +117,7 @@ def test_a_gpu_lost_while_sampling_says_so_and_hides_no_other(tmp_path: Path, mo
         # Nothing is judged by performance monitoring.
         ({"calls": {"nvmlGpmSampleGet": NVMLError_Unknown()}}, {"lost": 0, "answers": 1, "sm_occupancy": None}),
         ({"calls": {"nvmlGpmSampleGet": NVMLError_GpuIsLost()}}, {"lost": 1, "answers": 0}),
-        ({"xids": Xids(79, 154)}, {"xid": 79, "xids": [79, 154]}),
+        ({"xids": Xids(79, 154)}, {"xid": 79}),
         ({"xids": Xids(79, NVMLError_Unknown())}, {"xid": 79}),
         ({"xids": Xids(NVMLError_Unknown())}, {"xid": None, "answers": 1, "unsupported": {"xid": "Unknown"}}),
         ({"xids": Xids(NVMLError_GpuIsLost())}, {"xid": None, "lost": 1, "answers": 0}),
