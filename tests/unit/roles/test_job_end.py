@@ -32,7 +32,7 @@ exit 0
 # The job's own sleep, between two looks: whether the sampler is ready, and then whether a child has ended.
 SLEEP = """#!/usr/bin/env bash
 notes=$(dirname "$0")/..
-touch "$notes/waits"
+echo >> "$notes/waits"
 [ -e "$notes/train.pid" ] || { [ -e "$notes/go" ] || /bin/sleep 0.05; exit; }
 touch "$notes/looked"
 until [ -e "$notes/go" ]; do read -r -t 0.05 <> <(:); done
@@ -169,6 +169,7 @@ def test_a_sampler_that_is_never_ready_is_not_waited_for_forever(deaf: Job) -> N
 def test_a_sampler_that_died_is_not_waited_for(deaf: Job) -> None:
     subprocess.run(["kill", "-KILL", str(deaf.pid("sample"))], check=True)
     wait_for(lambda: deaf.pid("train"))
+    assert len(deaf.says("waits")) < 300
     deaf.let("go")
     deaf.let("let")
     assert deaf.ended() == 0
