@@ -36,6 +36,7 @@ API: dict[str, dict[str, Any]] = {
         "Progress": {"__init__": "self, path, markers_folder=None, job=None", "row": "self, **fields", "close": "self"},
         "write_metrics": "path, metrics, job=None",
     },
+    "quote": {"LENGTH": 2000, "quoted": "text"},
     "staged": {
         "STAND_IN": "stand-in",
         "FACTS": ("name", "source", "description", "revision", "train", "test", "rows"),
