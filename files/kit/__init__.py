@@ -5,8 +5,8 @@
 
 Standard library only (the NVML reader also needs the `nvidia-ml-py` wheel); Python 3.9 or newer.
 
-The modules `errors`, `files`, `job`, `metrics`, `quote` and `staged` are the public API for other people's workloads, described
-in docs/guides/own-workload.md; API_VERSION counts its changes. Everything else may change at any time.
+The modules `errors`, `files`, `job`, `metrics`, `quote` and `staged` are the public API for other people's workloads,
+described in docs/guides/own-workload.md; API_VERSION counts its changes. Everything else may change at any time.
 """
 
 from __future__ import annotations
