@@ -145,7 +145,7 @@ class ActionModule(ActionBase):
         return results.waited_for(wait.jobs, cancelled, self._args["fail_on_state"])
 
     def _cancel_given_up(self, wait: Wait) -> set[str]:
-        """Cancel jobs of this task that are not waited for any more but still active."""
+        """Cancel jobs of this task that are no longer waited for but still active."""
         given_up = [
             one
             for one in wait.jobs

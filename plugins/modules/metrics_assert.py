@@ -104,7 +104,7 @@ options:
   criteria:
     description:
       - The criteria, as in a workload's manifest. Malformed ones are rejected before anything is judged.
-      - C(each) needs exactly C(count) elements, or C(at_least) that many. C(tolerance) of C(within) is a fraction
+      - C(each) needs exactly C(count) elements, or at least C(at_least). C(tolerance) of C(within) is a fraction
         below 1 of a reference above 0.
       - C(decreasing) needs three numbers whose fitted line falls by more than rounding, and by C(min_drop); if the
         slope is less than 1.5 times its standard error it is V(undetermined).

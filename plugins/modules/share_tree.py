@@ -13,8 +13,8 @@ description:
   - Makes O(dest) hold the files of O(src) and O(extra). Each file is written beside its place, synced and renamed, so
     that a job that starts meanwhile reads the old file or the new one, never a partial one.
   - What it deployed is listed in C(.share_tree.json) in O(dest). A file that is no longer deployed is removed if it is
-    in that list, and so is a folder below O(dest) that this leaves empty; nothing else is ever removed. The list is
-    written last, so that the next run removes what an interrupted one did not.
+    in that list, and so is a folder below O(dest) that this leaves empty; nothing else is ever removed. Until a run is
+    over, the list has the files of before as well, so that the next run removes what an interrupted one left.
   - Jobs run these files as the submitting user, so nothing is deployed where another user could change it. O(dest), the
     folders below it and all its parents from C(/) down must belong to that user, to root or to the owner of their own
     parent, and neither everybody nor a group other than that user's own, root's and O(group) may write there. If one of
@@ -122,7 +122,7 @@ MODE = 0o644
 
 @dataclass
 class Requested:
-    """What is to lie in `dest`: files with their content, the list of them included, and folders."""
+    """The requested content of `dest`: files with their content, including their list, and folders."""
 
     dest: str
     files: dict[str, bytes]
@@ -130,7 +130,7 @@ class Requested:
     group: str | None
 
     def path(self, name: str) -> str:
-        """Where it is to lie."""
+        """Return the path of `name` in `dest`."""
         return os.path.join(self.dest, name)
 
 
@@ -184,20 +184,26 @@ def inside(name: str) -> bool:
     return not os.path.isabs(name) and ".." not in name.split("/") and name not in ("", ".")
 
 
+def list_of(names: Iterable[str]) -> bytes:
+    """Return the list's content for these files."""
+    return (json.dumps(sorted({*names} - {LIST}), indent=0) + "\n").encode()
+
+
 def folders_of(names: Iterable[str]) -> set[str]:
-    """Every folder that leads to one of these relative paths."""
+    """Return every folder that leads to one of these relative paths."""
     return {name[:at] for name in names for at, char in enumerate(name) if char == "/"}
 
 
-def left_empty(dest: str, removed: list[str], kept: set[str]) -> list[str]:
-    """The folders, without those of `kept`, in which nothing is left without these files; the deepest first.
-
-    Raises OSError.
-    """
-    gone, empty = set(removed), []
-    for folder in sorted(folders_of(removed) - kept, key=lambda name: (-name.count("/"), name)):
+def left_empty(dest: str, withdrawn: list[str], kept: set[str]) -> list[str]:
+    """Return the folders that are empty without these files, except `kept`; the deepest first. Raise OSError."""
+    gone, empty = set(withdrawn), []
+    for folder in sorted(folders_of(withdrawn) - kept, key=lambda name: (-name.count("/"), name)):
         path = os.path.join(dest, folder)
-        if not os.path.islink(path) and all(f"{folder}/{name}" in gone for name in os.listdir(path)):
+        if (
+            os.path.isdir(path)
+            and not os.path.islink(path)
+            and all(f"{folder}/{name}" in gone for name in os.listdir(path))
+        ):
             gone.add(folder)
             empty.append(folder)
     return empty
@@ -218,42 +224,46 @@ def shown(content: bytes) -> str:
 
 
 def requested(module: AnsibleModule) -> Requested:
-    """The module's options; ends the module where one of them is refused."""
+    """Return the module's options; end the module if one is rejected."""
     nul = no_nul.refusal(module.params)
     if nul:
         module.fail_json(msg=nul)
-    dest, folders = module.params["dest"], module.params["folders"]
+    dest = module.params["dest"]
     if module.params["_files"] is None:
         module.fail_json(msg="share_tree works only with its action plugin, which reads the folder on the controller")
-    files = {name: base64.b64decode(text) for name, text in module.params["_files"].items()}
+    # One name for each file, since the list is compared by name: not also a//b or ./a.
+    files = {os.path.normpath(name): base64.b64decode(text) for name, text in module.params["_files"].items()}
+    folders = [os.path.normpath(name) for name in module.params["folders"]]
     if not os.path.isabs(dest):
         module.fail_json(msg=f"dest: expected an absolute path, found {dest}")
     for name in [*files, *folders]:
         if not inside(name):
             module.fail_json(msg=f"{name} would lie outside {dest}")
     if files:
-        files[LIST] = (json.dumps(sorted(files), indent=0) + "\n").encode()
+        files[LIST] = list_of(files)
     return Requested(dest, files, folders, module.params["group"])
 
 
 def changes(asked: Requested, before: list[str]) -> Changes:
-    """What is to be done, where the files of `before` were deployed earlier. Raises OSError."""
+    """Return what is to be done if the files of `before` were deployed earlier. Raise OSError."""
     present = {name: read_regular(asked.path(name)) for name in {*asked.files, *before}}
-    removed = sorted(name for name in before if name not in asked.files and present[name] is not None)
+    withdrawn = [name for name in before if name not in asked.files]
     kept = folders_of([*asked.files, *asked.folders]) | set(asked.folders)
     return Changes(
         written=sorted(
             name for name, wanted in asked.files.items() if not is_whole(asked.path(name), present[name], wanted)
         ),
-        removed=removed,
-        emptied=left_empty(asked.dest, removed, kept),
+        removed=sorted(name for name in withdrawn if present[name] is not None),
+        emptied=left_empty(asked.dest, withdrawn, kept),
         made=[name for name in asked.folders if not os.path.isdir(asked.path(name))],
         present=present,
     )
 
 
 def apply(asked: Requested, todo: Changes) -> None:
-    """Do it, the list of files last. Raises OSError."""
+    """Apply the changes. Until all are made, the list has the files of before as well. Raise OSError."""
+    if LIST in todo.written and todo.present[LIST] is not None:
+        write_atomic(asked.path(LIST), list_of([*todo.present, *asked.files]), MODE)
     for name in todo.made:
         os.makedirs(asked.path(name), mode=0o755, exist_ok=True)
     for name in todo.written:

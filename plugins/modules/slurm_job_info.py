@@ -219,7 +219,7 @@ def main() -> None:
     specs = [*module.params["jobs"], *({"job_id": job_id} for job_id in module.params["job_ids"])]
     bad = [spec["job_id"] for spec in specs if not (spec["job_id"].isascii() and spec["job_id"].isdigit())]
     if bad:
-        module.fail_json(msg=f"job_ids: expected numbers such as 12, found {', '.join(map(repr, bad))}.")
+        module.fail_json(msg=f"job ID: expected a number such as 12, found {', '.join(map(repr, bad))}.")
     request = Request(
         jobs=[Watched.of(spec) for spec in specs],
         user=module.params["user"] or pwd.getpwuid(os.geteuid()).pw_name,

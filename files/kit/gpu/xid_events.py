@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Xid errors that the driver reports while a job runs: NVML's events, which need no access to the kernel log.
 
-https://docs.nvidia.com/deploy/nvml-api/group__nvmlEvents.html: earlier errors than the registration are not recorded.
+https://docs.nvidia.com/deploy/nvml-api/group__nvmlEvents.html: errors before the registration are not recorded.
 Not every Xid in the kernel log is an event: whether a GPU fell off the bus or needs a reset is read from the GPU.
 """
 

@@ -101,7 +101,7 @@ def _require_space(temporary: Path, folder: Path, recipe: Recipe) -> None:
     needed = read_lock(recipe.lock).needs_mb
     for place, remedy in (
         (temporary, "set APPTAINER_TMPDIR in hpc_validation_install_environment"),
-        (folder, "free space"),
+        (folder, "free some space"),
     ):
         free = shutil.disk_usage(place).free // MEGABYTE
         if free < needed:

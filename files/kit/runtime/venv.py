@@ -121,7 +121,7 @@ def check_space(root: Path, lock: Lock) -> None:
     if free < lock.needs_mb:
         raise KitError(
             f"{root} has {free} MB free, {lock.path.name} needs about {lock.needs_mb} MB: "
-            "free space, or put the environments elsewhere with --root"
+            "free some space, or put the environments elsewhere with --root"
         )
 
 

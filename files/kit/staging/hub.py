@@ -136,7 +136,8 @@ def _check_space(source: Source, folder: Path, listing: Mapping[str, tuple[int |
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise KitError(
-            f"{folder.parent} has {free // MEGABYTE} MB free, {source.repo} needs {needed // MEGABYTE} MB: free space"
+            f"{folder.parent} has {free // MEGABYTE} MB free, {source.repo} needs {needed // MEGABYTE} MB: "
+            "free some space"
         )
 
 

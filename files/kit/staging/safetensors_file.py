@@ -66,7 +66,7 @@ def _header_length(name: str, head: bytes, size: int) -> int:
         raise KitError(f"{name} has {size} bytes, too few for a safetensors file: it is truncated, fetch it again")
     (length,) = struct.unpack("<Q", head[:8])
     if length > MAX_HEADER or head[8:9] not in (b"{", b""):
-        raise KitError(f"{name} is not a safetensors file: expected the length of a header and a header first")
+        raise KitError(f"{name} is not a safetensors file: it does not begin with the length of a header and a header")
     _compare(name, 8 + length, size, exactly=False)
     return int(length)
 

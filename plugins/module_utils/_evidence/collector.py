@@ -140,7 +140,7 @@ def document(request: Request, answered: Iterable[dict[str, Any]], limit: str) -
     }
     missing = request.sources()
     for answer in answered:
-        missing.remove((answer["section"], answer["name"]))
+        missing = [source for source in missing if source != (answer["section"], answer["name"])]
         _enter(evidence, answer)
     for source in missing:
         detail = f"it could not be read {limit}, or the reader died"

@@ -97,6 +97,8 @@ class Gpu:
 
 def _error(facts: t.Any) -> Reading:
     """Return why the GPU as a whole could not be read, or an empty string if it could."""
-    if not isinstance(facts, dict) or "error" not in facts:
-        return Reading(missing=f"expected an object with error, found {scalars.describe(facts)}")
+    if not isinstance(facts, dict):
+        return Reading(missing=f"expected an object, found {scalars.describe(facts)}")
+    if "error" not in facts:
+        return Reading(missing="whether reading this GPU failed was not reported")
     return Reading("") if facts["error"] is None else read(facts, "error", TEXT)

@@ -115,7 +115,11 @@ def _readable(judge: Judge, facts: Json) -> Json:
     source, call = read(facts, "source", TEXT), "nvmlInit"
     if "error" not in facts or source.missing:
         return judge.check_reading(
-            "gpu.readable", "eq", True, Reading(missing=source.missing or "error was not reported"), call
+            "gpu.readable",
+            "eq",
+            True,
+            Reading(missing=source.missing or "whether reading the GPUs failed was not reported"),
+            call,
         )
     error = facts["error"]
     if error is not None:
@@ -197,5 +201,5 @@ def _unique(judge: Judge, gpus: list[Gpu]) -> Json:
         twice += sorted({value for value in values if values.count(value) > 1})
     if any(gpu.error.missing for gpu in gpus):
         return judge.check_reading("gpu.unique", "eq", 0, next(gpu.error for gpu in gpus if gpu.error.missing), call)
-    detail = f"appearing twice: {', '.join(twice)}" if twice else None
+    detail = f"{', '.join(twice)} appears twice" if twice else None
     return judge.check_reading("gpu.unique", "eq", 0, Reading(len(twice)), call, detail=detail)

@@ -86,7 +86,9 @@ def _start(facts: t.Any, since: t.Any) -> float | None:
 
 def _doubt(facts: t.Any, since: t.Any) -> str | None:
     """Return why the log may hold Xids that were not seen, or None if all of it was read."""
-    error = facts["kernel_log"].get("error", "whether reading it failed was not reported")
+    if "error" not in facts["kernel_log"]:
+        return "whether the kernel log could be read was not reported"
+    error = facts["kernel_log"]["error"]
     if error is not None:
         return f"the kernel log could not be read: {error if isinstance(error, str) else scalars.describe(error)}"
     if facts["kernel_log"].get("access") == "none":

@@ -41,7 +41,7 @@ def load(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
         except (OSError, strict_yaml.YAMLError, KeyError, TypeError, remedies.RemedyError) as exc:
             raise PatternSetError(f"{path}: {type(exc).__name__}: {exc}") from exc
     if not sets:
-        raise PatternSetError(f"{folder}: has no pattern set; is the collection installed completely?")
+        raise PatternSetError(f"{folder} has no pattern sets; is the collection installed completely?")
     return sets
 
 

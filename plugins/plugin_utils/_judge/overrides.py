@@ -115,7 +115,7 @@ def _check_bound(test: str, value: Any, body: dict[str, Any], key: str, notes: N
         kept = _listed(tests_in(body))
         notes.wrong(key, f"an override can move the bound of the test, {kept}, not change the test; {_INSTEAD}", value)
     elif test not in _MOVABLE or (test == "eq" and isinstance(had, bool)):
-        notes.wrong(key, f"{test}: {scalars.show(had)} has no bound to move; {_INSTEAD}", value)
+        notes.wrong(key, f"{scalars.show(had)} has no bound to move; {_INSTEAD}", value)
     elif value is None:
         notes.wrong(key, _DROPS_NONE, value)
     elif test == "eq" and _kind(value) != _kind(had):

@@ -44,7 +44,7 @@ def load(folder: Path = FOLDER) -> dict[str, str]:
             raise RemedyError(f"{path}: {', '.join(twice)} appears twice, here and in another file")
         remedies.update(entries)
     if not remedies:
-        raise RemedyError(f"{folder}: has no remedy; is the collection installed completely?")
+        raise RemedyError(f"{folder} has no remedies; is the collection installed completely?")
     return remedies
 
 

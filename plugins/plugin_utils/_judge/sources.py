@@ -130,7 +130,7 @@ def _require_number(source: Each, found: int, reading: Reading) -> None:
         raise UndeterminedError(f"how many there must be ({_number(source)}) is {scalars.describe(wanted)}")
     if found < wanted or (source.exactly and found != wanted):
         least = "" if source.exactly else "at least "
-        raise UndeterminedError(f"{source.over.text} has {found} elements; expected {least}{wanted}")
+        raise UndeterminedError(f"number of elements of {source.over.text}: expected {least}{wanted}, found {found}")
 
 
 def _number(source: Each) -> str:

@@ -77,7 +77,7 @@ def _alone(shares: Json) -> Json:
 
 
 def _name(job: Json) -> str:
-    return f"job {job['job_id'] or 'unknown'}"
+    return f"job {job['job_id']}" if job["job_id"] else "slurm_job"
 
 
 def _ended_well(job: Json) -> bool:
@@ -85,7 +85,7 @@ def _ended_well(job: Json) -> bool:
 
 
 def _why(job: Json, outcome: Json, found: Json) -> str:
-    state = f"{_name(job)} is {job['state']}" if job.get("state") else f"the state of {_name(job)} was not reported"
+    state = f"{_name(job)} is {job['state']}" if job.get("state") else "the job's state was not reported"
     words = [state, job.get("reason_text"), outcome.get("why")]
     words.append(str(found.get("messages") or "").strip()[-500:])
     return "; ".join(dict.fromkeys(str(word) for word in words if word))

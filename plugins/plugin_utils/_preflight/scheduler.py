@@ -53,13 +53,14 @@ def _for_workload(info: Json, workload: Json, slurm: Json, accelerator: str) -> 
 def _nobody(workload: Json, partition: str, slurm: Json) -> Json:
     """Return the finding for a workload if the site's own settings leave no node."""
     narrowing = {key: slurm[key] for key in ("nodelist", "exclude", "constraint", "gres_type") if slurm.get(key)}
-    told = ", ".join(f"{key} {value}" for key, value in narrowing.items()) or "the partition has no nodes"
+    settings = ", ".join(f"{key} {value}" for key, value in narrowing.items())
+    left = f"hpc_validation_slurm leaves no node of partition {partition}: {settings}"
     return finding(
         "scheduler.gres",
         "fail",
         value=[],
         bound="at least 1 node",
-        why=f"hpc_validation_slurm leaves no node of partition {partition}: {told}",
+        why=left if narrowing else f"partition {partition} has no nodes",
         remedy=remedies.remedy("scheduler.node_in_reach"),
         where={"workload": workload["id"]},
     )

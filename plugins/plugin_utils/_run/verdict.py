@@ -149,7 +149,7 @@ def _any_passed(workloads: list[Json]) -> bool:
 
 def _why(verdict: str, workloads: list[Json], findings: list[Json]) -> str:
     if verdict == "pass" and not workloads:
-        return f"no problem in {len(findings)} findings"
+        return f"no problem in {len(findings)} finding{'s' * (len(findings) != 1)}"
     if verdict == "pass":
         ran = len([each for each in workloads if "earlier" not in each])
         return f"{ran} of {ran} workloads passed"

@@ -20,7 +20,7 @@ GUARD: dict[int, tuple[str, bool | None, str]] = {
         False,
         "the mount has no connection to its servers, or they are offline; it was not touched",
     ),
-    82: ("share.same_files", False, "the login node's token does not exist: another file system, or a stale one"),
+    82: ("share.same_files", False, "the login node's token was not found there: another file system, or a stale one"),
     83: ("share.writable", False, "the write test was refused"),
     84: ("share.answers", None, "it did not answer in time and was not touched again"),
     85: ("share.guard", None, "the kernel's facts about it could not be read"),

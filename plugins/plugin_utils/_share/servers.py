@@ -303,7 +303,7 @@ def _enforced(judge: Judge, told: Told, client: t.Any) -> Json:
     mounted = text(at(client, "config", "quotaEnabled"))
     tracks = mounted.lower() in ("1", "true") if mounted else at(told.servers, "quota_enforcement", "client")
     manages = at(told.servers, "quota_enforcement", "management")
-    missing = "no limit is reported, as if quota were not enabled"
+    missing = "no limit is reported, as when quota is not enabled"
     value = None
     if tracks is False or manages is False:
         value = f"{'quotaEnabled' if tracks is False else 'quotaEnableEnforcement'} is false"

@@ -50,7 +50,9 @@ def _check_images(images: Json, known: list[str]) -> None:
         if name not in known:
             raise ImagePlanError(f"{where}: unknown environment; available: {', '.join(known)}")
         if not isinstance(given, dict) or set(given) - KEYS:
-            raise ImagePlanError(f"{where}: expected the keys {', '.join(sorted(KEYS))}, found {given!r}")
+            raise ImagePlanError(
+                f"{where}: expected a mapping with some of the keys {', '.join(sorted(KEYS))}, found {given!r}"
+            )
         if given.get("source", "path") not in SOURCES:
             raise ImagePlanError(f"{where}.source: expected one of {', '.join(SOURCES)}, found {given['source']!r}")
         amiss = _amiss(given)

@@ -35,7 +35,9 @@ def check_criteria(
         if name not in known:
             raise WorkloadError(f"hpc_validation_overrides: unknown workload '{name}'; available: {', '.join(known)}")
         if not isinstance(changes, dict):
-            raise WorkloadError(f"hpc_validation_overrides.{name}: expected criterion IDs, found {changes!r}")
+            raise WorkloadError(
+                f"hpc_validation_overrides.{name}: expected a mapping of criterion IDs to changes, found {changes!r}"
+            )
     _check_reference_names(references, [*(workload["criteria"] for workload in workloads), overrides])
     patterns = log_patterns.load()
     for workload in selected:

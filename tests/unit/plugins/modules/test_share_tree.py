@@ -119,6 +119,37 @@ def test_an_interrupted_upgrade_is_finished_by_the_next(deploy, previous_kit, pr
     assert files_below(previous_kit) == {*present_kit, LIST}
 
 
+def test_what_an_interrupted_upgrade_wrote_can_be_withdrawn(deploy, previous_kit, present_kit, monkeypatch):
+    """The next release may not have it any more: also what was removed before the interruption leaves no folder."""
+    real = share_tree.write_atomic
+
+    def ended(path, content, mode):
+        real(path, content, mode)
+        if path.endswith("/new/added.py"):
+            raise OSError(28, "No space left on device", path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(share_tree, "write_atomic", ended)
+        assert deploy(previous_kit, {**present_kit, "new/added.py": b"1"})["failed"]
+    assert (previous_kit / "new/added.py").exists()
+    assert not deploy(previous_kit, present_kit).get("failed")
+    assert files_below(previous_kit) == {*present_kit, LIST}
+    assert not (previous_kit / "new").exists()
+
+
+def test_a_file_has_one_name(deploy, tmp_path):
+    """Under another one it would be withdrawn as soon as it was written."""
+    dest = tmp_path / "kit"
+    deploy(dest, {"conf/x.yml": b"1"})
+    again = deploy(dest, {"conf//x.yml": b"1"}, folders=["./jobs/"])
+    assert (again["written"], again["removed"], again["emptied"]) == ([], [], [])
+    assert (dest / "conf/x.yml").read_bytes() == b"1"
+    assert (dest / "jobs").is_dir()
+    deploy(dest, {"a.yml": b"1"}, folders=["./jobs/"])
+    assert (dest / "jobs").is_dir()
+    assert not (dest / "conf").exists()
+
+
 def test_a_folder_is_removed_only_if_nothing_is_left_or_wanted_in_it(deploy, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     dest = tmp_path / "kit"
