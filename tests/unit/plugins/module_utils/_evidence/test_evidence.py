@@ -126,7 +126,7 @@ def test_a_link_within_the_output_directory_is_followed(out, name):
     assert collect(out, files={"m": {"path": name, "format": "json"}})["m"] == OWN
 
 
-def test_what_is_no_regular_file_of_the_job_is_never_opened(out, tmp_path):
+def test_what_is_no_regular_file_of_the_job_is_never_opened(out, tmp_path, monkeypatch):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text(json.dumps(OWN))
     (out / "link").symlink_to(elsewhere)
@@ -138,7 +138,7 @@ def test_what_is_no_regular_file_of_the_job_is_never_opened(out, tmp_path):
     os.mkfifo(out / "fifo")
     names = ["link", "linked/m", "directory", "fifo", "gone", "loop", "real/file/below"]
     with socket.socket(socket.AF_UNIX) as server:
-        os.chdir(out)  # a socket's path is short
+        monkeypatch.chdir(out)  # a socket's path is short
         server.bind("socket")
         document = collect(
             out, files={f"f{n}": {"path": name, "format": "json"} for n, name in enumerate([*names, "socket"])}

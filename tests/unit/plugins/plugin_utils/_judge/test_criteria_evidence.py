@@ -274,7 +274,7 @@ def test_no_more_than_five_of_many_are_told(evidence):
         ({"count": "metrics.two"}, "how many there must be (metrics.two) is 2"),
         ({"count": "metrics.text"}, "how many there must be (metrics.text) is the text"),
         ({"count": "metrics.zero"}, "how many there must be (metrics.zero) is 0"),
-        ({"count": 3}, "gpu.groups has 2 elements; expected 3"),
+        ({"count": 3}, "number of elements of gpu.groups: expected 3, found 2"),
     ],
 )
 def test_why_each_could_not_be_asked(evidence, change, why):
@@ -367,8 +367,8 @@ def test_a_reference_of_the_manifests_own_may_be_optional_too(evidence):
 
 def test_how_many_there_must_be_is_said_with_at_least(evidence):
     each = {"over": "gpu.groups", "query": "fields.util.mean", "gt": 0}
-    assert one(evidence, each={**each, "at_least": 3})["why"] == "gpu.groups has 2 elements; expected at least 3"
-    assert one(evidence, each={**each, "count": 3})["why"] == "gpu.groups has 2 elements; expected 3"
+    assert one(evidence, each={**each, "at_least": 3})["why"] == "number of elements of gpu.groups: expected at least 3, found 2"
+    assert one(evidence, each={**each, "count": 3})["why"] == "number of elements of gpu.groups: expected 3, found 2"
     assert one(evidence, each={**each, "at_least": 1})["verdict"] == "pass"
 
 

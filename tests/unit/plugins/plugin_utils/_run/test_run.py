@@ -265,7 +265,7 @@ def test_findings_about_nodes_that_were_looked_at_make_a_pass(probes):
     runs.record(probes, "findings", [about("pass", node="compute01")])
     runs.record(probes, "probed", PROBED)
     verdict = runs.finish(probes)
-    assert (verdict["verdict"], verdict["why"]) == ("pass", "no problem in 1 findings")
+    assert (verdict["verdict"], verdict["why"]) == ("pass", "no problem in 1 finding")
     assert verdict["coverage"]["nodes"] == {"exercised": ["compute01", "compute02"], "in_scope": 2}
     assert verdict["coverage"]["gpus"] == {"exercised": ["GPU-1", "GPU-2"], "in_scope": 4}
     assert on_disk(probes)[0] == verdict

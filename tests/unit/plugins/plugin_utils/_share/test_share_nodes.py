@@ -135,7 +135,7 @@ def test_servers_must_be_connected_only_if_the_share_was_used(use: Json, checks:
             False,
             "the mount has no connection to its servers, or they are offline; it was not touched",
         ),
-        (82, "same_files", False, "the login node's token does not exist: another file system, or a stale one"),
+        (82, "same_files", False, "the login node's token was not found there: another file system, or a stale one"),
         (83, "writable", False, "the write test was refused"),
         (84, "answers", None, "it did not answer in time and was not touched again"),
         (85, "guard", None, "the kernel's facts about it could not be read"),

@@ -96,9 +96,9 @@ def test_a_file_that_is_not_there_or_not_named_by_its_hash_is_refused(images, ex
         ),
         (
             {"images": {"oumi": "build"}},
-            r"images\.oumi: expected the keys base, path, python, sha256, source, found 'build'",
+            r"images\.oumi: expected a mapping with some of the keys base, path, python, sha256, source, found 'build'",
         ),
-        ({"images": {"oumi": {"file": "x"}}}, "expected the keys base, path"),
+        ({"images": {"oumi": {"file": "x"}}}, "expected a mapping with some of the keys base, path"),
         ({"images": {"oumi": {"source": "pull"}}}, "oumi.source: expected one of path, build, found 'pull'"),
         ({"images": {"oumi": {"source": "build", "path": "/x"}}}, "oumi.path does not belong to source: build"),
         ({"images": {"oumi": {"base": "docker://x"}}}, "oumi.base does not belong to source: path"),

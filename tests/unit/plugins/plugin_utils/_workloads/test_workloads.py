@@ -174,7 +174,7 @@ def test_a_selection_of_nothing_is_refused(categories, only, tags, expected):
         ({"MLOPS-9": {}}, "unknown workload 'MLOPS-9'"),
         ({"MLOPS-1.1": {"S0-99": {"gt": 1}}}, "S0-99"),
         ({"MLOPS-1.1": {"S0-13": {"lt": 1}}}, "S0-13"),
-        ({"MLOPS-1.1": 3}, "expected criterion IDs"),
+        ({"MLOPS-1.1": 3}, "expected a mapping of criterion IDs to changes"),
     ],
 )
 def test_overrides_of_nothing_are_refused(overrides, expected, example):
