@@ -383,5 +383,5 @@ def test_quota_that_is_expected_needs_proof_where_no_limit_is_told(facts, mounte
     finding = found(facts, "share.quota", {"quota": True}, client=client)[-1]
     assert (finding["verdict"], finding["value"], finding["bound"]) == (verdict, value, '= "enforced"')
     if verdict == "undetermined":
-        assert finding["why"] == "no limit is reported, as if quota were not enabled"
+        assert finding["why"] == "no limit is reported, as when quota is not enabled"
     assert "enforced" not in str(found(facts, "share.quota", client=client)[-1]["value"])

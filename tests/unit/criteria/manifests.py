@@ -37,10 +37,9 @@ class Workload:
         }
 
     def cases(self, criterion: str, verdict: str) -> list[dict[str, Any]]:
-        """Return the changes that are described for a criterion; the unchanged files are a pass."""
+        """Return the changes that are described for a criterion; without any it passes."""
         found = self.described.get("criteria", {}).get(criterion, {}).get(verdict, [])
-        changes = found if isinstance(found, list) else [found]
-        return [{}, *changes] if verdict == "pass" else changes
+        return found if isinstance(found, list) else [found]
 
 
 def _workload(path: Path) -> Workload:
@@ -82,3 +81,12 @@ OPTIONS = [option for workload in SHIPPED for option in _options(workload)]
 # A manifest with each form that a criterion may have, whether or not a shipped one uses it yet.
 EVERY_FORM = _workload(HERE / "every_form" / "workload.yml")
 WORKLOADS = [*SHIPPED, *OPTIONS, *COMMON, EVERY_FORM]
+
+
+def repeats(workload: Workload, criterion: str, verdict: str, change: dict[str, Any]) -> bool:
+    """Say whether the same change is made to the same criterion without the option that this is the workload with."""
+    if workload not in OPTIONS:
+        return False
+    (base,) = (shipped for shipped in SHIPPED if shipped.name == workload.name.split()[0])
+    same = base.criteria.get(criterion) == workload.criteria[criterion]
+    return same and change in base.cases(criterion, verdict)

@@ -367,7 +367,10 @@ def test_a_reference_of_the_manifests_own_may_be_optional_too(evidence):
 
 def test_how_many_there_must_be_is_said_with_at_least(evidence):
     each = {"over": "gpu.groups", "query": "fields.util.mean", "gt": 0}
-    assert one(evidence, each={**each, "at_least": 3})["why"] == "number of elements of gpu.groups: expected at least 3, found 2"
+    assert (
+        one(evidence, each={**each, "at_least": 3})["why"]
+        == "number of elements of gpu.groups: expected at least 3, found 2"
+    )
     assert one(evidence, each={**each, "count": 3})["why"] == "number of elements of gpu.groups: expected 3, found 2"
     assert one(evidence, each={**each, "at_least": 1})["verdict"] == "pass"
 
