@@ -13,7 +13,7 @@ EPOCHS, POINTS, RATE = 50, 200_000, 0.5
 
 started = time.monotonic()
 generator = random.Random(42)
-xs = [generator.uniform(-1, 1) for _ in range(POINTS)]  # on the line y = 2 x + 1
+xs = [generator.uniform(-1, 1) for _point in range(POINTS)]  # on the line y = 2 x + 1
 slope, offset, losses = 0.0, 0.0, []
 with Progress(OUTPUT / "progress.jsonl") as progress:
     for epoch in range(1, EPOCHS + 1):

@@ -21,7 +21,7 @@ def write(name, document):
 
 started = time.monotonic()
 generator = random.Random(42)
-xs = [generator.uniform(-1, 1) for _ in range(POINTS)]  # on the line y = 2 x + 1
+xs = [generator.uniform(-1, 1) for _point in range(POINTS)]  # on the line y = 2 x + 1
 slope, offset, losses = 0.0, 0.0, []
 with open(OUTPUT / "progress.jsonl", "w", encoding="utf-8") as progress:
     for epoch in range(1, EPOCHS + 1):

@@ -117,7 +117,7 @@ def collect(request: Request, timeout: float) -> dict[str, Any]:
 
     A child process does the reading: a read from a dead file system cannot be interrupted, only abandoned.
     """
-    _ = request.search  # compiled before the fork: the child has it, and what cannot be compiled is the caller's error
+    _compiled = request.search  # before the fork: the child has it, and what cannot be compiled is the caller's error
     return document(request, _answers_of_child(request, time.monotonic() + timeout), f"within {timeout:g} s")
 
 

@@ -64,7 +64,7 @@ def _require_own(block: list[Row], job_id: str, attempt: int) -> None:
     ids, attempts = _column(block, "job_id"), _column(block, "attempt")
     if ids.count(job_id) == len(block) == attempts.count(attempt) and set(map(type, attempts)) <= {int}:
         return
-    told = next(pair for pair in zip(ids, attempts) if pair != (job_id, attempt) or type(pair[1]) is not int)
+    told = next(pair for pair in zip(ids, attempts) if pair != (job_id, attempt) or isinstance(pair[1], (bool, float)))
     other = f"job {scalars.show(told[0])} attempt {scalars.show(told[1])}"
     raise EvidenceError("foreign", f"a row was written by {other}, not by job {job_id} attempt {attempt}")
 

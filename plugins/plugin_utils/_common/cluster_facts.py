@@ -65,11 +65,11 @@ PARTS: dict[str, dict[str, tuple[Kind, str]]] = {
 COUNTED = {"nodes": {key: PARTS["nodes"][key] for key in ("name", "gres", "state", "reason")}}
 
 
-def read(info: t.Any, parts: dict[str, dict[str, tuple[Kind, str]]] = PARTS) -> tuple[Json, list[str]]:
-    """Return the facts and no errors, or, if a value has a wrong type, no facts and the errors."""
+def read(info: t.Any, parts: dict[str, dict[str, tuple[Kind, str]]] | None = None) -> tuple[Json, list[str]]:
+    """Return the facts and no errors, or, if a value of these parts (all by default) has a wrong type, the errors."""
     if not isinstance(info, dict):
         return {}, [f"the facts: expected an object, found {scalars.describe(info)}"]
-    wrong = [words for part, keys in parts.items() for words in _amiss(info, part, keys)]
+    wrong = [words for part, keys in (parts or PARTS).items() for words in _amiss(info, part, keys)]
     if not isinstance(info.get("problems", []), list):
         wrong.append(f"problems: expected a list, found {scalars.describe(info['problems'])}")
     return ({}, wrong) if wrong else (info, [])

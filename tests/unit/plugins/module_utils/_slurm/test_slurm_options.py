@@ -33,7 +33,7 @@ REFUSED = "array clusters comment hold wait wrap test-only parsable chdir help u
 @pytest.mark.parametrize("name", REFUSED.split())
 def test_no_abbreviation_of_a_refused_option_is_taken(name: str) -> None:
     for length in range(1, len(name) + 1):
-        for key in {name[:length], name[:length].replace("-", "_"), f"--{name[:length]}"}:
+        for key in (name[:length], name[:length].replace("-", "_"), f"--{name[:length]}"):
             with pytest.raises(SlurmError, match="cannot be given here"):
                 option_argv({key: "x"})
     with pytest.raises(SlurmError, match="cannot be given here"):

@@ -132,8 +132,9 @@ WIDTH = dict(squeue.FIELDS)
 
 def row(**values: object) -> dict[str, object]:
     """The one row of a record with these fields."""
-    (found,) = squeue.parse(record("7", **values)).values()
-    return found
+    found = list(squeue.parse(record("7", **values)).values())
+    assert len(found) == 1
+    return found[0]
 
 
 def test_every_field_is_read() -> None:
