@@ -9,11 +9,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import (
     after_the_name,
     clean,
     duration,
-    expand_nodes,
     gres_counts,
     gres_types,
     key_values,

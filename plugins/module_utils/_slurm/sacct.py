@@ -9,12 +9,12 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import UNKNOWN, split_state
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import (
     clean,
     epoch,
     exit_pair,
-    expand_nodes,
     number,
     tres_count,
 )

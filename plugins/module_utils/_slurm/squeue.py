@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import re
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import split_state
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import (
     clean,
     duration,
     epoch,
-    expand_nodes,
     number,
     tres_count,
     wait_status,

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Parse the output of Slurm's commands: cleaning, durations, node lists, key=value lines. Pure; never raises."""
+"""Parse the output of Slurm's commands: cleaning, durations, key=value lines. Pure; never raises."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import re
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[ -/][0-~])")
 _NOT_ASCII = re.compile(r"[^ -~]")
 _KEY = re.compile(r"(?:^| )([A-Za-z][A-Za-z0-9_:/.]*)=")
-_NODE_LIMIT = 65536
 
 
 def clean(text: object, limit: int = 400) -> str:
@@ -109,48 +108,6 @@ def gres_types(gres: str) -> list[str]:
 def _scaled(text: str) -> int | None:
     match = re.fullmatch(r"(\d{1,12})([KMGT]?)", text.strip(), re.ASCII)
     return int(match[1]) * 1024 ** " KMGT".index(match[2]) if match else None
-
-
-def expand_nodes(expression: str) -> list[str]:
-    """Expand 'n[1-2,5],gpu-[001-003]x' to node names; [] when there are none or the expression is unreadable."""
-    if expression.strip() == "None":  # (null), None assigned and N/A cannot be node names anyway
-        return []
-    names: list[str] = []
-    for word in _split_outside_brackets(expression.strip()):
-        grown = _expand_word(word, _NODE_LIMIT - len(names))
-        if grown is None:
-            return []
-        names.extend(grown)
-    return names
-
-
-def _split_outside_brackets(expression: str) -> list[str]:
-    words, depth, start = [], 0, 0
-    for index, char in enumerate(expression):
-        depth += (char == "[") - (char == "]")
-        if char == "," and depth == 0:
-            words.append(expression[start:index])
-            start = index + 1
-    words.append(expression[start:])
-    return [word.strip() for word in words if word.strip()]
-
-
-def _expand_word(word: str, limit: int) -> list[str] | None:
-    match = re.fullmatch(r"([\w.\-]*)\[([0-9,\-]+)\](.*)", word, re.ASCII)
-    if not match:
-        return [word] if re.fullmatch(r"[\w.\-]+", word, re.ASCII) and limit > 0 else None
-    prefix, ranges, rest = match.groups()
-    tails = _expand_word(rest, limit) if rest else [""]
-    if tails is None:
-        return None
-    names: list[str] = []
-    for item in ranges.split(","):
-        low, _sep, high = item.partition("-")
-        first, last = number(low), number(high or low)
-        if first is None or last is None or last < first or (last - first + 1) * len(tails) > limit - len(names):
-            return None
-        names.extend(f"{prefix}{value:0{len(low)}d}{tail}" for value in range(first, last + 1) for tail in tails)
-    return names
 
 
 def key_values(line: str) -> dict[str, str]:

@@ -50,26 +50,6 @@ def test_exit_codes_of_all_releases(printed: str, expected: tuple[int | None, in
 
 
 @pytest.mark.parametrize(
-    ("expression", "expected"),
-    [
-        ("compute[01-02]", ["compute01", "compute02"]),
-        ("n1", ["n1"]),
-        ("n[1-2,5],gpu-[001-002]x", ["n1", "n2", "n5", "gpu-001x", "gpu-002x"]),
-        ("r[1-2]n[1-2]", ["r1n1", "r1n2", "r2n1", "r2n2"]),
-        ("", []),
-        ("None assigned", []),
-        ("(null)", []),
-        ("n[1-", []),
-        ("n[2-1]", []),
-        ("n[1-999999999]", []),
-        ("n;rm", []),
-    ],
-)
-def test_node_lists(expression: str, expected: list[str]) -> None:
-    assert text.expand_nodes(expression) == expected
-
-
-@pytest.mark.parametrize(
     ("gres", "expected"),
     [
         ("gpu:2", {"gpu": 2}),
@@ -113,11 +93,6 @@ def test_clean_is_always_one_printable_line(dirty: str) -> None:
     assert "\n" not in line
     assert "\x1b" not in line
     assert all(ord(char) >= 32 and not 0x7F <= ord(char) <= 0x9F for char in line)
-
-
-@given(st.text(alphabet="n[]0123456789,-ab;", max_size=60))
-def test_node_lists_never_raise(expression: str) -> None:
-    assert all(name and "[" not in name and ";" not in name for name in text.expand_nodes(expression))
 
 
 def test_free_text_cannot_set_a_key() -> None:
@@ -177,24 +152,3 @@ def test_counts_of_resources_without_a_number_count_nothing_or_one() -> None:
     assert text.gres_counts("gpu:h200") == {"gpu": 1}
     assert text.gres_counts("gpu,gpu:x:2,") == {"gpu": 3}
     assert text.gres_types("gpu:h200:2,gpu:4,shard:x:1,gpu,gpu:a100") == ["a100", "h200"]
-
-
-@pytest.mark.parametrize("nothing", ["", " ", "(null)", "None", "None assigned", "N/A"])
-def test_no_nodes_are_none(nothing: str) -> None:
-    assert text.expand_nodes(nothing) == []
-
-
-@pytest.mark.parametrize("expression", ["n[1-x]", "n[-2]", "n[1-2]x[1", "n[3-1],a", "n[1,]", "a,n[2-1]", "n[1-2-3]"])
-def test_a_node_list_is_read_whole_or_not_at_all(expression: str) -> None:
-    assert text.expand_nodes(expression) == []
-
-
-def test_a_node_list_is_bounded() -> None:
-    assert len(text.expand_nodes("n[1-65536]")) == 65536
-    assert text.expand_nodes("n[1-65537]") == []
-    assert text.expand_nodes("n[1-65536],m") == []
-    assert text.expand_nodes("n[1-65535],m")[-2:] == ["n65535", "m"]
-    assert text.expand_nodes("n[1-40000,1-40000]") == []
-    assert text.expand_nodes("r[1-300]n[1-300]") == []
-    assert text.expand_nodes("n[1-40000],m[1-40000]") == []
-    assert text.expand_nodes("a,,b") == ["a", "b"]
