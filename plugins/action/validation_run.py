@@ -37,7 +37,7 @@ ERRORS = (
     schema.SchemaError,
 )
 ARGUMENTS = {
-    "state": {"type": "str", "required": True, "choices": ["started", "finished"]},
+    "state": {"type": "str", "required": True, "choices": ["started", "finished", "expanded"]},
     "results": {"type": "path"},
     "title": {"type": "str"},
     "accelerator": {"type": "str", "choices": ["cuda", "simulated", "cpu"]},
@@ -47,6 +47,7 @@ ARGUMENTS = {
     "only": {"type": "list", "elements": "str", "default": []},
     "probes_only": {"type": "bool", "default": False},
     "needs_days": {"type": "int", "default": 7},
+    "verdict_schema": {"type": "int", "choices": [1, 2], "default": 2},
     "run_tags": {"type": "list", "elements": "str", "default": ["all"]},
     "overrides": {"type": "dict", "default": {}},
     "runtimes": {"type": "dict", "default": {}},
@@ -61,6 +62,7 @@ MOVED = ("recalled", "recorded")  # until 0.5.0
 REQUIRED = [
     ("state", "started", ("results", "title", "accelerator", "folders")),
     ("state", "finished", ("folder",)),
+    ("state", "expanded", ("folder",)),
 ]
 
 
@@ -113,10 +115,15 @@ class ActionModule(ActionBase):
             "workloads": workloads,
             "probes_only": args["probes_only"],
             "needs_days": args["needs_days"],
+            "verdict_schema": args["verdict_schema"],
         }
         folder = runs.start(runs.results_folder(args["results"]), plan, versions)
         waves = selection.waves(workloads)
         return {"changed": True, "folder": str(folder), "run": folder.name, "workloads": workloads, "waves": waves}
+
+    def _expanded(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
+        path = runs.expand(Path(args["folder"]))
+        return {"changed": True, "folder": args["folder"], "msg": f"{path} has every finding, as schema 1"}
 
     def _finished(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         folder = Path(args["folder"])

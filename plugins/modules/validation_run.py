@@ -34,11 +34,14 @@ options:
     description:
       - V(started) selects workloads and creates the run's folder.
       - V(finished) makes the verdict, prints it, and fails unless it is V(pass).
+      - >-
+        V(expanded) writes the verdict of a run that has ended to C(verdict-1.json) beside it, with every finding and in the form
+        of versions before 0.4.0.
       - V(recalled) and V(recorded) belong to M(mlops.hpc_validation.validation_record). Until 0.5.0 they are passed on
         to it, with a warning.
     type: str
     required: true
-    choices: [started, finished]
+    choices: [started, finished, expanded]
   results:
     description: Folder on the controller in which the run's folder is created. Relative to the current directory.
     type: path
@@ -77,6 +80,11 @@ options:
     description: The inventory's C(hpc_validation_needs_days), rejected if negative.
     type: int
     default: 7
+  verdict_schema:
+    description: The inventory's C(hpc_validation_verdict_schema).
+    type: int
+    choices: [1, 2]
+    default: 2
   run_tags:
     description: The run's C(ansible_run_tags); IDs among them select like O(only).
     type: list

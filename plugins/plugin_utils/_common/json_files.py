@@ -25,6 +25,11 @@ def encode(document: t.Any) -> bytes:
     return NOT_ASCII.sub(_escaped, text).encode("utf-8")
 
 
+def encode_compact(document: t.Any) -> bytes:
+    """Return `document` as ASCII without blanks, for files that people do not read. Raise ValueError as encode()."""
+    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
 def write_json(path: Path, document: t.Any) -> None:
     """Write `document` to `path` as a whole or not at all. Raise OSError, or ValueError as encode() does."""
     write_atomic(str(path), encode(document))

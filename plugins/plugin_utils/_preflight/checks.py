@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import complete
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.titles import TITLES as GPU_TITLES
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.titles import TITLES as SHARE_TITLES
@@ -37,6 +38,7 @@ TITLES = {
     "scheduler.gres_defined": "GPUs defined in Slurm for the node",
     "scheduler.gres_equals_gpus": "The GPUs defined in Slurm match those of the node",
     "scheduler.confinement": "A step can open only the GPUs it was given",
+    complete.ID: complete.TITLE,
     "node.job": "A job runs to completion on the node",
     "node.clock": "Clock difference between the node and slurmctld",
     "node.python": "Version of Python",

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import typing as t
-from collections import Counter
 
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import groups, places
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.findings import SILENT
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import criteria_table
 
@@ -17,26 +17,27 @@ _SHOWN = 20
 
 
 def placed(finding: Json) -> Json:
-    """Return the finding with a title that begins with what it is about: the workload, then the node and its part."""
-    keys = ("workload", "node", "host", "gpu", "target", "path")
-    names = [str(finding["where"][key]) for key in keys if finding["where"].get(key)]
-    return {**finding, "title": f"{', '.join(names)}: {finding['title']}"} if names else finding
+    """Return the finding with a title that begins with where it is."""
+    where = finding["at"] if "at" in finding else f"{places.name(finding['where'])}: " if finding["where"] else ""
+    return {**finding, "title": f"{where}{finding['title']}"}
 
 
 def lines(findings: list[Json]) -> list[str]:
-    """Return the findings that did not pass, with reason and remedy; one line for a GPU that does not answer."""
+    """Return the findings that did not pass, as `faults` does, and how many there are of each verdict."""
+    return [*faults(findings), f"{len(findings)} findings: {groups.counts(findings)}"]
+
+
+def faults(findings: list[Json]) -> list[str]:
+    """Return the findings that did not pass: one line for a fault at many places, one for a GPU that does not answer.
+
+    The worst come first, each with reason and remedy.
+    """
     amiss = [finding for finding in findings if finding["verdict"] in AMISS]
     silent = [finding for finding in amiss if SILENT in finding["why"]]
-    shown = [placed(finding) for finding in amiss if finding not in silent]
+    shown = [placed(fault) for fault in groups.grouped(each for each in amiss if SILENT not in each["why"])]
     told = criteria_table.render("", "", shown[:_SHOWN]).splitlines()[1:]
     if len(shown) > _SHOWN:
         told.append(f"… and {len(shown) - _SHOWN} more, see the findings")
     if silent:
         told.append(f"undetermined   {len(silent)} more checks, since {SILENT}")
-    return [*told, f"{len(findings)} findings: {counts(findings)}"]
-
-
-def counts(findings: list[Json]) -> str:
-    """Return the number of findings of each verdict."""
-    found = Counter(finding["verdict"] for finding in findings)
-    return ", ".join(f"{number} {verdict}" for verdict, number in found.most_common())
+    return told

@@ -1,13 +1,16 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Make junit.xml from the verdict: a suite per workload or check group, a case per criterion or finding."""
+"""Make junit.xml from the verdict: a suite per workload or part of the preflight, a case per criterion or check."""
 
 from __future__ import annotations
 
 import re
 import typing as t
+from collections import Counter
 from xml.etree import ElementTree
+
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import groups
 
 Json = dict[str, t.Any]
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -26,21 +29,50 @@ def _text(value: object) -> str:
 
 
 def _case(parent: ElementTree.Element, class_name: str, judged: Json) -> str | None:
-    where = ", ".join(str(name) for name in judged.get("where", {}).values())
-    name = f"{judged['id']} {judged['title']}" + (f" ({where})" if where else "")
-    case = ElementTree.SubElement(parent, "testcase", name=_text(name), classname=_text(class_name), time="0")
+    """Add the case of one criterion."""
+    case = _named_case(parent, class_name, judged)
     element = ELEMENT.get(judged["verdict"])
     if element:
         message = f"{judged['why']} (value {judged['value']}, bound {judged['bound']})"
-        child = ElementTree.SubElement(case, element, message=_text(message))
-        child.text = _text(judged["remedy"] or judged["source"])
+        _outcome(case, element, message, judged["remedy"] or judged["source"])
     return element
 
 
-def _suite(root: ElementTree.Element, name: str, cases: list[Json], seconds: float) -> None:
-    suite = ElementTree.SubElement(root, "testsuite", name=_text(name), time=f"{seconds:.3f}")
-    kinds = [_case(suite, name, case) for case in cases]
-    suite.set("tests", str(len(cases)))
+def _check_case(parent: ElementTree.Element, class_name: str, findings: list[Json], entries: list[Json]) -> str | None:
+    """Add the case of one check, with all places where it did not pass; `entries` are its other findings, folded."""
+    case = _named_case(parent, class_name, (findings or entries)[0])
+    faults = groups.grouped(findings)
+    if faults:
+        element = ELEMENT[faults[0]["verdict"]] or ""
+        counts = ", ".join(f"{count} {word}" for word, count in Counter(each["verdict"] for each in findings).items())
+        lines = [
+            f"{fault['verdict']}: {fault['at']}{fault['why']} (value {fault['value']}, bound {fault['bound']}); "
+            f"{fault['remedy'] or fault['source']}"
+            for fault in faults
+        ]
+        _outcome(case, element, f"{counts}; {faults[0]['at']}{faults[0]['why']}", "\n".join(lines))
+        return element
+    if all(entry["verdict"] == "not_applicable" for entry in entries):
+        _outcome(case, "skipped", entries[0]["why"] or "it does not apply", entries[0]["source"] or "")
+        return "skipped"
+    return None
+
+
+def _named_case(parent: ElementTree.Element, class_name: str, judged: Json) -> ElementTree.Element:
+    name = _text(f"{judged['id']} {judged['title']}")
+    return ElementTree.SubElement(parent, "testcase", name=name, classname=_text(class_name), time="0")
+
+
+def _outcome(case: ElementTree.Element, element: str, message: str, text: str) -> None:
+    ElementTree.SubElement(case, element, message=_text(message)).text = _text(text)
+
+
+def _suite(root: ElementTree.Element, name: str, seconds: float) -> ElementTree.Element:
+    return ElementTree.SubElement(root, "testsuite", name=_text(name), time=f"{seconds:.3f}")
+
+
+def _count(suite: ElementTree.Element, kinds: list[str | None]) -> None:
+    suite.set("tests", str(len(kinds)))
     for element, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         suite.set(attribute, str(kinds.count(element)))
 
@@ -64,12 +96,12 @@ def junit_xml(verdict: Json) -> bytes:
                 "source": "report",
             }
         ]
-        seconds = (workload["job"] or {}).get("run_seconds") or 0.0
-        _suite(root, f"{workload['id']} {workload['title']}", cases, seconds)
-    groups: dict[str, list[Json]] = {}
-    for finding in verdict["findings"]:
-        groups.setdefault(finding["id"].partition(".")[0], []).append(finding)
-    for group, findings in groups.items():
-        _suite(root, f"preflight {group}", findings, 0.0)
+        name = f"{workload['id']} {workload['title']}"
+        suite = _suite(root, name, (workload["job"] or {}).get("run_seconds") or 0.0)
+        _count(suite, [_case(suite, name, case) for case in cases])
+    for group, checks in groups.by_part(verdict).items():
+        name = f"preflight {group}"
+        suite = _suite(root, name, 0.0)
+        _count(suite, [_check_case(suite, name, *found) for found in checks.values()])
     ElementTree.indent(root)
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="utf-8") + b"\n"

@@ -14,6 +14,7 @@ import re
 import typing as t
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes
 
 Json = dict[str, t.Any]
 
@@ -202,12 +203,13 @@ def _environment(metrics: t.Any, provenance: t.Any) -> list[str]:
 
 def _configuration(workload: Json, provenance: t.Any) -> list[str]:
     job, slurm = workload.get("job"), _at(provenance, "slurm")
-    nodes = _list(_at(job, "nodes"))
+    nodes = _at(job, "nodes")
+    count = len(expand_nodes(nodes)) if isinstance(nodes, str) else 0
     return [
         "## Slurm Job Configuration",
         "",
         f"- **Job name**: {code(_at(job, 'name'))}",
-        f"- **Nodes**: {len(nodes) if nodes else NOT_MEASURED}",
+        f"- **Nodes**: {count or NOT_MEASURED}",
         f"- **GPUs**: {figure(_at(job, 'gpus'))}",
         f"- **CPUs per task**: {text(_at(slurm, 'SLURM_CPUS_PER_TASK'))}",
         f"- **Memory**: {_with_unit(_at(slurm, 'SLURM_MEM_PER_NODE'), 'MB')}",
@@ -224,12 +226,11 @@ def _with_unit(value: t.Any, unit: str) -> str:
 
 def _execution(workload: Json, metrics: t.Any) -> list[str]:
     job = workload.get("job")
-    nodes = ", ".join(code(node) for node in _list(_at(job, "nodes"))) or NOT_MEASURED
     given = [f"- {code(f'--{name}')}: {text(_at(metrics, 'arguments', name))}" for name in ARGUMENTS]
     return [
         "## Training Execution",
         "",
-        f"Job {code(_at(job, 'job_id'))} ran on {nodes} with {figure(_at(job, 'gpus'))} GPU "
+        f"Job {code(_at(job, 'job_id'))} ran on {code(_at(job, 'nodes'))} with {figure(_at(job, 'gpus'))} GPU "
         f"({text(_at(metrics, 'gpu'))}); it waited {figure(_at(job, 'queued_seconds'), '.1f', ' s')} and ran "
         f"{figure(_at(job, 'run_seconds'), '.1f', ' s')}. Slurm reports {code(_at(job, 'state'))}, exit code "
         f"{figure(_at(job, 'exit_code'))}.",

@@ -9,6 +9,7 @@ import typing as t
 from collections import Counter
 from pathlib import Path
 
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import groups
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import criteria_table, findings_table
 
 Json = dict[str, t.Any]
@@ -21,16 +22,18 @@ def summary(verdict: Json, folder: Path) -> list[str]:
         lines.append(f"  on {verdict['accelerator']} hardware: says nothing about real GPUs")
     lines.append(f"  coverage: {_coverage(verdict['coverage'])}")
     lines += [f"  left out: {left['name']} ({left['why']})" for left in verdict["coverage"]["left_out"]]
+    lines += [f"  out of scope: {left['name']} ({left['why']})" for left in verdict["coverage"]["outside"]]
     if verdict["workloads"]:
         lines.append(f"  cost: {_hours(verdict['gpu_hours'])} GPU-hours")
     for workload in verdict["workloads"]:
-        job = f", job {workload['job']['job_id']} on {','.join(workload['job']['nodes'])}" if workload["job"] else ""
+        job = f", job {workload['job']['job_id']} on {workload['job']['nodes']}" if workload["job"] else ""
         lines.append(f"{workload['id']}: {workload['verdict'].upper()}  {workload['title']}{job}")
         lines += [f"  data {name}: {source}" for name, source in sorted(workload["data"].items())]
         lines += _judged("criteria", workload["criteria"]) if workload["criteria"] else [f"  {workload['why']}"]
-    if verdict["findings"]:
-        lines.append("preflight:")
-        lines += _groups(verdict["findings"])
+    parts = groups.by_part(verdict)
+    lines += ["preflight:"] if parts else []
+    for part, checks in parts.items():
+        lines += _part(part, list(checks.values()))
     lines.append(f"evidence: {folder}")
     lines.append(f"next:     {_next_command(verdict, folder)}")
     return lines
@@ -49,19 +52,15 @@ def _is_told(entry: Json) -> bool:
     return bool(amiss or entry["bound_from"] == "override" or entry["against_baseline"])
 
 
-def _groups(findings: list[Json]) -> list[str]:
-    """Return one line per check group, in the order of checking, followed by its findings that did not pass."""
-    groups: dict[str, list[Json]] = {}
-    for finding in findings:
-        groups.setdefault(finding["id"].partition(".")[0], []).append(finding)
-    lines = []
-    for group, found in groups.items():
-        verdicts = [finding["verdict"] for finding in found]
-        worst = next((word for word in ("fail", "undetermined", "pass", "waived") if word in verdicts), "recorded")
-        worst = worst.upper() if worst in ("fail", "undetermined") else worst
-        lines.append(f"  {group:<11} {worst:<13} {findings_table.counts(found)}")
-        lines += ["  " + line for line in findings_table.lines(found)[:-1]]
-    return lines
+def _part(part: str, checks: list[tuple[list[Json], list[Json]]]) -> list[str]:
+    """Return a line for a part of the preflight, followed by what did not pass in it."""
+    findings = [finding for found, _entries in checks for finding in found]
+    every = [*findings, *(entry for _found, entries in checks for entry in entries)]
+    verdicts = {each["verdict"] for each in every}
+    worst = next((word for word in ("fail", "undetermined", "pass", "waived") if word in verdicts), "recorded")
+    worst = worst.upper() if worst in ("fail", "undetermined") else worst
+    line = f"  {part:<11} {worst:<13} {groups.counts(every)}"
+    return [line, *("  " + told for told in findings_table.faults(findings))]
 
 
 def _hours(hours: float | None) -> str:
@@ -69,12 +68,14 @@ def _hours(hours: float | None) -> str:
 
 
 def _coverage(coverage: Json) -> str:
-    parts = []
-    for kind, name in (("nodes", "nodes"), ("gpus", "GPUs")):
-        exercised, scope = coverage[kind]["exercised"], coverage[kind]["in_scope"]
-        names = f" ({', '.join(exercised)})" if exercised and kind == "nodes" else ""
-        parts.append(f"{len(exercised)} of {'an unknown number of' if scope is None else scope} {name}{names}")
-    return ", ".join(parts)
+    nodes, gpus = coverage["nodes"], coverage["gpus"]
+    names = f" ({nodes['exercised']})" if nodes["exercised"] else ""
+    return f"{_share(nodes)} nodes{names}, {_share(gpus)} GPUs"
+
+
+def _share(covered: Json) -> str:
+    scope = covered["in_scope"]
+    return f"{covered['count']} of {'an unknown number of' if scope is None else scope}"
 
 
 def _next_command(verdict: Json, folder: Path) -> str:

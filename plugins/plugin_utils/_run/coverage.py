@@ -9,28 +9,37 @@ import typing as t
 from pathlib import Path
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import fold_nodes
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings.columns import Table
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import readback
 
 Json = dict[str, t.Any]
 
 
-def of_run(
-    folder: Path, workloads: list[Json], cluster: Json | None, probed: Json | None, findings: list[Json]
-) -> Json:
-    """Return the nodes and GPUs in scope that were exercised, and everything that was left out, with the reason."""
+def of_run(folder: Path, workloads: list[Json], cluster: Json | None, probed: Json | None, table: Table) -> Json:
+    """Return the nodes and GPUs in scope that were exercised, and everything that was left out, with the reason.
+
+    The scope is preflight's, for the probes as for the workloads: what runs outside it does not count.
+    """
     probed = probed or {}
-    nodes, gpus = _ran_on(folder, workloads) if workloads else _looked_at(probed)
-    in_scope = _nodes_with_gpus(cluster)
-    narrowed = {left["name"]: left["why"] for left in probed.get("left_out") or []}
+    scope = {node["name"]: node["gpus"] for node in probed["scope"]} if probed.get("scope") is not None else None
+    nodes, gpus = exercised(folder, workloads, probed)
+    inside = nodes if scope is None else nodes & scope.keys()
+    beyond = {left["name"]: left["why"] for left in probed.get("left_out") or []}
+    beyond.update(dict.fromkeys(nodes - inside, "a job ran there all the same"))
     passed_over = "no selected workload was placed there" if workloads else "no job of the preflight ended well there"
-    left_out = _nodes_left_out(in_scope or [], nodes, narrowed, passed_over)
+    known = (cluster or {}).get("nodes")
+    states = {node["name"]: node for node in known} if isinstance(known, list) else {}
+    left_out = {name: _why(states.get(name, {}), passed_over) for name in (scope or {}) if name not in nodes}
     return {
-        "nodes": {"exercised": nodes, "in_scope": None if in_scope is None else len(in_scope)},
-        "gpus": {
-            "exercised": gpus,
-            "in_scope": None if in_scope is None else sum(node["gres"]["gpu"] for node in in_scope),
+        "nodes": {
+            "exercised": fold_nodes(inside),
+            "count": len(inside),
+            "in_scope": None if scope is None else len(scope),
         },
-        "left_out": [*left_out, *_also(narrowed, left_out, nodes), *_checks_left_out(findings)],
+        "gpus": {"count": len(gpus), "in_scope": None if scope is None else sum(scope.values())},
+        "left_out": [*_by_reason(left_out), *_checks_left_out(table)],
+        "outside": _by_reason(beyond),
     }
 
 
@@ -48,49 +57,41 @@ def gpu_hours(workloads: t.Iterable[dict[str, t.Any]]) -> float | None:
     return total
 
 
-def _ran_on(folder: Path, workloads: list[Json]) -> tuple[list[str], list[str]]:
-    """Return the nodes of all jobs, and the GPUs that their evidence names."""
+def exercised(folder: Path, workloads: list[Json], probed: Json | None) -> tuple[set[str], set[str]]:
+    """Return the nodes of all jobs and the GPUs that their evidence names; without workloads those of the probes."""
+    if not workloads:
+        return {*((probed or {}).get("nodes") or [])}, {*((probed or {}).get("gpus") or [])}
     nodes = {node for each in workloads if each["job"] for node in each["job"]["nodes"]}
-    return sorted(nodes), sorted({uuid for each in workloads for uuid in _gpus_seen(folder, each["id"])})
+    return nodes, {uuid for each in workloads for uuid in _gpus_seen(folder, each["id"])}
 
 
-def _looked_at(probed: Json) -> tuple[list[str], list[str]]:
-    return sorted(probed.get("nodes") or []), sorted(probed.get("gpus") or [])
+def _why(node: Json, passed_over: str) -> str:
+    """Return why a node in scope was left out, with its state and its reason where Slurm has one."""
+    state = node.get("state") or "unknown"
+    return f"{state}: {node['reason']}" if node.get("reason") else f"{state}; {passed_over}"
 
 
-def _nodes_with_gpus(cluster: Json | None) -> list[Json] | None:
-    """Return the nodes with GPUs, or None if the nodes of the cluster are unknown."""
-    known = (cluster or {}).get("nodes")
-    return [node for node in known if node.get("gres", {}).get("gpu")] if isinstance(known, list) else None
+def _by_reason(why: dict[str, str]) -> list[Json]:
+    """Return the names folded, those of one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in why.items():
+        reasons.setdefault(reason, []).append(name)
+    return [{"name": fold_nodes(names), "count": len(names), "why": reason} for reason, names in reasons.items()]
 
 
-def _nodes_left_out(
-    in_scope: list[Json], exercised: list[str], narrowed: dict[str, str], passed_over: str
-) -> list[Json]:
-    left_out = []
-    for node in in_scope:
-        if node["name"] not in exercised:
-            state = node.get("state") or "unknown"
-            reason = node.get("reason") or narrowed.get(node["name"])
-            left_out.append(
-                {"name": node["name"], "why": f"{state}: {reason}" if reason else f"{state}; {passed_over}"}
-            )
-    return left_out
-
-
-def _also(narrowed: dict[str, str], left_out: list[Json], exercised: list[str]) -> list[Json]:
-    """Return what preflight left out besides the nodes with GPUs."""
-    told = {*(left["name"] for left in left_out), *exercised}
-    return [{"name": name, "why": why} for name, why in sorted(narrowed.items()) if name not in told]
-
-
-def _checks_left_out(findings: list[Json]) -> list[Json]:
+def _checks_left_out(table: Table) -> list[Json]:
     """Return the checks that the inventory says do not apply, grouped by reason."""
     checks: dict[str, set[str]] = {}
-    for finding in findings:
-        if finding["verdict"] == "not_applicable":
-            checks.setdefault(finding["why"], set()).add(finding["id"])
-    return [{"name": f"checks {', '.join(sorted(names))}", "why": why} for why, names in sorted(checks.items())]
+    for check in table.checks.values():
+        verdicts, reasons = check.fields["verdict"], check.fields["why"]
+        if "not_applicable" in verdicts.values:
+            for number in range(len(check)):
+                if verdicts.of(number) == "not_applicable":
+                    checks.setdefault(reasons.of(number), set()).add(check.id)
+    return [
+        {"name": f"checks {', '.join(sorted(names))}", "count": len(names), "why": why}
+        for why, names in sorted(checks.items())
+    ]
 
 
 def _gpus_seen(folder: Path, identity: str) -> list[str]:

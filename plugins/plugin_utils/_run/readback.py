@@ -11,24 +11,25 @@ from pathlib import Path
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import cluster_facts
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import read_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings.columns import Table
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import records
 
 Json = dict[str, t.Any]
 
 
-def findings(folder: Path) -> list[Json]:
+def findings(folder: Path) -> Table:
     """Return all findings in the order of recording, with one finding for each list that cannot be read."""
-    found: list[Json] = []
+    found = Table()
     try:
         names = records.names_of_findings(folder)
     except (OSError, ValueError) as exc:
-        return [_unread(folder / records.INDEX, exc)]
+        return Table([_unread(folder / records.INDEX, exc)])
     for name in names:
         try:
-            found += records.read(folder, name)
+            found.merge(records.read_findings(folder, name))
         except (OSError, ValueError) as exc:
-            found.append(_unread(folder / name, exc))
+            found.add(_unread(folder / name, exc))
     return found
 
 
@@ -67,17 +68,23 @@ def _probed_amiss(facts: t.Any) -> list[str]:
     """Return the values in preflight's record that have a wrong type."""
     if not isinstance(facts, dict):
         return [f"expected an object, found {scalars.describe(facts)}"]
-    kinds = {"nodes": str, "gpus": str, "left_out": dict}
+    kinds = {"nodes": str, "gpus": str, "left_out": dict, "scope": dict}
     lists = {key: facts.get(key) or [] for key in kinds}
     wrong = [
         f"{key}: expected a list of {kind.__name__}, found {scalars.show(facts[key])}"
         for key, kind in kinds.items()
         if not isinstance(lists[key], list) or not all(isinstance(entry, kind) for entry in lists[key])
     ]
-    return wrong or [
+    if wrong:
+        return wrong
+    return [
         f"left_out: expected name and why, both text, found {scalars.show(left)}"
         for left in lists["left_out"]
         if not all(isinstance(left.get(key), str) for key in ("name", "why"))
+    ] + [
+        f"scope: expected name as text and gpus as a number, found {scalars.show(node)}"
+        for node in lists["scope"]
+        if not isinstance(node.get("name"), str) or type(node.get("gpus")) is not int
     ]
 
 

@@ -16,6 +16,7 @@ import typing as t
 from pathlib import Path
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars, strict_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import read_json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import log_patterns
@@ -70,13 +71,14 @@ def _earlier(folder: Path, identity: str, script_sha256: str, judging: Json, now
     _require_same("collection", verdict["versions"]["collection"], plan["versions"]["collection"])
     cluster = records.read(folder, "cluster.json")
     _require_same("cluster", verdict["cluster"]["cluster_name"], cluster["cluster_name"])
-    _require_same("nodes", _nodes(verdict["cluster"]), _nodes(cluster))
+    then = strict_json.parse(_listed(ran, "cluster.json", verdict))
+    _require_same("nodes", _nodes(then), _nodes(cluster))
     _require_same("job script", workload["job"]["script_sha256"], script_sha256)
     evidence = _evidence(ran, identity, verdict)
     if plan["accelerator"] != "cpu":
         probed = records.read(folder, "probed.json")
         _require_same("driver", evidence["provenance"]["driver_version"], _drivers(probed))
-        _require_same_gpus(strict_json.parse(_listed(ran, "probed.json", verdict)), probed, workload["job"]["nodes"])
+        _require_same_gpus(strict_json.parse(_listed(ran, "probed.json", verdict)), probed, _nodes_of(workload["job"]))
     (manifest,) = [each for each in plan["workloads"] if each["id"] == identity]
     _require_pass(evidence, manifest, judging, now)
     return {
@@ -122,7 +124,8 @@ def _ran(other: Path, identity: str) -> _Run | None:
     try:
         content = (other / "verdict.json").read_bytes()
         verdict = strict_json.parse(content)
-        schema.require("verdict", verdict, str(other / "verdict.json"))
+        form = "verdict-1" if isinstance(verdict, dict) and verdict.get("schema") == 1 else "verdict"
+        schema.require(form, verdict, str(other / "verdict.json"))
     except (OSError, ValueError, schema.SchemaError) as exc:
         written = max(path.stat().st_mtime for path in (other, other / "verdict.json") if path.exists())
         return _Run(other, began, written, b"", {}, {}, unreadable=str(exc))
@@ -184,6 +187,12 @@ def _some(uuids: set[str]) -> str:
     """Return some of the UUIDs, and the number of others."""
     more = f" and {len(uuids) - MAX_UUIDS} more" if len(uuids) > MAX_UUIDS else ""
     return ", ".join(sorted(uuids)[:MAX_UUIDS]) + more or "none"
+
+
+def _nodes_of(job: Json) -> list[str]:
+    """Return the nodes of a job, which verdicts since schema 2 name in one expression."""
+    nodes: list[str] | str = job["nodes"]
+    return expand_nodes(nodes) if isinstance(nodes, str) else nodes
 
 
 def _nodes(cluster: Json) -> str:

@@ -21,6 +21,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_
     read_json,
     write_json,
 )
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import columns
 
 INDEX = "recorded.json"
 PLAN = "plan.json"
@@ -34,33 +35,44 @@ class RecordError(ValueError):
 def add(folder: Path, name: str, document: t.Any) -> None:
     """Record `document` as `name`, a path relative to the run's folder. Raise OSError or ValueError."""
     with _alone(folder):
-        _write(folder, _index(folder), name, document)
+        _write(folder, _index(folder), name, encode(document))
 
 
-def add_findings(folder: Path, findings: list[t.Any]) -> None:
-    """Record another list of findings. Raise OSError or ValueError."""
+def add_findings(folder: Path, findings: t.Iterable[t.Any]) -> None:
+    """Record more findings, as columns. Raise OSError or ValueError."""
+    content = columns.pack(columns.Table(findings))
     with _alone(folder):
         index = _index(folder)
-        _write(folder, index, f"{FINDINGS}/{sum(map(_of_findings, index)):03d}.json", findings)
+        _write(folder, index, f"{FINDINGS}/{sum(map(_of_findings, index)):03d}.json.gz", content)
 
 
 def read(folder: Path, name: str) -> t.Any:
     """Return what was recorded as `name`. Raise FileNotFoundError if nothing was, OSError or ValueError."""
+    return strict_json.parse(content(folder, name))
+
+
+def read_findings(folder: Path, name: str) -> columns.Table:
+    """Return the findings that were recorded as `name`. Raise as `read` does."""
+    return columns.unpack(content(folder, name))
+
+
+def content(folder: Path, name: str) -> bytes:
+    """Return the file that was recorded as `name`. Raise FileNotFoundError if none was, OSError or ValueError."""
     path, wanted = folder / name, _index(folder).get(name)
     if wanted is None and not path.exists():
         raise FileNotFoundError(f"{path} was not recorded")
     try:
-        content = path.read_bytes()
+        found = path.read_bytes()
     except FileNotFoundError:
         raise RecordError(f"{path} was recorded but does not exist") from None
-    if hashlib.sha256(content).hexdigest() != wanted:
+    if hashlib.sha256(found).hexdigest() != wanted:
         raise RecordError(f"{path} is not what was recorded")
-    return strict_json.parse(content)
+    return found
 
 
 def names_of_findings(folder: Path) -> list[str]:
     """Return the names of all lists of findings, recorded or only on disk, in order. Raise OSError, ValueError."""
-    found = sorted(f"{FINDINGS}/{path.name}" for path in (folder / FINDINGS).glob("*.json"))
+    found = sorted(f"{FINDINGS}/{path.name}" for path in (folder / FINDINGS).glob("*.json*"))
     return list(dict.fromkeys([*filter(_of_findings, _index(folder)), *found]))
 
 
@@ -68,8 +80,7 @@ def _of_findings(name: str) -> bool:
     return name.startswith(f"{FINDINGS}/")
 
 
-def _write(folder: Path, index: dict[str, str], name: str, document: t.Any) -> None:
-    content = encode(document)
+def _write(folder: Path, index: dict[str, str], name: str, content: bytes) -> None:
     write_json(folder / INDEX, {**index, name: hashlib.sha256(content).hexdigest()})
     write_atomic(str(folder / name), content)
 

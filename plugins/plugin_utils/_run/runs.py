@@ -4,19 +4,21 @@
 """The folder of a run, results/<run>/: its plan, its records, and the verdict made of both.
 
 verdict.json         undetermined until the run has finished
+findings.json.gz     every finding, as columns
 junit.xml            made from verdict.json
 record.md            the record of the single-GPU baseline for people, if the run had it: from verdict and evidence
 plan.json            what was selected, on which accelerator, and the run's number
 cluster.json         what slurm_cluster_info returned
 probed.json          which nodes and GPUs preflight looked at, and what it found there
 workloads/<id>.json  one judged workload, or its earlier pass that is still valid
-findings/<n>.json    lists of findings
+findings/<n>.json.gz lists of findings, as columns
 recorded.json        the list of these records with their SHA-256
 evidence/<id>.json   what the criteria were judged on
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
@@ -27,9 +29,11 @@ from pathlib import Path
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common.atomic import write_atomic
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import read_json, write_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import columns
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings.columns import Table
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import record as report_record
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.junit import junit_xml
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import readback, records
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import readback, records, schema_1
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import verdict as run_verdict
 
 Json = dict[str, t.Any]
@@ -56,7 +60,7 @@ def start(results: Path, plan: Json, versions: Json, now: float | None = None) -
         folder.mkdir(mode=0o755)
         count = 1 + max(map(number, runs(results)))
         write_json(folder / "plan.json", {**plan, "run": run, "number": count, "started": now, "versions": versions})
-        _write(folder, run_verdict.of_run(folder, finished=None))
+        _write(folder, *run_verdict.of_run(folder, finished=None))
     except OSError as exc:
         raise RunError(
             f"the results cannot be written to {folder}: {exc.strerror}; set hpc_validation_results"
@@ -82,7 +86,7 @@ def runs(results: Path) -> list[Path]:
 
 
 def record(folder: Path, kind: str, document: t.Any) -> None:
-    """Record what one step found: `workload`, `findings` (a list), `cluster` or `probed` (facts).
+    """Record what one step found: `workload`, `findings` (any number of them), `cluster` or `probed` (facts).
 
     A workload is {id, job, data, criteria}, or {id, earlier} if it is only needed and an earlier pass is valid.
 
@@ -91,10 +95,6 @@ def record(folder: Path, kind: str, document: t.Any) -> None:
     _require_run(folder)
     try:
         if kind == "findings":
-            if not isinstance(document, list):
-                raise RunError(f"findings cannot be recorded: expected a list, found {document!r}")
-            for finding in document:
-                schema.require("finding", finding, "finding")
             records.add_findings(folder, document)
         elif kind == "workload":
             _record_workload(folder, document)
@@ -125,12 +125,13 @@ def _record_workload(folder: Path, document: Json) -> None:
             schema.require("judged", criterion, f"criterion of {identity}")
     records.add(folder, f"workloads/{identity}.json", document)
     if is_earlier:  # at once: if this run is killed, it must not count as the newest run of the workload
-        _write(folder, run_verdict.of_run(folder, finished=None))
+        _write(folder, *run_verdict.of_run(folder, finished=None))
 
 
 def amiss(folder: Path) -> int:
     """Return how many of the findings so far fail or are undetermined; unreadable ones are undetermined."""
-    return sum(finding["verdict"] in ("fail", "undetermined") for finding in readback.findings(folder))
+    verdicts = readback.findings(folder).verdicts()
+    return verdicts["fail"] + verdicts["undetermined"]
 
 
 def passed(folder: Path) -> list[str]:
@@ -147,9 +148,16 @@ def finish(folder: Path, now: float | None = None) -> Json:
     """
     _require_run(folder)
     try:
-        verdict = run_verdict.of_run(folder, finished=time.time() if now is None else now)
-        schema.require("verdict", verdict, str(folder / "verdict.json"))
-        _write(folder, verdict)
+        verdict, table = run_verdict.of_run(folder, finished=time.time() if now is None else now)
+        content = columns.pack(table)
+        write_atomic(str(folder / run_verdict.SIDECAR), content)
+        verdict["sidecar"] = {
+            "path": run_verdict.SIDECAR,
+            "count": len(table),
+            "size": len(content),
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
+        _write(folder, verdict, table)
         for workload in verdict["workloads"]:
             if workload["name"] in report_record.WORKLOADS and "earlier" not in workload:
                 evidence = readback.evidence(folder, workload["id"])
@@ -161,13 +169,39 @@ def finish(folder: Path, now: float | None = None) -> Json:
     return verdict
 
 
+def expand(folder: Path) -> Path:
+    """Write the verdict of a run that has ended as schema 1 and return the path of the file. Raise RunError."""
+    _require_run(folder)
+    path = folder / "verdict-1.json"
+    try:
+        verdict = read_json(folder / "verdict.json")
+        schema.require("verdict", verdict, str(folder / "verdict.json"))
+        if verdict["sidecar"] is None:
+            raise RunError(f"{folder}: {run_verdict.NOT_FINISHED}")
+        content = (folder / verdict["sidecar"]["path"]).read_bytes()
+        if hashlib.sha256(content).hexdigest() != verdict["sidecar"]["sha256"]:
+            raise RunError(f"{folder / verdict['sidecar']['path']} is not the one that its verdict lists")
+        document = schema_1.unfolded(folder, verdict, columns.unpack(content))
+        schema.require("verdict-1", document, str(path))
+        write_json(path, document)
+    except (OSError, ValueError, schema.SchemaError) as exc:
+        raise RunError(f"the verdict of {folder} cannot be expanded: {exc}") from exc
+    return path
+
+
 def _require_run(folder: Path) -> None:
     if not RUN_ID.fullmatch(folder.name) or not (folder / "plan.json").is_file():
         raise RunError(f"{folder} is not the folder of a run")
 
 
-def _write(folder: Path, verdict: Json) -> None:
-    write_json(folder / "verdict.json", verdict)
+def _write(folder: Path, verdict: Json, table: Table) -> None:
+    """Write the verdict in the form that the run's plan asks for, and junit.xml."""
+    schema.require("verdict", verdict, str(folder / "verdict.json"))
+    document = verdict
+    if read_json(folder / "plan.json").get("verdict_schema") == 1:
+        document = schema_1.unfolded(folder, verdict, table)
+        schema.require("verdict-1", document, str(folder / "verdict.json"))
+    write_json(folder / "verdict.json", document)
     write_atomic(str(folder / "junit.xml"), junit_xml(verdict))
 
 

@@ -10,42 +10,51 @@ import typing as t
 from collections import Counter
 from pathlib import Path
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import read_json
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.presentable import presentable
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import complete, fold, groups
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings.columns import Table
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.criterion import JOB_ID
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.verdicts import overall
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import record as report_record
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import coverage, readback, records
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import coverage, folding, readback, records
 
 Json = dict[str, t.Any]
-MADE_OF_IT = ("verdict.json", "junit.xml", report_record.FILE)
+SCHEMA = 2
+SIDECAR = "findings.json.gz"
+MADE_OF_IT = ("verdict.json", "junit.xml", SIDECAR, report_record.FILE)
+MAX_REASONS = 20
 NOT_FINISHED = "the run did not finish: it was interrupted or killed, or is still running"
 
 
-def of_run(folder: Path, finished: float | None) -> Json:
-    """Return the verdict of the records so far; `finished` is None for a run that has not ended."""
+def of_run(folder: Path, finished: float | None) -> tuple[Json, Table]:
+    """Return the verdict of the records so far, and all findings; `finished` is None for a run that has not ended."""
     plan = read_json(folder / "plan.json")
     workloads: list[Json] = []
     for manifest in plan["workloads"]:  # a workload comes after those that it needs
         workloads.append(of_workload(folder, manifest, _not_run(finished, unmet(manifest, workloads))))
-    findings = readback.findings(folder)
+    table = readback.findings(folder)
     cluster, unread = readback.cluster(folder)
-    findings += unread
+    table.extend(unread)
     probed, unread = readback.probed(folder)
-    findings += unread
+    table.extend(unread)
+    covered = coverage.of_run(folder, workloads, cluster, probed, table)
+    if finished is not None:
+        table.extend(_lost(table, probed))
+    findings = fold.whole(table)
     if finished is None:
         verdict, why = "undetermined", NOT_FINISHED
     else:
         # A passed probe proves no training: if workloads were selected, only workloads can make a pass, and if the
         # nodes were, only nodes that were checked.
         proven = bool((probed or {}).get("nodes")) if plan.get("probes_only") else _any_passed(workloads)
-        parts = [each["verdict"] for each in [*workloads, *findings]]
-        verdict = verdict_of(parts if proven else [part for part in parts if part != "pass"])
-        why = _why(verdict, workloads, findings)
+        parts = {*(each["verdict"] for each in workloads), *table.verdicts()}
+        verdict = verdict_of(parts if proven else parts - {"pass"})
+        why = _why(verdict, workloads, findings, len(table))
     slurm = (cluster or {}).get("version")
     document = {
-        "schema": 1,
+        "schema": SCHEMA,
         "run": plan["run"],
         "title": plan["title"],
         "verdict": verdict,
@@ -53,15 +62,17 @@ def of_run(folder: Path, finished: float | None) -> Json:
         "started": plan["started"],
         "finished": finished,
         "accelerator": plan["accelerator"],
-        "coverage": coverage.of_run(folder, workloads, cluster, probed, findings),
+        "coverage": covered,
         "gpu_hours": coverage.gpu_hours(workloads),
         "versions": {**plan["versions"], "slurm": slurm if isinstance(slurm, str) else None},
-        "cluster": cluster,
-        "workloads": workloads,
+        "cluster": folding.cluster(cluster),
+        "workloads": [folding.workload(each) for each in workloads],
         "findings": findings,
+        "checks": fold.folded(table),
+        "sidecar": None,
         "evidence": _inventory(folder),
     }
-    return t.cast(Json, _printable(document))
+    return t.cast(Json, presentable(document)), table
 
 
 def of_workload(folder: Path, manifest: Json, not_run: str) -> Json:
@@ -147,28 +158,25 @@ def _any_passed(workloads: list[Json]) -> bool:
     return any(workload["verdict"] == "pass" for workload in workloads)
 
 
-def _why(verdict: str, workloads: list[Json], findings: list[Json]) -> str:
+def _why(verdict: str, workloads: list[Json], findings: list[Json], count: int) -> str:
     if verdict == "pass" and not workloads:
-        return f"no problem in {len(findings)} finding{'s' * (len(findings) != 1)}"
+        return f"no problem in {count} finding{'s' * (count != 1)}"
     if verdict == "pass":
         ran = len([each for each in workloads if "earlier" not in each])
         return f"{ran} of {ran} workloads passed"
-    odd = [f"{each['id']}: {each['why']}" for each in [*findings, *workloads] if each["verdict"] == verdict]
-    return "; ".join(odd) or "nothing was judged"
+    told = [f"{each['id']}: {each['why']}" for each in workloads if each["verdict"] == verdict]
+    faults = groups.grouped(each for each in findings if each["verdict"] == verdict)
+    told = [*(f"{each['id']}: {each['at']}{each['why']}" for each in faults), *told]
+    more = [f"and {len(told) - MAX_REASONS} more"] if len(told) > MAX_REASONS else []
+    return "; ".join([*told[:MAX_REASONS], *more]) or "nothing was judged"
 
 
-def _printable(value: t.Any) -> t.Any:
-    """Return a copy whose texts are safe to print on a terminal, and whose numbers JSON can represent.
-
-    Much of the content comes from nodes, jobs and other people.
-    """
-    if isinstance(value, str):
-        return scalars.printable(value)
-    if isinstance(value, dict):
-        return {_printable(key): _printable(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_printable(item) for item in value]
-    return scalars.show(value) if scalars.is_non_finite(value) else value
+def _lost(table: Table, probed: Json | None) -> list[Json]:
+    """Return findings about the nodes in scope that have no result. If no job was to run on any, that is no news."""
+    probed = probed or {}
+    if not probed.get("nodes") and table.verdicts().keys() & {"fail", "undetermined"}:
+        return []
+    return complete.lost(table, probed.get("scope") or [], [left["name"] for left in probed.get("left_out") or []])
 
 
 def _inventory(folder: Path) -> list[Json]:

@@ -1,0 +1,92 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Require that no node of the scope was lost, whatever was folded.
+
+A node is lost if nothing says how its job ended, or if it lacks a check that its equals have; not if it was left out,
+or if something about it is amiss already.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import fold_nodes
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings.columns import Check, Table
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies
+
+Json = dict[str, t.Any]
+ID = "coverage.node"
+TITLE = "Nodes in scope without a result"
+JOB = "node.job"
+# Nodes have the same checks if they have as many GPUs, of the same models, in the same mode.
+_KIND = ("gpu.model", "gpu.mig")
+_AMISS = ("fail", "undetermined", "waived")
+
+
+def lost(table: Table, scope: t.Iterable[Json], left_out: t.Collection[str]) -> list[Json]:
+    """Return a finding for each way in which nodes were lost; `scope` has the `name` and the `gpus` of each node."""
+    gpus = {node["name"]: node["gpus"] for node in scope if node["name"] not in left_out}
+    having = {check.id: _nodes(check, table.places) for check in table.checks.values()}
+    amiss = _amiss(table)
+    silent = gpus.keys() - having.get(JOB, set()) - amiss
+    found = [_finding(silent, "no result of a job on them")] if silent else []
+    for alike in _kinds(table, gpus):
+        sound = alike - amiss - silent
+        for identity, nodes in having.items():
+            missing = sound - nodes if nodes & sound and _decides(table.checks[identity]) else None
+            if missing:
+                found.append(_finding(missing, f"no result of {identity}, which other nodes of their kind have"))
+    return found
+
+
+def _finding(nodes: t.Collection[str], why: str) -> Json:
+    folded = fold_nodes(nodes)
+    return judge_findings.finding(
+        ID,
+        TITLE,
+        "undetermined",
+        value=len(nodes),
+        bound="= 0",
+        source="records of the run",
+        why=why,
+        remedy=remedies.remedy(ID, {"node": folded}),
+        where={"node": folded},
+    )
+
+
+def _nodes(check: Check, where: list[Json]) -> set[str]:
+    return {where[position]["node"] for position in set(check.at) if "node" in where[position]}
+
+
+def _amiss(table: Table) -> set[str]:
+    """Return the nodes with a finding that did not pass."""
+    nodes = set()
+    for check in table.checks.values():
+        verdicts = check.fields["verdict"]
+        amiss = {position for position, verdict in enumerate(verdicts.values) if verdict in _AMISS}
+        if amiss:
+            at = {place for place, position in zip(check.at, verdicts.which) if position in amiss}
+            nodes |= {table.places[place]["node"] for place in at if "node" in table.places[place]}
+    return nodes
+
+
+def _decides(check: Check) -> bool:
+    """Return whether the check can fail; what is only recorded is not the same on all nodes."""
+    return "pass" in check.fields["verdict"].values
+
+
+def _kinds(table: Table, gpus: dict[str, int]) -> list[set[str]]:
+    """Return the nodes by kind."""
+    told: dict[str, set[t.Any]] = {name: set() for name in gpus}
+    for identity in _KIND:
+        check = table.checks.get(identity)
+        for place, position in zip(check.at, check.fields["value"].which) if check else ():
+            node = table.places[place].get("node")
+            if node in told:
+                told[node].add((identity, position))
+    kinds: dict[tuple[int, frozenset[t.Any]], set[str]] = {}
+    for name, count in gpus.items():
+        kinds.setdefault((count, frozenset(told[name])), set()).add(name)
+    return list(kinds.values())
