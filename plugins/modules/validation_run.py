@@ -35,8 +35,8 @@ options:
       - V(started) selects workloads and creates the run's folder.
       - V(finished) makes the verdict, prints it, and fails unless it is V(pass).
       - >-
-        V(expanded) writes the verdict of a run that has ended to C(verdict-1.json) beside it, with every finding and in the form
-        of versions before 0.4.0.
+        V(expanded) writes the verdict of a run that has ended to C(verdict-1.json) beside it, with every finding, in
+        the form of versions before 0.4.0.
       - V(recalled) and V(recorded) belong to M(mlops.hpc_validation.validation_record). Until 0.5.0 they are passed on
         to it, with a warning.
     type: str

@@ -12,12 +12,13 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import typing as t
 import zlib
 from array import array
 from collections import Counter
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import strict_json
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars, strict_json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import encode_compact
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.presentable import presentable
 
@@ -26,17 +27,28 @@ SCHEMA = 1
 FIELDS = ("title", "verdict", "value", "bound", "unit", "source", "why", "remedy", "bound_from", "severity")
 VERDICTS = ("pass", "fail", "undetermined", "not_applicable", "recorded", "waived")
 _KEYS = {"id", *FIELDS, "where"}
-TEXTS = ("title", "verdict", "bound", "source", "why", "bound_from", "severity")
+_ID = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
+_WHERE = {"host", "node", "gpu", "path", "target", "step", "workload"}
+_CHOICES = {
+    "verdict": VERDICTS,
+    "bound_from": ("manifest", "reference", "override"),
+    "severity": ("gate", "record"),
+}
 # All of it is read into memory: more is not a document of ours.
 MAX_BYTES = 512 * 1024 * 1024
+
+
+class ColumnsError(ValueError):
+    """Not findings, or not a document of them; the message says what is wrong."""
 
 
 class Column:
     """The values of one field: the distinct ones, and for each finding which of them it has."""
 
-    __slots__ = ("_known", "values", "which")
+    __slots__ = ("_field", "_known", "values", "which")
 
-    def __init__(self) -> None:
+    def __init__(self, field: str) -> None:
+        self._field = field
         self.values: list[t.Any] = []
         self.which = array("I")
         self._known: dict[t.Any, int] = {}
@@ -49,6 +61,7 @@ class Column:
         key = value if type(value) is str else _key(value)
         position = self._known.get(key)
         if position is None:
+            _require_value(self._field, value)
             position = self._known[key] = len(self.values)
             self.values.append(presentable(value))
         return position
@@ -67,8 +80,10 @@ class Check:
     """All findings of one check."""
 
     def __init__(self, identity: str) -> None:
+        if not isinstance(identity, str) or not _ID.fullmatch(identity):
+            raise ColumnsError(f"not a finding: its id is {identity!r}")
         self.id = identity
-        self.fields = {field: Column() for field in FIELDS}
+        self.fields = {field: Column(field) for field in FIELDS}
         self.at = array("I")
 
     def __len__(self) -> int:
@@ -104,9 +119,9 @@ class Table:
             self.add(finding)
 
     def add(self, finding: Json) -> None:
-        """Add a finding (schema finding.json). Raise ValueError if it does not have exactly the fields of one."""
-        if finding.keys() != _KEYS:
-            raise ValueError(f"not a finding: its keys are {', '.join(map(str, finding))}")
+        """Add a finding (schema finding.json). Raise ColumnsError if it does not have exactly the fields of one."""
+        if not isinstance(finding, dict) or finding.keys() != _KEYS:
+            raise ColumnsError(f"not a finding: {scalars.show(finding)}, expected {', '.join(sorted(_KEYS))}")
         identity = finding["id"]
         check = self.checks.get(identity)
         if check is None:
@@ -133,9 +148,10 @@ class Table:
         return found
 
     def _place(self, where: Json) -> int:
-        key = tuple(where.items())
+        key = tuple(where.items()) if isinstance(where, dict) else (where,)
         position = self._known.get(key)
         if position is None:
+            _require_place(where)
             position = self._known[key] = len(self.places)
             self.places.append(presentable(where))
         return position
@@ -158,24 +174,24 @@ def document(table: Table) -> Json:
 
 
 def table(told: t.Any) -> Table:
-    """Return the table of a document, to read. Raise ValueError if it is not one, or if its parts do not agree."""
+    """Return the table of a document, to read. Raise ColumnsError if it is not one, or if its parts do not agree."""
     made = Table()
     try:
         if told["schema"] != SCHEMA:
-            raise ValueError(f"expected findings of schema {SCHEMA}, found {told['schema']!r}")
+            raise ColumnsError(f"expected findings of schema {SCHEMA}, found {told['schema']!r}")
         places, lists = told["places"], told["at"]
-        if not all(isinstance(where, dict) and set(map(type, where.values())) <= {str} for where in places):
-            raise ValueError("expected places as objects of text")
+        for where in places:
+            _require_place(where)
         made.places = places
         for each in told["checks"]:
             check = _check(each, lists, len(places))
             if check.id in made.checks:
-                raise ValueError(f"the check {check.id} appears twice")
+                raise ColumnsError(f"the check {check.id} appears twice")
             made.checks[check.id] = check
         if len(made) != told["count"]:
-            raise ValueError(f"expected {told['count']} findings, found {len(made)}")
+            raise ColumnsError(f"expected {told['count']} findings, found {len(made)}")
     except (KeyError, TypeError, IndexError, OverflowError, AttributeError) as exc:
-        raise ValueError(f"not a document of findings: {type(exc).__name__}: {exc}") from exc
+        raise ColumnsError(f"not a document of findings: {type(exc).__name__}: {exc}") from exc
     return made
 
 
@@ -185,18 +201,19 @@ def pack(table: Table) -> bytes:
 
 
 def unpack(content: bytes) -> Table:
-    """Return the table that was packed. Raise ValueError for anything else."""
+    """Return the table that was packed. Raise ColumnsError for anything else."""
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
             text = stream.read(MAX_BYTES + 1)
     except (OSError, EOFError, zlib.error) as exc:
-        raise ValueError(f"not a compressed document of findings: {exc}") from exc
+        raise ColumnsError(f"not a compressed document of findings: {exc}") from exc
     if len(text) > MAX_BYTES:
-        raise ValueError(f"more than {MAX_BYTES} bytes of findings")
+        raise ColumnsError(f"more than {MAX_BYTES} bytes of findings")
     try:
-        return table(strict_json.parse(text))
-    except RecursionError:
-        raise ValueError("not a document of findings: nested too deeply") from None
+        told = strict_json.parse(text)
+    except (ValueError, RecursionError) as exc:
+        raise ColumnsError(f"not a document of findings: {exc}") from exc
+    return table(told)
 
 
 def _key(value: t.Any) -> t.Any:
@@ -215,31 +232,38 @@ def _fields(check: Check) -> Json:
 def _check(told: Json, lists: list[t.Any], places: int) -> Check:
     check = Check(told["id"])
     check.at = array("I", lists[_position(told["at"])])
-    if not isinstance(check.id, str) or not len(check) or len(check) != told["count"]:
-        raise ValueError(f"expected {told['count']} findings of the check {check.id!r}, found {len(check)}")
+    if not len(check) or len(check) != told["count"]:
+        raise ColumnsError(f"expected {told['count']} findings of the check {check.id!r}, found {len(check)}")
     if max(check.at) >= places:
-        raise ValueError(f"a finding of {check.id} is at a place that is not listed")
+        raise ColumnsError(f"a finding of {check.id} is at a place that is not listed")
     for field, column in check.fields.items():
         values = told["fields"][field]["values"]
-        _require_values(check.id, field, values)
-        which = array("I", told["fields"][field].get("which") or [0] * len(check))
-        if len(which) != len(check) or max(which) >= len(values):
-            raise ValueError(f"{field} of {check.id} does not have a value for each of {len(check)} findings")
+        for value in values:
+            _require_value(field, value)
+        one = isinstance(values, list) and len(values) == 1
+        which = array("I", [0] * len(check) if one else told["fields"][field]["which"])
+        if not isinstance(values, list) or len(which) != len(check) or max(which) >= len(values):
+            raise ColumnsError(f"{field} of {check.id} does not have a value for each of {len(check)} findings")
         column.values, column.which = values, which
     return check
 
 
 def _position(told: t.Any) -> int:
     if not isinstance(told, int) or isinstance(told, bool) or told < 0:
-        raise ValueError(f"expected a position in a list, found {told!r}")
+        raise ColumnsError(f"expected a position in a list, found {told!r}")
     return told
 
 
-def _require_values(identity: str, field: str, values: t.Any) -> None:
-    if not isinstance(values, list):
-        raise ValueError(f"expected the values of {field} of {identity} as a list")
-    for value in values if field != "value" else ():
-        if not isinstance(value, str) and (value is not None or field in TEXTS):
-            raise ValueError(f"{field} of {identity}: expected text, found {value!r}")
-        if field == "verdict" and value not in VERDICTS:
-            raise ValueError(f"unknown verdict {value!r} of {identity}")
+def _require_value(field: str, value: t.Any) -> None:
+    if field == "value" or (value is None and field in ("unit", "remedy")):
+        return
+    if not isinstance(value, str):
+        raise ColumnsError(f"not a finding: {field} is {value!r}, expected text")
+    choices = _CHOICES.get(field)
+    if choices and value not in choices:
+        raise ColumnsError(f"not a finding: {field} is {value!r}, expected one of {', '.join(choices)}")
+
+
+def _require_place(where: t.Any) -> None:
+    if not isinstance(where, dict) or not where.keys() <= _WHERE or not all(isinstance(n, str) for n in where.values()):
+        raise ColumnsError(f"not a finding: where is {where!r}, expected text for any of {', '.join(sorted(_WHERE))}")

@@ -10,7 +10,7 @@ import typing as t
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import fold_nodes
 
 Json = dict[str, t.Any]
-_KEYS = ("workload", "node", "host", "gpu", "target", "path", "step")
+_KEYS = ("workload", "node", "host", "gpu", "target", "path")
 # What a place is a part of: all GPUs of a node are folded into the node.
 _WHOLE = ("node", "host", "workload", "step", "target", "path")
 

@@ -18,8 +18,9 @@ _SHOWN = 20
 
 def placed(finding: Json) -> Json:
     """Return the finding with a title that begins with where it is."""
-    where = finding["at"] if "at" in finding else f"{places.name(finding['where'])}: " if finding["where"] else ""
-    return {**finding, "title": f"{where}{finding['title']}"}
+    name = places.name(finding["where"])
+    at = finding.get("at", f"{name}: " if name else "")
+    return {**finding, "title": f"{at}{finding['title']}"}
 
 
 def lines(findings: list[Json]) -> list[str]:

@@ -24,6 +24,7 @@ import re
 import secrets
 import time
 import typing as t
+from collections.abc import Iterable
 from pathlib import Path
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common.atomic import write_atomic
@@ -95,6 +96,8 @@ def record(folder: Path, kind: str, document: t.Any) -> None:
     _require_run(folder)
     try:
         if kind == "findings":
+            if isinstance(document, (str, dict)) or not isinstance(document, Iterable):
+                raise RunError(f"findings cannot be recorded: expected a list, found {document!r}")
             records.add_findings(folder, document)
         elif kind == "workload":
             _record_workload(folder, document)

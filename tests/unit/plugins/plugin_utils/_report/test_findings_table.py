@@ -30,8 +30,8 @@ def test_a_finding_begins_with_the_workload_or_the_node(where, title):
     assert findings_table.placed(failed(**where))["title"] == title
 
 
-def test_each_line_of_several_nodes_names_its_own():
+def test_a_fault_of_several_nodes_is_one_line_that_names_them():
     lines = findings_table.lines([failed(node=f"compute0{number}") for number in (1, 2, 3)])
     heads = [line for line in lines if line.startswith("fail")]
-    assert [line.split()[2] for line in heads] == ["compute01:", "compute02:", "compute03:"]
+    assert [line.split()[2] for line in heads] == ["compute[01-03]:"]
     assert lines[-1] == "3 findings: 3 fail"

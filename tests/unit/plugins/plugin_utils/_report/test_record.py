@@ -72,7 +72,7 @@ def workload(example):
         "title": "Single-node, single-GPU fine-tuning of Mistral-7B",
         "verdict": "pass",
         "why": "every applicable criterion passed",
-        "job": {**example("job"), "nodes": ["worker0"]},
+        "job": {**example("job"), "nodes": "worker0"},
         "data": {},
         "criteria": [{**judged, "id": name, "title": f"title of {name}"} for name in ids],
     }
@@ -194,7 +194,7 @@ def test_text_of_a_job_is_no_markup(verdict, workload, evidence, hostile):
     metrics.update(model=hostile, gpu=hostile, node=hostile, torch=hostile, cuda_version=hostile, train_loss=hostile)
     metrics.update(loss=[hostile], arguments={"run_name": hostile}, model_source={"description": hostile})
     metrics["paths"] = dict.fromkeys(metrics["paths"], hostile)
-    workload["job"].update(name=hostile, nodes=[hostile], state=hostile)
+    workload["job"].update(name=hostile, nodes=hostile, state=hostile)
     workload["criteria"][0].update(verdict="fail", why=hostile, title=hostile, value={hostile: [hostile]})
     text = record.markdown(verdict, workload, evidence)
     assert headings(text) == HEADINGS

@@ -348,8 +348,8 @@ DAMAGES = {
     "verdict_cut": ("verdict.json", lambda old: old[:-100], "the verdict of run .* cannot be read"),
     "verdict_of_another_schema": (
         "verdict.json",
-        lambda old: old.replace(b'"schema": 1', b'"schema": 2'),
-        "cannot be read: .* schema: 1 was expected",
+        lambda old: old.replace(b'"schema": 2', b'"schema": 3'),
+        "cannot be read: .* schema: 2 was expected",
     ),
     "probed_gone": ("probed.json", lambda _old: None, "failed: FileNotFoundError"),
     "probed_altered": ("probed.json", lambda old: old + b" ", "is not the one that its verdict lists"),
@@ -441,8 +441,8 @@ def test_beside_a_pass_it_adds_nothing(scene, asking):
     verdict = runs.finish(asking, now=NOW)
     assert (verdict["verdict"], verdict["why"]) == ("pass", "1 of 1 workloads passed")
     assert verdict["gpu_hours"] == pytest.approx(scene.job["gpus"] * scene.job["run_seconds"] / 3600)
-    assert verdict["coverage"]["nodes"]["exercised"] == scene.job["nodes"]
-    assert verdict["coverage"]["gpus"]["exercised"] == []
+    assert verdict["coverage"]["nodes"]["exercised"] == ",".join(scene.job["nodes"])
+    assert verdict["coverage"]["gpus"]["count"] == 0
     first = ElementTree.parse(asking / "junit.xml").getroot().find("testsuite")
     assert [first.get(key) for key in ("tests", "skipped", "failures", "errors")] == ["1", "1", "0", "0"]
     run = verdict["workloads"][0]["earlier"]["run"]

@@ -123,15 +123,15 @@ def test_findings_that_are_torn_or_exchanged_do_not_vanish(folder, workload, con
     runs.record(folder, "workload", workload())
     for verdict in ("fail", "pass"):
         runs.record(folder, "findings", [finding(verdict)])
-    (folder / f"findings/{which}.json").write_text(content)
+    (folder / f"findings/{which}.json.gz").write_text(content)
     assert runs.amiss(folder) >= 1
     verdict = runs.finish(folder)
     assert verdict["verdict"] == ("fail" if which == "001" else "undetermined")
     (told,) = [each for each in verdict["findings"] if each["id"] == "step.report"]
-    assert (told["verdict"], told["where"]["path"]) == ("undetermined", str(folder / f"findings/{which}.json"))
+    assert (told["verdict"], told["where"]["path"]) == ("undetermined", str(folder / f"findings/{which}.json.gz"))
 
 
-@pytest.mark.parametrize("gone", ["findings", "findings/000.json", "recorded.json"])
+@pytest.mark.parametrize("gone", ["findings", "findings/000.json.gz", "recorded.json"])
 def test_findings_that_have_gone_are_missed(folder, workload, gone):
     runs.record(folder, "workload", workload())
     runs.record(folder, "findings", [finding("fail")])
@@ -141,7 +141,7 @@ def test_findings_that_have_gone_are_missed(folder, workload, gone):
     assert runs.finish(folder)["verdict"] == "undetermined"
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[]", "null", '{"findings/000.json": 1}', '{"a": "b", "a": "c"}'])
+@pytest.mark.parametrize("content", ["", "{}", "[]", "null", '{"findings/000.json.gz": 1}', '{"a": "b", "a": "c"}'])
 def test_a_list_of_records_that_is_torn_or_exchanged_is_no_pass(folder, workload, content):
     runs.record(folder, "workload", workload())
     runs.record(folder, "findings", [finding("pass")])
@@ -159,7 +159,7 @@ def test_a_list_of_records_that_is_torn_lets_nothing_be_recorded(folder, workloa
 def test_findings_that_nobody_recorded_are_no_pass(folder, workload):
     runs.record(folder, "workload", workload())
     runs.record(folder, "findings", [finding("pass")])
-    shutil.copy(folder / "findings/000.json", folder / "findings/001.json")
+    shutil.copy(folder / "findings/000.json.gz", folder / "findings/001.json.gz")
     assert runs.finish(folder)["verdict"] == "undetermined"
 
 
@@ -213,8 +213,8 @@ def test_the_last_record_of_a_workload_counts(folder, workload):
 def test_records_are_read_back_in_the_order_in_which_they_were_made(folder):
     for number in range(12):
         runs.record(folder, "findings", [finding("pass", f"s{number}")])
-    assert [each["id"] for each in runs.finish(folder)["findings"]] == [f"step.s{number}" for number in range(12)]
-    assert records.names_of_findings(folder)[-1] == "findings/011.json"
+    assert [each["id"] for each in runs.finish(folder)["checks"]] == [f"step.s{number}" for number in range(12)]
+    assert records.names_of_findings(folder)[-1] == "findings/011.json.gz"
 
 
 def _many(folder, barrier, who):
@@ -232,7 +232,7 @@ def test_processes_that_record_at_once_lose_nothing(folder):
     for process in processes:
         process.join(120)
     assert [process.exitcode for process in processes] == [0] * 4
-    found = {each["id"] for each in runs.finish(folder)["findings"]}
+    found = {each["id"] for each in runs.finish(folder)["checks"]}
     assert found == {f"step.p{who}_{number}" for who in range(4) for number in range(8)}
 
 

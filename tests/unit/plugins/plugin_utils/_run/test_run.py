@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.presentable import presentable
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import summary
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import readback, records, runs
@@ -168,12 +169,13 @@ def test_coverage_says_what_was_left_out(folder, workload):
     ]
     as_planned(folder, workload)
     runs.record(folder, "cluster", {"version": "24.11.5", "nodes": nodes})
+    runs.record(folder, "probed", {"scope": SCOPE, "nodes": []})
     (folder / "evidence").mkdir()
     (folder / "evidence" / "MLOPS-1.1.json").write_text(json.dumps({"gpu": {"groups": {"GPU-1": {}}}}))
     coverage = runs.finish(folder)["coverage"]
-    assert coverage["nodes"] == {"exercised": ["compute01"], "in_scope": 2}
-    assert coverage["gpus"] == {"exercised": ["GPU-1"], "in_scope": 4}
-    assert coverage["left_out"] == [{"name": "compute02", "why": "down: bad DIMM"}]
+    assert coverage["nodes"] == {"exercised": "compute01", "count": 1, "in_scope": 2}
+    assert coverage["gpus"] == {"count": 1, "in_scope": 4}
+    assert coverage["left_out"] == [{"name": "compute02", "count": 1, "why": "down: bad DIMM"}]
 
 
 def test_the_verdict_says_what_the_run_cost(folder, workload):
@@ -253,7 +255,9 @@ def probes(tmp_path):
 
 
 NODES = [{"name": name, "state": "idle", "gres": {"gpu": 2}} for name in ("compute01", "compute02")]
-PROBED = {"nodes": ["compute01", "compute02"], "gpus": ["GPU-1", "GPU-2"], "left_out": []}
+SCOPE = [{"name": "compute01", "gpus": 2}, {"name": "compute02", "gpus": 2}]
+PROBED = {"scope": SCOPE, "nodes": ["compute01", "compute02"], "gpus": ["GPU-1", "GPU-2"], "left_out": []}
+RAN = [f"compute0{number}" for number in (1, 2)]
 
 
 def about(verdict, identity="gpu.pcie_width", **where):
@@ -262,12 +266,12 @@ def about(verdict, identity="gpu.pcie_width", **where):
 
 
 def test_findings_about_nodes_that_were_looked_at_make_a_pass(probes):
-    runs.record(probes, "findings", [about("pass", node="compute01")])
+    runs.record(probes, "findings", [about("pass", "node.job", node=node) for node in RAN])
     runs.record(probes, "probed", PROBED)
     verdict = runs.finish(probes)
-    assert (verdict["verdict"], verdict["why"]) == ("pass", "no problem in 1 finding")
-    assert verdict["coverage"]["nodes"] == {"exercised": ["compute01", "compute02"], "in_scope": 2}
-    assert verdict["coverage"]["gpus"] == {"exercised": ["GPU-1", "GPU-2"], "in_scope": 4}
+    assert (verdict["verdict"], verdict["why"]) == ("pass", "no problem in 2 findings")
+    assert verdict["coverage"]["nodes"] == {"exercised": "compute[01-02]", "count": 2, "in_scope": 2}
+    assert verdict["coverage"]["gpus"] == {"count": 2, "in_scope": 4}
     assert on_disk(probes)[0] == verdict
 
 
@@ -283,6 +287,7 @@ def test_without_a_node_looked_at_nothing_passes(probes, probed):
     ("found", "expected"), [("fail", "fail"), ("undetermined", "undetermined"), ("recorded", "pass")]
 )
 def test_one_finding_decides(probes, found, expected):
+    runs.record(probes, "findings", [about("pass", "node.job", node=node) for node in RAN])
     runs.record(probes, "findings", [about("pass", node="compute01"), about(found, node="compute02")])
     runs.record(probes, "probed", PROBED)
     assert runs.finish(probes)["verdict"] == expected
@@ -305,9 +310,9 @@ def test_coverage_names_nodes_and_checks_that_were_left_out(probes):
             "left_out": [{"name": "compute02", "why": "not among hpc_validation_nodes"}],
         },
     )
-    left_out = runs.finish(probes)["coverage"]["left_out"]
-    assert [left["name"] for left in left_out] == ["compute02", "checks gpu.xid"]
-    assert "not among hpc_validation_nodes" in left_out[0]["why"]
+    coverage = runs.finish(probes)["coverage"]
+    assert [left["name"] for left in coverage["left_out"]] == ["checks gpu.xid"]
+    assert coverage["outside"] == [{"name": "compute02", "count": 1, "why": "not among hpc_validation_nodes"}]
 
 
 def test_the_screen_has_a_line_a_group_and_names_the_part_at_fault(probes):
@@ -315,7 +320,7 @@ def test_the_screen_has_a_line_a_group_and_names_the_part_at_fault(probes):
     runs.record(probes, "findings", [about("pass", node="compute01"), about("fail", node="compute02", gpu="GPU 1")])
     lines = summary.summary(runs.finish(probes), probes)
     assert any(line.split() == ["login", "pass", "1", "pass"] for line in lines)
-    assert any(line.split() == ["gpu", "FAIL", "1", "pass,", "1", "fail"] for line in lines)
+    assert any(line.split() == ["gpu", "FAIL", "1", "fail,", "1", "pass"] for line in lines)
     assert any("compute02, GPU 1: PCIe width is that of the card: 8  [= 16]" in line for line in lines)
     suites = on_disk(probes)[1]
     assert [suite.get("name") for suite in suites] == ["preflight login", "preflight gpu"]
@@ -417,7 +422,7 @@ def test_a_workload_without_a_job_is_recorded_and_the_verdict_waits_for_the_end(
     as_planned(folder, {**workload, "job": None})
     assert (folder / "verdict.json").read_bytes() == before
     verdict = runs.finish(folder)
-    assert (verdict["workloads"][0]["job"], verdict["coverage"]["nodes"]["exercised"]) == (None, [])
+    assert (verdict["workloads"][0]["job"], verdict["coverage"]["nodes"]["exercised"]) == (None, "")
 
 
 @pytest.mark.parametrize(
@@ -473,8 +478,8 @@ def test_why_a_run_has_its_verdict_is_told(verdict, workloads, findings, why):
         else {"id": f"W{n}", "why": f"workload {n}", "verdict": each}
         for n, each in enumerate(workloads)
     ]
-    found = [{"id": f"F{n}", "why": f"finding {n}", "verdict": each} for n, each in enumerate(findings)]
-    assert run_verdict._why(verdict, ran, found) == why
+    found = [{**finding(each), "id": f"F{n}", "why": f"finding {n}", "where": {}} for n, each in enumerate(findings)]
+    assert run_verdict._why(verdict, ran, [each for each in found if each["verdict"] != "pass"], len(found)) == why
 
 
 def test_one_that_it_does_not_need_is_not_named(tmp_path, example, workload):
@@ -494,7 +499,7 @@ def test_the_version_of_slurm_is_told_where_it_is_one(folder, version, told):
 
 def test_what_a_terminal_would_act_on_is_taken_out_at_any_depth():
     document = {"a\x1b[1m": ["\x1b[31m", {"b": "\x1b"}, 1.5, None, True, float("nan"), float("-inf")]}
-    told = run_verdict._printable(document)
+    told = presentable(document)
     assert "u001b" not in json.dumps(told, allow_nan=False)
     ((name, values),) = told.items()
     assert name.startswith("a")
@@ -516,6 +521,10 @@ def test_what_a_terminal_would_act_on_is_taken_out_at_any_depth():
         ({"left_out": ["a"]}, ["left_out: expected a list of dict"]),
         ({"left_out": [{"name": "a", "why": "b"}, {"name": "a"}]}, ["left_out: expected name and why"]),
         ({"left_out": [{"name": 5, "why": "b"}]}, ["left_out: expected name and why"]),
+        ({"scope": [{"name": "a", "gpus": 0}]}, []),
+        ({"scope": ["a"]}, ["scope: expected a list of dict"]),
+        ({"scope": [{"name": "a"}, {"gpus": 1}]}, ["scope: expected name as text"] * 2),
+        ({"scope": [{"name": "a", "gpus": True}]}, ["scope: expected name as text"]),
         ({"nodes": [5], "left_out": [{}]}, ["nodes: expected a list of str"]),
         ({"nodes": [5], "gpus": 7}, ["nodes: expected a list of str", "gpus: expected a list of str"]),
     ],
@@ -529,10 +538,26 @@ def test_what_preflight_noted_is_of_its_kind(facts, words):
 
 def test_what_was_looked_at_may_be_told_in_part(probes):
     runs.record(probes, "findings", [about("pass", node="compute01")])
-    runs.record(probes, "probed", {"nodes": ["compute01"]})
+    runs.record(probes, "probed", {"nodes": ["compute01"], "scope": SCOPE})
     coverage = runs.finish(probes)["coverage"]
-    assert (coverage["nodes"]["exercised"], coverage["gpus"]["exercised"]) == (["compute01"], [])
-    assert coverage["left_out"] == [{"name": "compute02", "why": "idle; no job of the preflight ended well there"}]
+    assert (coverage["nodes"]["exercised"], coverage["gpus"]["count"]) == ("compute01", 0)
+    assert coverage["left_out"] == [
+        {"name": "compute02", "count": 1, "why": "idle; no job of the preflight ended well there"}
+    ]
+
+
+def test_a_node_in_scope_without_a_result_is_lost_and_named(probes):
+    runs.record(probes, "findings", [about("pass", "node.job", node="compute01")])
+    runs.record(probes, "probed", {**PROBED, "nodes": ["compute01"]})
+    verdict = runs.finish(probes)
+    (lost,) = verdict["findings"]
+    assert (verdict["verdict"], lost["id"], lost["where"]) == ("undetermined", "coverage.node", {"node": "compute02"})
+
+
+def test_nodes_that_no_job_was_to_reach_are_not_told_again(probes):
+    runs.record(probes, "findings", [about("fail", "share.mounted", host="login")])
+    runs.record(probes, "probed", {**PROBED, "nodes": []})
+    assert [each["id"] for each in runs.finish(probes)["findings"]] == ["share.mounted"]
 
 
 def test_why_each_node_was_left_out_is_told(folder, workload):
@@ -542,12 +567,18 @@ def test_why_each_node_was_left_out_is_told(folder, workload):
     nodes[2]["reason"] = "being repaired"
     as_planned(folder, workload)
     runs.record(folder, "cluster", {"version": "24.11.5", "nodes": nodes})
-    left_out = [{"name": name, "why": f"{name} is out"} for name in ("n5", "n4", "n3")]
-    runs.record(folder, "probed", {"nodes": [], "left_out": left_out})
-    assert runs.finish(folder)["coverage"]["left_out"] == [
-        {"name": "n2", "why": "unknown; no selected workload was placed there"},
-        {"name": "n3", "why": "idle: being repaired"},
-        {"name": "n4", "why": "n4 is out"},
+    left_out = [{"name": name, "why": f"{name} is out"} for name in ("n5", "n4")]
+    scope = [{"name": f"n{n}", "gpus": 1} for n in (1, 2, 3)]
+    runs.record(folder, "probed", {"nodes": [], "left_out": left_out, "scope": scope})
+    coverage = runs.finish(folder)["coverage"]
+    assert (coverage["nodes"]["count"], coverage["nodes"]["in_scope"]) == (1, 3)
+    assert coverage["left_out"] == [
+        {"name": "n2", "count": 1, "why": "unknown; no selected workload was placed there"},
+        {"name": "n3", "count": 1, "why": "idle: being repaired"},
+    ]
+    assert coverage["outside"] == [
+        {"name": "n5", "count": 1, "why": "a job ran there all the same"},
+        {"name": "n4", "count": 1, "why": "n4 is out"},
     ]
 
 
@@ -563,7 +594,7 @@ def test_evidence_without_gpus_tells_of_none(folder, workload, evidence):
     as_planned(folder, workload)
     (folder / "evidence").mkdir()
     (folder / "evidence/MLOPS-1.1.json").write_text(json.dumps(evidence))
-    assert runs.finish(folder)["coverage"]["gpus"]["exercised"] == []
+    assert runs.finish(folder)["coverage"]["gpus"]["count"] == 0
 
 
 def test_the_inventory_names_what_the_verdict_was_made_of(folder, workload):
@@ -591,7 +622,7 @@ def test_evidence_of_another_kind_names_no_gpus(folder, workload, document):
     (folder / "evidence").mkdir()
     (folder / "evidence/MLOPS-1.1.json").write_text(document)
     as_planned(folder, workload)
-    assert runs.finish(folder)["coverage"]["gpus"]["exercised"] == []
+    assert runs.finish(folder)["coverage"]["gpus"]["count"] == 0
 
 
 EARLIER = {"run": "20261121T035035Z-6f784b", "finished": 1795500000.0, "sha256": "0" * 64}

@@ -1,0 +1,84 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No node of the scope may be lost, whatever was folded."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import complete
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings.columns import Table
+
+from tests.unit.plugins.plugin_utils._findings.made import finding
+
+Json = dict[str, t.Any]
+NODES = [f"n{number:03d}" for number in range(1, 6)]
+SCOPE = [{"name": name, "gpus": 2} for name in NODES]
+
+
+def results(nodes: t.Iterable[str] = NODES, model: str = "H100") -> list[Json]:
+    return [
+        each
+        for node in nodes
+        for each in (
+            finding("node.job", node=node),
+            finding("gpu.model", "recorded", node=node, gpu="GPU 0", value=model),
+            finding("gpu.ecc", node=node, gpu="GPU 0"),
+            finding("gpu.ecc", node=node, gpu="GPU 1"),
+        )
+    ]
+
+
+def without(identity: str, *nodes: str) -> list[Json]:
+    return [
+        each for each in results() if (each["id"], each["where"]["node"]) not in {(identity, node) for node in nodes}
+    ]
+
+
+def lost(findings: list[Json], left_out: t.Collection[str] = ()) -> list[tuple[str, int]]:
+    found = complete.lost(Table(findings), SCOPE, left_out)
+    assert {each["verdict"] for each in found} <= {"undetermined"}
+    return [(each["where"]["node"], each["value"]) for each in found]
+
+
+def test_a_scope_with_all_results_has_lost_nothing() -> None:
+    assert lost(results()) == []
+
+
+def test_nodes_without_any_result_are_lost() -> None:
+    assert lost(results(NODES[:2])) == [("n[003-005]", 3)]
+    assert lost([]) == [("n[001-005]", 5)]
+
+
+def test_a_node_whose_job_has_no_result_is_lost_whatever_else_is_known() -> None:
+    assert lost(without("node.job", "n002")) == [("n002", 1)]
+
+
+@pytest.mark.parametrize("nodes", [("n001",), ("n002", "n004")])
+def test_a_check_that_other_nodes_of_the_kind_have_is_missed(nodes: tuple[str, ...]) -> None:
+    ((where, count),) = lost(without("gpu.ecc", *nodes))
+    assert (where, count) == ("n001" if len(nodes) == 1 else "n[002,004]", len(nodes))
+
+
+def test_nodes_left_out_are_not_lost() -> None:
+    assert lost(results(NODES[:3]), NODES[3:]) == []
+
+
+@pytest.mark.parametrize("verdict", ["fail", "undetermined", "waived"])
+def test_what_is_amiss_already_is_not_told_twice(verdict: str) -> None:
+    assert lost([*results(NODES[:4]), finding("scheduler.node", verdict, node="n005")]) == []
+    assert lost([*without("gpu.ecc", "n002"), finding("gpu.count", verdict, node="n002")]) == []
+
+
+def test_nodes_of_another_kind_need_not_have_the_same_checks() -> None:
+    other = [each for each in results(NODES[4:], "A100") if each["id"] != "gpu.ecc"]
+    assert lost([*results(NODES[:4]), *other]) == []
+    scope = [*SCOPE[:4], {"name": "n005", "gpus": 0}]
+    bare = [each for each in results(NODES[4:]) if each["id"] == "node.job"]
+    assert complete.lost(Table([*results(NODES[:4]), *bare]), scope, ()) == []
+
+
+def test_what_is_only_recorded_need_not_be_the_same_everywhere() -> None:
+    assert lost([*results(), finding("gpu.xid_warnings", "recorded", node="n001")]) == []
