@@ -240,8 +240,8 @@ def _check(told: Json, lists: list[t.Any], places: int) -> Check:
         values = told["fields"][field]["values"]
         for value in values:
             _require_value(field, value)
-        one = isinstance(values, list) and len(values) == 1
-        which = array("I", [0] * len(check) if one else told["fields"][field]["which"])
+        same = [0] * len(check) if len(values) == 1 else []
+        which = array("I", told["fields"][field].get("which", same))
         if not isinstance(values, list) or len(which) != len(check) or max(which) >= len(values):
             raise ColumnsError(f"{field} of {check.id} does not have a value for each of {len(check)} findings")
         column.values, column.which = values, which
