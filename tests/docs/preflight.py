@@ -19,6 +19,7 @@ GROUPS = {
     "share": "The share, from the login node and from each node",
     "node": "Each node",
     "gpu": "Each GPU",
+    "coverage": "The scope",
 }
 
 

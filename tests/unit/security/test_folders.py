@@ -336,5 +336,11 @@ def test_results_are_writable_by_nobody_else_whatever_the_umask(tmp_path):
     finally:
         os.umask(before)
     written = [tmp_path / "results", *(tmp_path / "results").rglob("*")]
-    assert {path.name for path in written} >= {"verdict.json", "junit.xml", "findings", "000.json", "plan.json"}
+    assert {path.name for path in written} >= {
+        "verdict.json",
+        "junit.xml",
+        "findings",
+        "000.json.gz",
+        "findings.json.gz",
+    }
     assert [path for path in written if path.stat().st_mode & 0o022] == []

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import typing as t
@@ -46,7 +47,8 @@ def acted_on(text: str) -> list[str]:
 
 def text_of(path: Path) -> str:
     """What is in a file, to the character: reading it as text would make a line's end of a carriage return."""
-    return path.read_bytes().decode("utf-8")
+    content = path.read_bytes()
+    return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
 
 
 def verdict_with(tmp_path: Path, text: str) -> tuple[dict[str, t.Any], Path]:
@@ -65,7 +67,13 @@ def verdict_with(tmp_path: Path, text: str) -> tuple[dict[str, t.Any], Path]:
 def test_no_report_holds_what_a_terminal_acts_on(tmp_path, text):
     verdict, folder = verdict_with(tmp_path, text)
     written = [path for path in folder.rglob("*") if path.is_file()]
-    assert {path.name for path in written} >= {"verdict.json", "junit.xml", "cluster.json", "probed.json", "000.json"}
+    assert {path.name for path in written} >= {
+        "verdict.json",
+        "junit.xml",
+        "cluster.json",
+        "probed.json",
+        "000.json.gz",
+    }
     assert {path.name: acted_on(text_of(path)) for path in written} == {path.name: [] for path in written}
     shown = summary.summary(verdict, folder)
     assert [line for line in shown if acted_on(line) or "\n" in line] == []
