@@ -20,8 +20,9 @@ UUID = re.compile(r"^uuid=(.+)$", re.MULTILINE)
 
 
 def judged(verdict: Json) -> list[Json]:
-    """Every criterion and finding of a verdict."""
-    return [*verdict["findings"], *(c for workload in verdict["workloads"] for c in workload["criteria"])]
+    """Every criterion of a verdict, the findings that did not pass, and the others folded."""
+    told = [*verdict["findings"], *verdict["checks"]]
+    return [*told, *(c for workload in verdict["workloads"] for c in workload["criteria"])]
 
 
 def _meant(words: str, job: Callable[[], str]) -> str:

@@ -37,7 +37,7 @@ def matching(played: Played, finds: dict[str, t.Any]) -> list[dict[str, t.Any]]:
     """The findings of the verdict that the fault must lead to."""
     return [
         finding
-        for finding in played.verdict["findings"]
+        for finding in played.findings
         if finding["id"] == finds["id"]
         and finding["verdict"] == finds["verdict"]
         and all(

@@ -14,6 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import columns
 
 from tests.integration import canaries
 
@@ -49,6 +50,12 @@ class Played:
     def verdict(self) -> dict[str, t.Any]:
         assert self.folder, f"the play left no run\n{self.screen}"
         return json.loads((self.folder / "verdict.json").read_text())
+
+    @property
+    def findings(self) -> list[dict[str, t.Any]]:
+        """Every finding, those that passed too."""
+        assert self.folder
+        return list(columns.unpack((self.folder / self.verdict["sidecar"]["path"]).read_bytes()))
 
     @property
     def suites(self) -> ElementTree.Element:

@@ -73,7 +73,7 @@ def test_what_is_needed_runs_first_and_not_again_while_that_stands(category):
     sha256 = hashlib.sha256((first.folder / "verdict.json").read_bytes()).hexdigest()
     finished = first.verdict["finished"]
     assert needed["earlier"] == {"run": first.folder.name, "finished": finished, "sha256": sha256}
-    assert second.verdict["coverage"]["gpus"]["exercised"]
+    assert second.verdict["coverage"]["gpus"]["count"]
     assert second.suites.find(f"testsuite[@name='{NEEDED} {needed['title']}']").get("skipped") == "1"
 
 

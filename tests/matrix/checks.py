@@ -95,7 +95,7 @@ def node(cell: Cell, scene: Scene, versions: Versions) -> t.Iterator[tuple[str, 
     demand(seen == {versions["node_python"]}, "Ansible's modules ran in another Python than asked for")
     played = everything.play("preflight", {}, "preflight")
     passed(played)
-    told = {f["value"] for f in played.verdict["findings"] if f["id"] in {"login.python", "node.python"}}
+    told = {f["value"] for f in played.findings if f["id"] in {"login.python", "node.python"}}
     demand(told == {versions["node_python"]}, "the kit ran in another Python than asked for")
     yield "preflight passes", "yes"
     if not trains:

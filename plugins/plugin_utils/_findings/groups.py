@@ -53,8 +53,8 @@ def _merged(group: list[Json]) -> Json:
         **first,
         "at": f"{where}: " if where else "",
         "value": _values([finding["value"] for finding in group]),
-        "bound": _most([finding["bound"] for finding in group], "bounds"),
-        "why": _most([finding["why"] for finding in group], "reasons"),
+        "bound": _most([finding["bound"] for finding in group], "bound"),
+        "why": _most([finding["why"] for finding in group], "reason"),
         "remedy": _remedy(group),
         "count": len(group),
     }
@@ -63,7 +63,7 @@ def _merged(group: list[Json]) -> Json:
 def _remedy(group: list[Json]) -> str | None:
     told = {finding["remedy"] for finding in group}
     remedy: str | None = group[0]["remedy"]
-    return remedy if len(told) == 1 else f"{remedy} (and likewise at the other {len(group) - 1})"
+    return remedy if len(told) == 1 else f"{remedy} (and likewise for {len(group) - 1} more)"
 
 
 def _without_places(text: str, where: Json) -> str:
@@ -77,11 +77,12 @@ def _values(values: list[t.Any]) -> t.Any:
     if all(map(scalars.is_number, values)) and min(values) != max(values):
         return f"{scalars.show(min(values))} to {scalars.show(max(values))}"
     shown = Counter(scalars.show(value) for value in values)
-    return values[0] if len(shown) == 1 else _most(list(map(scalars.show, values)), "values")
+    return values[0] if len(shown) == 1 else _most(list(map(scalars.show, values)), "value")
 
 
 def _most(texts: list[str], noun: str) -> str:
     """Return the most frequent text, and how many others there are."""
     known = Counter(texts)
     text = known.most_common(1)[0][0]
-    return text if len(known) == 1 else f"{text} (and {len(known) - 1} other {noun})"
+    others = len(known) - 1
+    return f"{text} (and {others} other {noun}{'s' * (others > 1)})" if others else text

@@ -23,7 +23,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import c
 Json = dict[str, t.Any]
 SCHEMA = 2
 SIDECAR = "findings.json.gz"
-MADE_OF_IT = ("verdict.json", "junit.xml", SIDECAR, report_record.FILE)
+MADE_OF_IT = ("verdict.json", "junit.xml", SIDECAR, "verdict-1.json", report_record.FILE)
 MAX_REASONS = 20
 NOT_FINISHED = "the run did not finish: it was interrupted or killed, or is still running"
 

@@ -84,7 +84,7 @@ def test_an_equal_fault_of_many_is_one_with_one_remedy() -> None:
     bad = [finding(verdict="fail", node=f"n{n}", value=n, why=f"{n} is not = 0") for n in (1, 2, 3)]
     (group,) = groups.grouped(bad)
     assert (group["at"], group["count"], group["value"]) == ("n[1-3]: ", 3, "1 to 3")
-    assert group["remedy"] == "look at n1 (and likewise at the other 2)"
+    assert group["remedy"] == "look at n1 (and likewise for 2 more)"
 
 
 def test_faults_that_differ_stay_apart_and_the_worst_come_first() -> None:
