@@ -66,7 +66,7 @@ class ActionModule(ActionBase):
             return self._plan(result)
         with self._guarded():
             result.update(self._submit_and_wait(specs))
-        return result
+        return results.saved(result, args["save"]) if args["save"] else result
 
     def _plan(self, result: dict[str, Any]) -> dict[str, Any]:
         result.update(self._module(_JOB, dict(self._task.args)))

@@ -12,7 +12,7 @@ description:
   - Each job has its key, the script that it runs and its options for C(sbatch).
 options:
   _input:
-    description: What P(mlops.hpc_validation.preflight_plan#filter) returned.
+    description: What M(mlops.hpc_validation.preflight_nodes) planned, from C(nodes.json) of the run.
     type: dict
     required: true
   folder:

@@ -171,6 +171,14 @@ options:
     description: Number of last lines of standard error to return for a job that did not complete.
     type: int
     default: 20
+  save:
+    description:
+      - >-
+        File on the controller for RV(jobs_by_key) and RV(outcomes), as JSON. The task then returns neither these nor
+        RV(jobs), RV(job) and RV(submitted), but their number, RV(saved): for many jobs, of which no task should return
+        everything.
+    type: path
+    version_added: 0.4.0
   token:
     description: Marks a task's own submissions in the journal. Set by the action plugin.
     type: str

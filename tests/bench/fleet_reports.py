@@ -64,9 +64,9 @@ def cluster(count: int) -> Json:
     }
 
 
-def jobs(planned: Json, now: float) -> Json:
+def jobs(planned: Json) -> Json:
     """Return what slurm_job says of the planned jobs: all of them ended well."""
-    told = {}
+    told, now = {}, example("gpus")["time"]
     for number, wanted in enumerate(planned["jobs"]):
         job = {**example("job"), "job_id": str(1000 + number), "key": wanted["key"], "nodes": wanted["nodes"]}
         job.update(state="COMPLETED", exit_code=0, started=now, ended=now + 3)
@@ -120,11 +120,24 @@ def _break(gpu: Json, draw: random.Random) -> None:
         gpu["error"] = "GPU is lost"
 
 
-def reports(planned: Json, told: Json, now: float, bad: float) -> t.Iterator[tuple[str, Json]]:
-    """Yield (job id, report) for every planned job; `bad` is the share of the nodes with a fault."""
-    draw = random.Random(SEED)
+def reports(planned: Json, told: Json, bad: float) -> t.Iterator[tuple[str, Json]]:
+    """Yield (job ID, report) for every planned job; `bad` is the share of the nodes with a fault."""
+    draw, now = random.Random(SEED), example("gpus")["time"]
     single = [wanted for wanted in planned["jobs"] if len(wanted["nodes"]) == 1]
     broken = set(draw.sample(range(len(single)), round(bad * len(single))))
     for number, wanted in enumerate(single):
         job = told["jobs_by_key"][wanted["key"]]["job_id"]
         yield job, report(wanted["nodes"][0], now, draw, bad=number in broken)
+    for wanted in planned["jobs"]:
+        if len(wanted["nodes"]) == 2:
+            job = told["jobs_by_key"][wanted["key"]]["job_id"]
+            yield job, {"problems": {}, "messages": "", "coherence": coherence(wanted["nodes"])}
+
+
+def coherence(nodes: list[str]) -> Json:
+    """Return what two nodes report that see each other's files in time."""
+    steps = {step: {"seen": True, "seconds": 0.02} for step in ("create", "overwrite", "rename", "unlink")}
+    locks = {kind: {"while_held": "refused", "after_release": "granted"} for kind in ("flock", "fcntl")}
+    pairs = (nodes, nodes[::-1])
+    directions = [{"writer": first, "reader": last, "steps": steps, "locks": locks} for first, last in pairs]
+    return {"schema": 1, "nodes": nodes, "error": None, "directions": directions}

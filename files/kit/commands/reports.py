@@ -16,13 +16,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--folder", type=Path, required=True, help="folder with one folder per job")
     parser.add_argument("--markers", type=Path, required=True, help="folder for markers")
-    parser.add_argument("--remove", action="store_true", help="remove everything after reading it")
-    parser.add_argument("jobs", nargs="*", metavar="JOB")
+    parser.add_argument("--into", type=Path, required=True, help="file to write: JSON Lines, compressed")
+    parser.add_argument("jobs", nargs="*", metavar="JOB", help="job IDs, by default those with a folder")
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what they wrote."""
-    gathered = reports.gather(arguments.folder, arguments.markers, arguments.jobs)
-    if arguments.remove:
-        reports.remove(arguments.folder, arguments.markers, arguments.jobs)
-    return gathered
+    """Gather and remove what the jobs wrote, and return how many jobs and bytes there are."""
+    jobs = arguments.jobs or reports.reported(arguments.folder)
+    size = reports.write(arguments.into, arguments.folder, arguments.markers, jobs)
+    reports.remove(arguments.folder, arguments.markers, jobs)
+    return {"jobs": len(jobs), "bytes": size}

@@ -1,15 +1,18 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gather what the jobs of a preflight wrote, one folder per job, into one document for the controller."""
+"""Gather what the jobs of a preflight wrote, one folder per job, into one compressed file for the controller."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import gzip
+import json
 import os
 import shutil
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -45,24 +48,49 @@ def read(path: Path) -> tuple[Any, str | None]:
         return None, f"{path} is incomplete: {error}"
 
 
-def gather(folder: Path, markers: Path, jobs: list[str]) -> dict[str, Any]:
-    """Return {job id: {part: document or null, begin, end, problems: {part: why}, messages}} for `jobs`."""
-    gathered = {}
-    for job_id in jobs:
-        found: dict[str, Any] = {"problems": {}, "messages": _tail(folder / job_id / "messages.txt")}
-        paths = {part: folder / job_id / f"{part}.json" for part in PARTS}
-        paths.update({kind: markers / f"{job_id}.{kind}.json" for kind in ("begin", "end")})
-        for part, path in paths.items():
-            found[part], problem = read(path)
-            if problem:
-                found["problems"][part] = problem
-        gathered[job_id] = found
-    return gathered
+def gather(folder: Path, markers: Path, job_id: str) -> dict[str, Any]:
+    """Return what a job wrote: {job, part: document or null, begin, end, problems: {part: why}, messages}."""
+    found: dict[str, Any] = {"job": job_id, "problems": {}, "messages": _tail(folder / job_id / "messages.txt")}
+    paths = {part: folder / job_id / f"{part}.json" for part in PARTS}
+    paths.update({kind: markers / f"{job_id}.{kind}.json" for kind in ("begin", "end")})
+    for part, path in paths.items():
+        found[part], problem = read(path)
+        if problem:
+            found["problems"][part] = problem
+    return found
 
 
-def remove(folder: Path, markers: Path, jobs: list[str]) -> None:
+def reported(folder: Path) -> list[str]:
+    """Return the IDs of the jobs that wrote anything. Raise OSError."""
+    return sorted((path.name for path in folder.iterdir() if path.name.isdecimal()), key=int)
+
+
+def write(into: Path, folder: Path, markers: Path, jobs: Iterable[str]) -> int:
+    """Write what the jobs wrote to the file `into`, a line for each job, and return its size. Raise OSError.
+
+    Only one job's report is in memory at a time; the file is complete, or it does not exist.
+    """
+    temporary = into.with_name(f".{into.name}.tmp")
+    try:
+        with temporary.open("wb") as raw:
+            with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=6, mtime=0, filename="") as stream:
+                for job_id in jobs:
+                    line = json.dumps(gather(folder, markers, job_id), separators=(",", ":"))
+                    stream.write(line.encode("ascii") + b"\n")
+            raw.flush()
+            os.fsync(raw.fileno())
+        temporary.replace(into)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    return into.stat().st_size
+
+
+def remove(folder: Path, markers: Path, jobs: Iterable[str]) -> None:
     """Remove what the jobs wrote; ignore errors, since it has been read."""
-    shutil.rmtree(folder, ignore_errors=True)
+    for job_id in jobs:
+        shutil.rmtree(folder / job_id, ignore_errors=True)
     for job_id in jobs:
         for kind in ("begin", "end"):
             with contextlib.suppress(OSError):

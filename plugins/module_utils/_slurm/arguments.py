@@ -35,6 +35,7 @@ SPEC: dict[str, dict[str, Any]] = {
     "on_refusal": {"type": "str", "default": "fail", "choices": ["fail", "go_on"]},
     "fail_on_state": {"type": "bool", "default": True},
     "tail": {"type": "int", "default": 20},
+    "save": {"type": "path"},
     "token": {"type": "str", "no_log": False},
 }
 

@@ -15,6 +15,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostli
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings.columns import Check, Table
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import coherence
 
 Json = dict[str, t.Any]
 ID = "coverage.node"
@@ -22,13 +23,15 @@ TITLE = "Nodes in scope without a result"
 JOB = "node.job"
 # Nodes have the same checks if they have as many GPUs, of the same models, in the same mode.
 _KIND = ("gpu.model", "gpu.mig")
+# These are made on two nodes only.
+_OF_TWO = {*coherence.STEPS.values(), coherence.LOCKS}
 _AMISS = ("fail", "undetermined", "waived")
 
 
 def lost(table: Table, scope: t.Iterable[Json], left_out: t.Collection[str]) -> list[Json]:
     """Return a finding for each way in which nodes were lost; `scope` has the `name` and the `gpus` of each node."""
     gpus = {node["name"]: node["gpus"] for node in scope if node["name"] not in left_out}
-    having = {check.id: _nodes(check, table.places) for check in table.checks.values()}
+    having = {name: _nodes(check, table.places) for name, check in table.checks.items() if name not in _OF_TWO}
     amiss = _amiss(table)
     silent = gpus.keys() - having.get(JOB, set()) - amiss
     found = [_finding(silent, "no result of a job on them")] if silent else []

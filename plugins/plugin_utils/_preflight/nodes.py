@@ -10,11 +10,11 @@ import typing as t
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import node as gpu_node
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks, host
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.plan import NODE_SCRIPT, PAIR_SCRIPT
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.plan import PAIR_SCRIPT
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import findings as share_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.coherence import coherence_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.guard import GUARD, guard_finding
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.likeness import same_everywhere
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.likeness import likeness, same_everywhere
 
 Json = dict[str, t.Any]
 # How far a node's clock may be from slurmctld's; both are known to the second. munge rejects more than 300.
@@ -22,33 +22,62 @@ CLOCK_SECONDS = 5
 OLD_PYTHON = 86  # the exit code of a job whose Python is too old for the kit, or missing
 
 
-def judge(planned: Json, waited: Json, reports: Json, settings: Json) -> list[Json]:
-    """Return the findings about every node of `planned`, from what slurm_job returned and the gathered reports."""
-    findings: list[Json] = []
-    shares: dict[str, t.Any] = {}
-    given = {node["name"]: node["gpus"] for node in planned["nodes"]}
-    pairs = 0
-    for wanted, job, outcome, found in _together(planned, waited, reports):
+class Judging:
+    """Judge every node of a plan from what slurm_job returned and a stream of reports, of which none is kept."""
+
+    def __init__(self, planned: Json, waited: Json, settings: Json) -> None:
+        self._planned, self._settings = planned, settings
+        waited = _mapping(waited)
+        self._jobs, self._outcomes = _mapping(waited.get("jobs_by_key")), _mapping(waited.get("outcomes"))
+        self._gpus = {node["name"]: node["gpus"] for node in planned["nodes"]}
+        self._mounts: dict[str, dict[str, str] | None] = {}
+        self._probed: Json = {"nodes": [], "gpus": [], "drivers": {}}
+        self.unplanned: list[str] = []  # jobs with a report that are not in the plan
+
+    def findings(self, reports: t.Iterable[tuple[str, t.Any]]) -> t.Iterator[Json]:
+        """Yield the findings of all nodes; `reports` are pairs of a job's ID and what it reported.
+
+        Jobs without a report come last. A report of a job that is not planned, or a second one, is not judged.
+        """
+        waiting = {
+            each["key"]: (each, _job(self._jobs.get(each["key"]), each["key"])) for each in self._planned["jobs"]
+        }
+        keys = {job["job_id"]: key for key, (_wanted, job) in waiting.items()}
+        for identity, found in reports:
+            key = keys.get(identity)
+            if key in waiting:
+                yield from self._of_job(*waiting.pop(key), _mapping(found))
+            else:
+                self.unplanned.append(identity)
+        for wanted, job in waiting.values():
+            yield from self._of_job(wanted, job, {})
+        if len(self._mounts) > 1:
+            expect, kind = self._settings["share_expect"], self._settings["share_type"]
+            yield from same_everywhere(self._mounts, expect, share_type=kind)
+        if not any(wanted["script"] == PAIR_SCRIPT for wanted in self._planned["jobs"]):
+            yield _alone(self._mounts)
+
+    def probed(self) -> Json:
+        """Return {nodes, gpus, drivers}: what the jobs checked, once all findings were taken."""
+        return {key: told if isinstance(told, dict) else sorted(set(told)) for key, told in self._probed.items()}
+
+    def _of_job(self, wanted: Json, job: Json, found: Json) -> list[Json]:
+        outcome = _mapping(self._outcomes.get(job["job_id"]))
         if wanted["script"] == PAIR_SCRIPT:
-            findings += _coherence(wanted["nodes"], job, outcome, found, settings)
-            pairs += 1
-            continue
+            return _coherence(wanted["nodes"], job, outcome, found, self._settings)
         node = wanted["key"]
-        findings += _node(node, given[node], job, outcome, found, settings)
-        shares[node] = found.get("share")
-    if len(shares) > 1:
-        findings += same_everywhere(shares, settings["share_expect"], share_type=settings["share_type"])
-    return findings if pairs else [*findings, _alone(shares)]
+        self._mounts[node] = likeness(found.get("share"))
+        if _ended_well(job):
+            self._note(node, _mapping(found.get("gpus")))
+        return _node(node, self._gpus[node], job, outcome, found, self._settings)
 
-
-def _together(planned: Json, waited: Json, reports: Json) -> t.Iterator[tuple[Json, Json, Json, Json]]:
-    """Yield each planned job with the job of its key, and the outcome and report of that job's ID."""
-    waited, reports = _mapping(waited), _mapping(reports)
-    jobs, outcomes = _mapping(waited.get("jobs_by_key")), _mapping(waited.get("outcomes"))
-    for wanted in planned["jobs"]:
-        job = _job(jobs.get(wanted["key"]), wanted["key"])
-        identity = job["job_id"]
-        yield wanted, job, _mapping(outcomes.get(identity)), _mapping(reports.get(identity))
+    def _note(self, node: str, facts: Json) -> None:
+        self._probed["nodes"].append(node)
+        listed = facts.get("gpus")
+        told = listed if isinstance(listed, list) else []
+        self._probed["gpus"] += [str(gpu["uuid"]) for gpu in told if isinstance(gpu, dict) and gpu.get("uuid")]
+        driver = _mapping(facts.get("driver")).get("version")
+        self._probed["drivers"][node] = driver if isinstance(driver, str) else ""
 
 
 def _job(told: t.Any, key: str) -> Json:
@@ -64,7 +93,7 @@ def _job(told: t.Any, key: str) -> Json:
     }
 
 
-def _alone(shares: Json) -> Json:
+def _alone(nodes: t.Iterable[str]) -> Json:
     """Record that coherence was not checked: it takes two nodes that one job can use."""
     return checks.finding(
         "share.coherence",
@@ -72,7 +101,7 @@ def _alone(shares: Json) -> Json:
         value=None,
         bound="two nodes",
         source="srun",
-        why=f"fewer than two nodes in scope can be compared ({', '.join(shares) or 'none'})",
+        why=f"fewer than two nodes in scope can be compared ({', '.join(nodes) or 'none'})",
     )
 
 
@@ -232,15 +261,3 @@ def _coherence(nodes: list[str], job: Json, outcome: Json, found: Json, settings
     if not _ended_well(job) and document is None:
         document = {"error": _why(job, outcome, found)}
     return coherence_findings(document, settings["share_expect"], nodes=nodes, share_type=settings["share_type"])
-
-
-def probed(planned: Json, waited: Json, reports: Json) -> Json:
-    """Return {nodes, gpus, left_out}: what the jobs checked, for the run's coverage."""
-    nodes, gpus = [], []
-    for wanted, job, _other, found in _together(planned, waited, reports):
-        if wanted["script"] == NODE_SCRIPT and _ended_well(job):
-            nodes += wanted["nodes"]
-            listed = _mapping(found.get("gpus")).get("gpus")
-            told = listed if isinstance(listed, list) else []
-            gpus += [str(gpu["uuid"]) for gpu in told if isinstance(gpu, dict) and gpu.get("uuid")]
-    return {"nodes": sorted(set(nodes)), "gpus": sorted(set(gpus)), "left_out": planned["left_out"]}

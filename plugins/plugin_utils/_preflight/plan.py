@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes, fold_nodes
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.cluster_facts import read, stated
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks
@@ -23,7 +23,7 @@ NODE_SCRIPT, PAIR_SCRIPT = "node.sbatch", "coherence.sbatch"
 
 
 def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
-    """Return {nodes, jobs, left_out, findings}: the nodes in scope that can take a job, and a job for each.
+    """Return {scope, nodes, jobs, left_out, findings}: the nodes in scope, those that can take a job, a job for each.
 
     `info` is what slurm_cluster_info returned, `settings` the site's (settings.py), `expected` the inventory's
     compute nodes. A job has a `key` (the name of its node, or both names with a comma), the name of its `script`, its
@@ -31,7 +31,7 @@ def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
     """
     info, wrong = read(info)
     if wrong:
-        return {"nodes": [], "jobs": [], "left_out": [], "findings": [_no_nodes(info, settings)]}
+        return {"scope": [], "nodes": [], "jobs": [], "left_out": [], "findings": [_no_nodes(info, settings)]}
     gpus = settings["accelerator"] != "cpu"
     scope, left_out, findings = _scope(info, settings, expected)
     ready = [node for node in scope if usable(node)]
@@ -40,7 +40,8 @@ def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
     findings += [_gres_defined(node) for node in scope] if gpus else []
     pairs = _pair(ready)
     return {
-        "nodes": [{"name": node["name"], "gpus": _gpus(node) if gpus else 0} for node in ready],
+        "scope": [_named(node, gpus) for node in scope],
+        "nodes": [_named(node, gpus) for node in ready],
         "jobs": [_node_job(node, gpus) for node in ready] + ([_pair_job(*pairs)] if pairs else []),
         "left_out": left_out,
         "findings": findings if scope or findings else [_no_nodes(info, settings)],
@@ -54,6 +55,10 @@ def _pair(ready: list[Json]) -> tuple[Json, Json] | None:
         groups.setdefault(repr(sorted(node["slurm"].items(), key=str)), []).append(node)
     largest = max(groups.values(), key=len, default=[])
     return (largest[0], largest[-1]) if len(largest) > 1 else None
+
+
+def _named(node: Json, gpus: bool) -> Json:
+    return {"name": node["name"], "gpus": _gpus(node) if gpus else 0}
 
 
 def _gpus(node: Json) -> int:
@@ -114,7 +119,7 @@ def _unknown(name: str, known: list[str]) -> Json:
         source="scontrol show node",
         where={"node": name},
         missing="the scheduler reported no nodes",
-        detail=f"unknown node {name!r}; available: {', '.join(known)}" if known else None,
+        detail=f"unknown node {name!r}; available: {fold_nodes(known)}" if known else None,
     )
 
 

@@ -10,6 +10,7 @@ import typing as t
 from functools import partial
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.cluster_facts import read, stated
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks
@@ -92,9 +93,8 @@ def in_scope(info: Json, slurm: Json) -> list[Json]:
     """Return the nodes that jobs with these settings may run on, in any state."""
 
     def listed(key: str) -> list[str]:
-        """Return plain comma-separated names; a bracket expression is left to Slurm and excludes nothing here."""
-        names = slurm.get(key) or ""
-        return [] if "[" in names else [name.strip() for name in names.split(",") if name.strip()]
+        """Return the names; an expression that cannot be read is left to Slurm and excludes nothing here."""
+        return expand_nodes("".join((slurm.get(key) or "").split()))
 
     exclude, nodelist = listed("exclude"), listed("nodelist")
     partitions = [each["name"] for each in _chosen(info, slurm)]

@@ -206,9 +206,7 @@ def _gres(gres: Json) -> str:
 
 def _drivers(probed: Json) -> str | None:
     """Return the drivers of all nodes that preflight looked at, or None if one reported none."""
-    facts = [report["gpus"] for report in probed["reports"].values() if report.get("gpus")]
-    told = {each["node"]: each["driver"]["version"] for each in facts}
-    versions = {str(told.get(node) or "") for node in probed["nodes"]}
+    versions = {str(probed["drivers"].get(node) or "") for node in probed["nodes"]}
     return None if "" in versions else ", ".join(sorted(versions))
 
 

@@ -20,6 +20,7 @@ STEPS = {
     "rename": "share.coherence_rename",
     "unlink": "share.coherence_unlink",
 }
+LOCKS = "share.locks_across_nodes"
 
 
 def coherence_findings(document: t.Any, expect: t.Any, *, nodes: list[str], share_type: str = "beegfs") -> list[Json]:
@@ -85,7 +86,7 @@ def _locks(judging: Judge, told: t.Any, writer: str, reader: str) -> list[Json]:
         held, again = (text(at(told, "locks", kind, key)) for key in ("while_held", "after_release"))
         found.append(
             judging.check(
-                "share.locks_across_nodes",
+                LOCKS,
                 "eq",
                 "refused while held, granted after",
                 f"{held} while held, {again} after" if held and again else None,

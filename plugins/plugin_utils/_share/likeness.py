@@ -9,6 +9,7 @@ import json
 import typing as t
 from collections import Counter
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import fold_nodes
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.checker import Judge
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.facts import at, text
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.judging import judge
@@ -51,25 +52,24 @@ CONFIG = (
 
 
 def same_everywhere(
-    facts_by_node: t.Mapping[str, t.Any], expect: t.Any = None, *, share_type: str = "beegfs"
+    likenesses: t.Mapping[str, dict[str, str] | None], expect: t.Any = None, *, share_type: str = "beegfs"
 ) -> list[Json]:
-    """Compare the mounts that nodes reported, and name each that differs from most. Raise ExpectError."""
-    likenesses = {node: _likeness(at(facts, "mount")) for node, facts in facts_by_node.items()}
-    told = {node: likeness for node, likeness in likenesses.items() if likeness}
+    """Compare the likeness of each node's mount, and name each node that differs from most. Raise ExpectError."""
+    told = {node: alike for node, alike in likenesses.items() if alike}
     judging = judge(expect, share_type, {})
     if len(told) < 2:
-        missing = f"{len(told)} of {len(facts_by_node)} nodes reported their mount"
-        return [judging.check(CHECK, "eq", len(facts_by_node), None, SOURCE, missing=missing)]
+        missing = f"{len(told)} of {len(likenesses)} nodes reported their mount"
+        return [judging.check(CHECK, "eq", len(likenesses), None, SOURCE, missing=missing)]
     found = []
-    for facet in sorted({facet for likeness in told.values() for facet in likeness}):
-        found += _unlike(judging, facet, {node: likeness.get(facet, "nothing") for node, likeness in told.items()})
+    for facet in sorted({facet for each in told.values() for facet in each}):
+        found += _unlike(judging, facet, {node: each.get(facet, "nothing") for node, each in told.items()})
     return found or [judging.check(CHECK, "eq", len(told), len(told), SOURCE, unit="nodes alike")]
 
 
 def _unlike(judging: Judge, facet: str, values: dict[str, str]) -> list[Json]:
     """Return a finding for each node whose value differs from that of most nodes."""
     most = Counter(values.values()).most_common()[0][0]
-    alike = ", ".join(node for node, value in values.items() if value == most)[:200]
+    alike = fold_nodes(node for node, value in values.items() if value == most)[:200]
     return [
         judging.check(CHECK, "eq", most, value, SOURCE, detail=f"{facet}; {alike} have {most}", node=node)
         for node, value in values.items()
@@ -77,8 +77,9 @@ def _unlike(judging: Judge, facet: str, values: dict[str, str]) -> list[Json]:
     ]
 
 
-def _likeness(mount: t.Any) -> dict[str, str] | None:
-    """Return what has to be the same everywhere, as text by name, or None if nothing was mounted or reported."""
+def likeness(facts: t.Any) -> dict[str, str] | None:
+    """Return what share facts say that must be the same on all nodes; None if nothing was mounted or reported."""
+    mount = at(facts, "mount")
     point, fstype, options = at(mount, "mount_point"), at(mount, "fstype"), at(mount, "options")
     if at(mount, "mounted") is not True or not text(point) or not text(fstype) or not isinstance(options, list):
         return None

@@ -1,19 +1,22 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Convert submissions to jobs that are waited for, and these to the result of slurm_job. Pure."""
+"""Convert submissions to jobs that are waited for, and these to the result of slurm_job."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.arguments import DEFAULT_QUEUE_TIMEOUT
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.markers import KINDS
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import write_json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.messages import message
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting import Waiting
 
 Json = dict[str, Any]
+_LARGE = ("job", "jobs", "jobs_by_key", "outcomes", "submitted", "cancelled", "diff")
 
 
 def waiting_for(spec: Mapping[str, Any], entry: Mapping[str, Any] | None) -> Waiting:
@@ -62,6 +65,15 @@ def waited_for(jobs: Sequence[Waiting], cancelled: Collection[str], fail_on_stat
         "cancelled": sorted(cancelled, key=int),
         **_failure(told, fail_on_state),
     }
+
+
+def saved(result: Json, path: str) -> Json:
+    """Write the jobs of the result to the file `path` and return the rest of it. Raise OSError."""
+    told = {key: result.get(key) or {} for key in ("jobs_by_key", "outcomes")}
+    write_json(Path(path), told)
+    large = _LARGE if result.get("failed") else (*_LARGE, "msg")
+    rest = {key: value for key, value in result.items() if key not in large}
+    return {**rest, "saved": len(told["jobs_by_key"])}
 
 
 def _jobs(jobs: Sequence[Waiting]) -> Json:

@@ -80,7 +80,7 @@ def test_the_kit_gathers_markers_by_their_names(tmp_path: Path) -> None:
     (tmp_path / "markers").mkdir()
     for kind in WIRE["markers"]:
         (tmp_path / "markers" / pattern(kind)).write_text(json.dumps({"kind": kind}))
-    found = reports.gather(tmp_path, tmp_path / "markers", [JOB.job_id])[JOB.job_id]
+    found = reports.gather(tmp_path, tmp_path / "markers", JOB.job_id)
     assert (found["begin"], found["end"]) == ({"kind": "begin"}, {"kind": "end"})
 
 

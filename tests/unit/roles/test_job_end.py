@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import subprocess
 import typing as t
@@ -90,10 +92,9 @@ def deaf(tmp_path: Path, render: t.Callable[..., str]) -> t.Iterator[Job]:
     """A job whose sampler is not ready yet."""
     found = Job(tmp_path, render)
     yield found
-    if found.process.poll() is None:
-        for pid in (found.pid("train"), found.pid("sample"), found.process.pid):
-            subprocess.run(["kill", "-KILL", str(pid)], check=False, capture_output=True)
-        found.process.wait(60)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(found.process.pid, signal.SIGKILL)  # also what a job that has ended left behind
+    found.process.wait(60)
 
 
 @pytest.fixture

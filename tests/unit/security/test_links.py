@@ -163,7 +163,7 @@ def test_journal_entries_are_for_their_user_alone(tmp_path):
 def test_a_nodes_report_is_read_only_from_regular_files(tmp_path, make, name):
     (tmp_path / "7").mkdir()
     make(str(tmp_path / "7" / name))
-    found = reports.gather(tmp_path, tmp_path, ["7"])["7"]
+    found = reports.gather(tmp_path, tmp_path, "7")
     assert found["host"] is None
     assert found["messages"] == ""
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import typing as t
 from pathlib import Path
@@ -26,8 +28,14 @@ def written(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def gather(folder: Path, *jobs: str) -> dict[str, t.Any]:
-    return reports.gather(folder / "run", folder / "markers", list(jobs))
+def gather(folder: Path, *jobs: str) -> dict[str, dict[str, t.Any]]:
+    """What is gathered of the jobs, by job, as the controller will read it."""
+    into = folder / "gathered.gz"
+    size = reports.write(into, folder / "run", folder / "markers", jobs)
+    assert size == into.stat().st_size
+    assert [path.name for path in folder.glob(".*")] == []
+    lines = gzip.decompress(into.read_bytes()).splitlines()
+    return {each["job"]: each for each in map(json.loads, lines)}
 
 
 def test_what_is_there_is_read_and_what_is_not_is_named(written: Path) -> None:
@@ -42,6 +50,28 @@ def test_a_job_that_wrote_nothing_hides_no_other(written: Path) -> None:
     found = gather(written, "7", "8")
     assert found["7"]["host"] == {"host": "a"}
     assert found["8"]["host"] is None
+
+
+def test_every_job_that_wrote_anything_is_known(written: Path) -> None:
+    for name in ("12", "8", "x", "token"):
+        (written / "run" / name).mkdir()
+    assert reports.reported(written / "run") == ["7", "8", "12"]
+
+
+def test_equal_reports_give_equal_files_and_a_failure_leaves_none(written: Path) -> None:
+    paths = [written / name for name in ("a.gz", "b.gz")]
+    for path in paths:
+        reports.write(path, written / "run", written / "markers", ["7"])
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+    def jobs() -> t.Iterator[str]:
+        yield "7"
+        raise OSError("the share is gone")
+
+    with pytest.raises(OSError, match="the share is gone"):
+        reports.write(written / "c.gz", written / "run", written / "markers", jobs())
+    assert sorted(path.name for path in written.glob("*.gz*")) == ["a.gz", "b.gz"]
+    assert list(written.glob(".*")) == []
 
 
 @pytest.mark.parametrize("text", ["", '{"host": "a"', "\x00", "[" * 100000])
@@ -68,6 +98,7 @@ def test_a_link_a_pipe_and_a_huge_file_are_refused(written: Path, monkeypatch: p
 
 def test_removing_takes_the_jobs_folder_and_markers_and_no_others(written: Path) -> None:
     (written / "markers/9.begin.json").write_text("{}")
+    (written / "run/9").mkdir()
     reports.remove(written / "run", written / "markers", ["7", "8"])
-    assert not (written / "run").exists()
+    assert [path.name for path in (written / "run").iterdir()] == ["9"]
     assert [path.name for path in (written / "markers").iterdir()] == ["9.begin.json"]

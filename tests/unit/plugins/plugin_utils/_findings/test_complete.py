@@ -80,5 +80,10 @@ def test_nodes_of_another_kind_need_not_have_the_same_checks() -> None:
     assert complete.lost(Table([*results(NODES[:4]), *bare]), scope, ()) == []
 
 
+@pytest.mark.parametrize("identity", ["share.coherence", "share.coherence_rename", "share.locks_across_nodes"])
+def test_what_two_nodes_do_need_not_be_known_of_all(identity: str) -> None:
+    assert lost([*results(), *(finding(identity, node=node) for node in NODES[:2])]) == []
+
+
 def test_what_is_only_recorded_need_not_be_the_same_everywhere() -> None:
     assert lost([*results(), finding("gpu.xid_warnings", "recorded", node="n001")]) == []

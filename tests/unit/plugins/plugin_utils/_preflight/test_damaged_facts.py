@@ -166,8 +166,10 @@ def scheduler(facts: t.Any) -> list[Json]:
 def node(facts: t.Any) -> list[Json]:
     facts = facts if isinstance(facts, dict) else {}
     waited, reports = facts.get("waited"), facts.get("reports")
-    nodes.probed(PLANNED, waited, reports)
-    return nodes.judge(PLANNED, waited, reports, SETTINGS)
+    judging = nodes.Judging(PLANNED, waited, SETTINGS)
+    found = list(judging.findings(reports.items() if isinstance(reports, dict) else ()))
+    judging.probed()
+    return found
 
 
 def gpus(facts: t.Any) -> list[Json]:

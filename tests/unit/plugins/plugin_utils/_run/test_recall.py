@@ -48,9 +48,8 @@ def cluster(*nodes):
 
 def probed(**drivers):
     """What preflight saw: the nodes with their drivers, and two GPUs in each."""
-    reports = {str(n): {"gpus": {"node": k, "driver": {"version": v}}} for n, (k, v) in enumerate(drivers.items())}
     gpus = sorted(f"GPU-{node}-{index}" for node in drivers for index in (0, 1))
-    return {"nodes": sorted(drivers), "gpus": gpus, "left_out": [], "reports": {**reports, "pair": {"coherence": {}}}}
+    return {"nodes": sorted(drivers), "gpus": gpus, "left_out": [], "drivers": drivers}
 
 
 class Scene:

@@ -12,13 +12,19 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import use
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.coherence import coherence_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.guard import guard_finding
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.likeness import same_everywhere
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.likeness import likeness, same_everywhere
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.titles import TITLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.share import use as share_use
 
 from tests.unit.conftest import ROOT
+
+
+def compared(facts: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+    """Compare the share facts of nodes."""
+    return same_everywhere({node: likeness(each) for node, each in facts.items()})
+
 
 EXAMPLE = json.loads((ROOT / "files/schemas/examples/share.json").read_text())
 
@@ -448,7 +454,7 @@ def other(**mount):
 
 
 def test_nodes_that_mount_alike_pass():
-    (finding,) = same_everywhere({"a": EXAMPLE, "b": EXAMPLE, "c": EXAMPLE})
+    (finding,) = compared({"a": EXAMPLE, "b": EXAMPLE, "c": EXAMPLE})
     assert (finding["verdict"], finding["value"]) == ("pass", 3)
 
 
@@ -464,7 +470,7 @@ def test_nodes_that_mount_alike_pass():
     ],
 )
 def test_the_node_that_mounts_otherwise_is_named(facts, words):
-    findings = same_everywhere({"a": EXAMPLE, "b": EXAMPLE, "compute02": facts})
+    findings = compared({"a": EXAMPLE, "b": EXAMPLE, "compute02": facts})
     assert {f["where"]["node"] for f in findings} == {"compute02"}
     assert {f["verdict"] for f in findings} == {"fail"}
     assert any(words in f["why"] for f in findings)
@@ -481,20 +487,20 @@ def test_the_node_that_mounts_otherwise_is_named(facts, words):
     ],
 )
 def test_options_that_are_each_clients_own_do_not_make_mounts_differ(one, another):
-    (finding,) = same_everywhere({"a": other(options=one), "b": other(options=another)})
+    (finding,) = compared({"a": other(options=one), "b": other(options=another)})
     assert finding["verdict"] == "pass"
 
 
 @pytest.mark.parametrize("option", ["ro", "noexec", "local_lock=all", "vers=3", "soft", "connPortShift=100"])
 def test_options_that_change_what_a_mount_does_make_it_differ(option):
     facts = {"a": other(options=["rw"]), "b": other(options=["rw"]), "c": other(options=["rw", option])}
-    (finding,) = same_everywhere(facts)
+    (finding,) = compared(facts)
     assert (finding["verdict"], finding["where"]) == ("fail", {"node": "c"})
 
 
 @pytest.mark.parametrize("facts", [{}, {"a": EXAMPLE}, {"a": EXAMPLE, "b": None}, {"a": None, "b": "x"}])
 def test_with_fewer_than_two_mounts_nothing_is_compared(facts):
-    (finding,) = same_everywhere(facts)
+    (finding,) = compared(facts)
     assert finding["verdict"] == "undetermined"
 
 

@@ -13,12 +13,17 @@ import pytest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import findings as share_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.coherence import coherence_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.guard import guard_finding
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.likeness import same_everywhere
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.likeness import likeness, same_everywhere
 
 from tests.unit.conftest import ROOT
 
 Json = dict[str, t.Any]
 EXAMPLE = json.loads((ROOT / "files/schemas/examples/share.json").read_text())
+
+
+def compared(facts: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+    """Compare the share facts of nodes."""
+    return same_everywhere({node: likeness(each) for node, each in facts.items()})
 
 
 def short(findings: list[Json]) -> list[tuple[t.Any, ...]]:
@@ -310,7 +315,7 @@ def mounted(client: Json | None = None, **mount: t.Any) -> Json:
 
 
 def alike(**facts: t.Any) -> list[Json]:
-    return same_everywhere(facts)
+    return compared(facts)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +373,7 @@ def test_mounts_that_are_alike_are_one_finding() -> None:
 def test_the_mount_that_differs_is_named(facts: Json, facet: str, value: str, bound: str) -> None:
     findings = alike(a=EXAMPLE, z=facts, c=EXAMPLE)
     assert short(findings) == [
-        (LIKE, "fail", value, bound, f'"{value}" is not {bound}: {facet}; a, c have {bound[3:-1]}')
+        (LIKE, "fail", value, bound, f'"{value}" is not {bound}: {facet}; a,c have {bound[3:-1]}')
     ]
     assert findings[0]["where"] == {"node": "z"}
 
@@ -391,7 +396,7 @@ def test_the_mount_that_differs_is_named(facts: Json, facet: str, value: str, bo
 def test_a_setting_of_the_client_that_differs_is_named(key: str) -> None:
     config = EXAMPLE["mount"]["client"]["config"]
     most, other = mounted({"config": {**config, key: "most"}}), mounted({"config": {**config, key: "other"}})
-    told = f"client setting {key}; a, b have most"
+    told = f"client setting {key}; a,b have most"
     assert short(alike(a=most, b=most, c=other)) == [
         (LIKE, "fail", "other", '= "most"', f'"other" is not = "most": {told}')
     ]
