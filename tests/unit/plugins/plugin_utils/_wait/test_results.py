@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -99,3 +100,23 @@ def test_nothing_is_asked_or_said_about_a_refused_job() -> None:
     wait.unreachable("no", 1.0)
     assert wait.take_lines() == ["Slurm does not answer: no. Retrying for 5 min 0 s"]
     assert (one.outcome, one.state) == ("refused", "UNKNOWN")
+
+
+def test_the_jobs_of_many_are_saved_to_a_file_and_only_counted(tmp_path):
+    job = {"key": "n1", "job_id": "7", "state": "COMPLETED"}
+    told = {
+        "jobs": [job],
+        "job": job,
+        "jobs_by_key": {"n1": job},
+        "outcomes": {"7": {}},
+        "msg": "long",
+        "changed": True,
+    }
+    rest = results.saved({**large, "changed": True}, str(tmp_path / "jobs.json"))
+    assert rest == {"changed": True, "saved": 1}
+    assert json.loads((tmp_path / "jobs.json").read_text()) == {"jobs_by_key": {"n1": job}, "outcomes": {"7": {}}}
+
+
+def test_why_a_submission_failed_is_returned_although_there_is_nothing_to_save(tmp_path):
+    rest = results.saved({"failed": True, "msg": "no such partition", "jobs": []}, str(tmp_path / "jobs.json"))
+    assert rest == {"failed": True, "msg": "no such partition", "saved": 0}
