@@ -132,6 +132,7 @@ def sanity(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Speed and memory as ratios taken in one run; nothing here passes or fails."""
+    """Speed and memory as ratios taken in one run; only the goals for many nodes can be missed."""
     for name in ("metrics_assert", "waiting", "play", "preflight", "gpu_probe", "share", "speed_up"):
         session.run("python", "-m", f"tests.bench.bench_{name}", *session.posargs)
+    session.run("python", "-m", "tests.bench.bench_scale", env={"PYTHONPATH": "collections"})

@@ -103,18 +103,11 @@ def test_nothing_is_asked_or_said_about_a_refused_job() -> None:
 
 
 def test_the_jobs_of_many_are_saved_to_a_file_and_only_counted(tmp_path):
-    job = {"key": "n1", "job_id": "7", "state": "COMPLETED"}
-    told = {
-        "jobs": [job],
-        "job": job,
-        "jobs_by_key": {"n1": job},
-        "outcomes": {"7": {}},
-        "msg": "long",
-        "changed": True,
-    }
-    rest = results.saved({**large, "changed": True}, str(tmp_path / "jobs.json"))
+    told = {"jobs_by_key": {"n1": {"key": "n1", "job_id": "7"}}, "outcomes": {"7": {}}}
+    large = {"jobs": [told["jobs_by_key"]["n1"]], "job": told["jobs_by_key"]["n1"], "msg": "long"}
+    rest = results.saved({**told, **large, "changed": True}, str(tmp_path / "jobs.json"))
     assert rest == {"changed": True, "saved": 1}
-    assert json.loads((tmp_path / "jobs.json").read_text()) == {"jobs_by_key": {"n1": job}, "outcomes": {"7": {}}}
+    assert json.loads((tmp_path / "jobs.json").read_text()) == told
 
 
 def test_why_a_submission_failed_is_returned_although_there_is_nothing_to_save(tmp_path):
