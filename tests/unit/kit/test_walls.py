@@ -29,7 +29,7 @@ PREFLIGHT = {
     "devices": ["devices", "--output", "devices.json"],
     "share": ["share", "--path", ".", "--type", "other", "--checks", "mount"],
     "coherence": ["coherence", "--help"],
-    "reports": ["reports", "--folder", ".", "--markers", "."],
+    "reports": ["reports", "--folder", ".", "--markers", ".", "--into", "gathered.gz"],
     "end": ["end", "--exit-code", "0"],
     "wheels": ["wheels", "--help"],
     "environment": ["environment", "--help"],
