@@ -15,7 +15,13 @@ class Ended:
     """A play that has ended, as far as a row looks at it."""
 
     def __init__(self, verdict, criteria, screen="", why=""):
-        self.verdict = {"verdict": verdict, "why": why, "findings": [], "checks": [], "workloads": [{"criteria": criteria}]}
+        self.verdict = {
+            "verdict": verdict,
+            "why": why,
+            "findings": [],
+            "checks": [],
+            "workloads": [{"criteria": criteria}],
+        }
         self.screen, self.runs = screen, [None]
 
     def finish(self):
