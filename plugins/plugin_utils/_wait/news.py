@@ -43,8 +43,6 @@ class News:
         flags, attempt = tuple(one.job["flags"]), one.job["attempt"]
         key = (state, flags, attempt, one.outcome, one.script.has_ended, reason)
         is_quiet = bool(one.outcome) or now - shown.at < self._interval
-        if not shown.key and state == "RUNNING" and not one.script.has_ended:
-            shown.key = key  # it was just submitted: that it runs is told when it has run for a while
         if key == shown.key and is_quiet:
             return False
         shown.key, shown.at = key, now

