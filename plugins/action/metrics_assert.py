@@ -24,6 +24,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.plain
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import legs, log_patterns, spec
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.saved import Rules, judge_saved
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import criteria_table
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.screen import fitted
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import evidence
 
 MODULE = "mlops.hpc_validation.metrics_assert"
@@ -65,7 +66,9 @@ class ActionModule(ActionBase):
         judged = judge_saved(document, rules, now=time.time())
         table = criteria_table.render(options["workload"], judged.verdict, judged.criteria)
         if not self._task.no_log:
-            self._display.display(table)
+            seconds = (options["job"] or {}).get("run_seconds")
+            short = criteria_table.brief(options["workload"], judged.verdict, judged.criteria, seconds)
+            self._display.display(fitted(table if self._display.verbosity else short))
         result.update(changed=False, verdict=judged.verdict, criteria=judged.criteria, table=table, failed=False)
         if path and os.path.exists(path):
             result["evidence"] = path

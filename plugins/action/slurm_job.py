@@ -20,10 +20,11 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.argume
     job_specs,
 )
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import has_ended
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.screen import fitted
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait import results
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.interrupt import Interrupted, InterruptGuard
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.limits import Limits
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.messages import submitted_line
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.messages import submitted_lines
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.wait import Wait
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting import Waiting
 
@@ -85,7 +86,7 @@ class ActionModule(ActionBase):
 
     def _say(self, line: str) -> None:
         if not self._guard.orphaned():
-            display.display(f"slurm_job: {line}")
+            display.display(fitted(f"slurm_job: {line}"))
 
     # -- submission
 
@@ -100,8 +101,8 @@ class ActionModule(ActionBase):
         answer["attached"] = not any(one.ours for one in jobs)
         if not self._args["wait"]:
             return {**answer, **self._look_once(jobs)}
-        for entry in submitted["submitted"]:
-            self._say(str(entry["refused"]) if entry.get("refused") else submitted_line(entry))
+        for line in submitted_lines(submitted["submitted"]):
+            self._say(line)
         return {**answer, **self._wait(jobs)}
 
     def _submit(self) -> dict[str, Any]:

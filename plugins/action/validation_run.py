@@ -21,6 +21,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.plain
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import expect
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import expectations
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import summary
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.screen import fitted
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import (
     images,
@@ -133,7 +134,7 @@ class ActionModule(ActionBase):
         odd = [finding for finding in verdict["findings"] if finding["verdict"] in ("fail", "undetermined")]
         if self._task.check_mode:
             lines.insert(0, "CHECK MODE: nothing was submitted or judged; the following is not a verdict")
-        Display().display("\n" + "\n".join(lines) + "\n", color=colour)
+        Display().display("\n" + fitted("\n".join(lines)) + "\n", color=colour)
         return {
             "changed": False,
             "failed": bool(odd) if self._task.check_mode else verdict["verdict"] != "pass",

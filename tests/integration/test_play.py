@@ -14,6 +14,7 @@ import pytest
 from tests.integration.conftest import (
     ANY_SPEED,
     ANY_TIME,
+    BRIEF,
     CACHE,
     CLUSTER,
     ROOT,
@@ -23,14 +24,19 @@ from tests.integration.conftest import (
     wait_for,
 )
 
+PHASES = ["bootstrap", "preflight", "stage", "workload", "report"]
 RESOURCES = {"nodes": 1, "ntasks_per_node": 1, "cpus_per_task": 1, "gres": "gpu:1", "mem": "500M", "time": "00:05:00"}
 
 
 def test_the_canary_passes_and_a_second_run_changes_nothing_but_the_job(play, canary):
     variables = canary()
-    first = play(variables=variables)
+    first = play(variables=variables, environment=BRIEF)
     assert first.code == 0, first.end
     assert first.verdict["verdict"] == "pass"
+    shown = [line for line in first.screen.splitlines() if line]
+    assert len(shown) <= 30, first.screen
+    assert [line for line in shown if len(line) > 120 and " " in line.strip()] == []
+    assert [line.split()[0] for line in shown if line.endswith(" s") and " ok " in line] == PHASES
     second = play(variables=variables)
     assert second.code == 0, second.end
     changed = [line for line in second.screen.splitlines() if line.startswith("changed: ")]

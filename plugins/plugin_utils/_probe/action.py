@@ -12,6 +12,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.plain import plain
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import verdicts
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import criteria_table, findings_table
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.screen import fitted
 
 Json = dict[str, Any]
 
@@ -47,7 +48,7 @@ class ProbeAction(ActionBase):
         verdict = verdicts.overall(findings)
         table = "\n".join([f"{title}: {verdict.upper()}", *findings_table.lines(findings)])
         if not self._task.no_log:
-            self._display.display(table)
+            self._display.display(fitted(table))
         result: Json = {"changed": False, "facts": facts, "findings": findings, "verdict": verdict, "table": table}
         result["failed"] = verdict != "pass" and fail
         if result["failed"]:

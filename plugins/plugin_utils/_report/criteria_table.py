@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
@@ -31,6 +32,15 @@ def render(workload: str, verdict: str, judged: list[dict[str, Any]]) -> str:
             if entry.get("remedy"):
                 lines += _wrapped("do:  ", entry["remedy"])
     return "\n".join(lines)
+
+
+def brief(workload: str, verdict: str, judged: list[dict[str, Any]], seconds: Any = None) -> str:
+    """Return one line with the number of criteria of each verdict, and whole those that did not pass."""
+    counts = ", ".join(f"{number} {word}" for word, number in Counter(e["verdict"] for e in judged).most_common())
+    took = f" in {seconds:.0f} s" if scalars.is_number(seconds) else ""
+    head = f"{_plain(workload)}: {verdict.upper()}{took}, {len(judged)} criteria: {counts}"
+    amiss = [entry for entry in judged if entry["verdict"] in ("fail", "undetermined", "waived")]
+    return "\n".join([head, *render("", "", amiss).splitlines()[1:]])
 
 
 def summary(workload: str, verdict: str, judged: list[dict[str, Any]]) -> str:

@@ -30,10 +30,7 @@ def summary(verdict: Json, folder: Path) -> list[str]:
         lines.append(f"{workload['id']}: {workload['verdict'].upper()}  {workload['title']}{job}")
         lines += [f"  data {name}: {source}" for name, source in sorted(workload["data"].items())]
         lines += _judged("criteria", workload["criteria"]) if workload["criteria"] else [f"  {workload['why']}"]
-    parts = groups.by_part(verdict)
-    lines += ["preflight:"] if parts else []
-    for part, checks in parts.items():
-        lines += _part(part, list(checks.values()))
+    lines += _preflight(verdict)
     lines.append(f"evidence: {folder}")
     lines.append(f"next:     {_next_command(verdict, folder)}")
     return lines
@@ -50,6 +47,16 @@ def _is_told(entry: Json) -> bool:
     """Return whether to show it: what did not pass, what the site has changed, and speed-ups."""
     amiss = entry["verdict"] in findings_table.AMISS
     return bool(amiss or entry["bound_from"] == "override" or entry["against_baseline"])
+
+
+def _preflight(verdict: Json) -> list[str]:
+    """Return one line if nothing is amiss, else a line for each part, with what did not pass in it."""
+    if not verdict["findings"]:
+        return [f"preflight: {groups.counts(verdict['checks'])}"] if verdict["checks"] else []
+    lines = ["preflight:"]
+    for part, checks in groups.by_part(verdict).items():
+        lines += _part(part, list(checks.values()))
+    return lines
 
 
 def _part(part: str, checks: list[tuple[list[Json], list[Json]]]) -> list[str]:

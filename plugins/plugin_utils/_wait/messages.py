@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import describe_state
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import clean
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.progress import end_line
+
+_FEW = 8
 
 
 def happened(job: Mapping[str, object], outcome: str, why: str, cancelled: bool) -> str:
@@ -63,6 +65,19 @@ def message(jobs: list[Mapping[str, object]], outcomes: Mapping[str, Mapping[str
     if len(bad) > 5:
         parts.append("Also: " + ", ".join(f"{job['job_id']} {job['state']}" for job in bad[5:25]) + ".")
     return " ".join(parts)
+
+
+def submitted_lines(entries: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return the first lines on jobs: one for all that were submitted, and one for each other."""
+    new = [entry for entry in entries if not entry.get("refused") and not entry["attached"]]
+    others = [entry for entry in entries if entry not in new] if len(new) > 1 else list(entries)
+    lines = [str(entry["refused"]) if entry.get("refused") else submitted_line(entry) for entry in others]
+    if len(new) < 2:
+        return lines
+    ids = [str(entry["job_id"]) for entry in new]
+    names = ", ".join(clean(entry["name"], 60) for entry in new[:_FEW]) + (", …" if len(new) > _FEW else "")
+    how = f"scancel {' '.join(ids)}" if len(new) <= _FEW else "Ctrl-C, or the playbook cleanup"
+    return [f"jobs {ids[0]} to {ids[-1]} submitted ({len(new)}: {names}); to cancel them: {how}", *lines]
 
 
 def submitted_line(entry: Mapping[str, object]) -> str:

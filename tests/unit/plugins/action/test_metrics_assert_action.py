@@ -16,6 +16,7 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible_collections.mlops.hpc_validation.plugins.action.metrics_assert import ActionModule
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import collector, options
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import screen
 
 from tests.unit.conftest import COLLECTIONS
 from tests.unit.plugins.plugin_utils._judge.criteria_fake import alone, provenance, whole
@@ -87,10 +88,10 @@ def as_the_module_does(module_args, **_unused):
 
 @pytest.fixture
 def run():
-    def run(arguments, answer=as_the_module_does, *, check_mode=False, no_log=False):
+    def run(arguments, answer=as_the_module_does, *, check_mode=False, no_log=False, verbosity=0):
         task = mock.MagicMock(args=arguments, async_val=0, check_mode=check_mode, no_log=no_log)
         action = ActionModule(task, mock.MagicMock(), mock.MagicMock(), None, None, None)
-        action._display = mock.MagicMock()
+        action._display = mock.MagicMock(verbosity=verbosity)
         action._execute_module = mock.MagicMock(side_effect=answer)
         result = action.run(task_vars={})
         result["displayed"] = [call.args[0] for call in action._display.display.call_args_list]
@@ -458,9 +459,17 @@ def test_values_are_data_and_dates_are_dates(run, arguments, out):
 
 
 def test_the_table_is_shown_unless_the_task_is_secret(run, arguments):
-    result = run(arguments)
-    assert result["displayed"] == [result["table"]]
+    assert run(arguments, verbosity=1)["displayed"] == [screen.fitted(run(arguments)["table"])]
+    ((line,),) = [text.splitlines() for text in run(arguments)["displayed"]]
+    assert line.startswith("MLOPS-1.1: PASS")
     assert run(arguments, no_log=True)["displayed"] == []
+
+
+def test_what_did_not_pass_is_shown_whole(run, arguments, out):
+    (out / "metrics.json").write_text(json.dumps({**OWN, "test_accuracy": 0.5}))
+    (text,) = run(arguments)["displayed"]
+    assert "S0-13" in text
+    assert "why: " in text
 
 
 def test_nothing_that_a_terminal_acts_on_reaches_the_table(run, arguments, out):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import empty
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait import messages
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.messages import message, submitted_line
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.progress import end_line, job_line, seconds
 
@@ -92,3 +93,24 @@ def test_many_failures_are_summed_up() -> None:
     text = message(jobs, {})
     assert text.startswith("8 of 9 jobs did not complete.")
     assert "Also: 6 FAILED, 7 FAILED, 8 FAILED." in text
+
+
+def _entry(job_id: int, **values: object) -> dict[str, object]:
+    return {"job_id": str(job_id), "name": f"job-{job_id}", "attached": False, "refused": None, **values}
+
+
+def test_one_submission_is_a_line_of_its_own() -> None:
+    assert messages.submitted_lines([_entry(7)]) == [messages.submitted_line(_entry(7))]
+
+
+def test_several_submissions_are_one_line_and_others_have_their_own() -> None:
+    entries = [_entry(7), _entry(8, attached=True), _entry(9, refused="sbatch refused it"), _entry(10)]
+    first, *others = messages.submitted_lines(entries)
+    assert "jobs 7 to 10 submitted" in first
+    assert first.endswith("scancel 7 10")
+    assert others == [messages.submitted_line(entries[1]), "sbatch refused it"]
+
+
+def test_a_thousand_submissions_are_one_short_line() -> None:
+    (line,) = messages.submitted_lines([_entry(number) for number in range(1000)])
+    assert len(line) < 240

@@ -1,0 +1,134 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: brief
+type: stdout
+version_added: 0.4.0
+short_description: A line for each phase of a play, and what fails
+description:
+  - >-
+    Shows a line for each role of a play with its outcome and time, what the collection's actions say meanwhile, and
+    whatever fails, as a whole and at once. With C(-v) the output is that of the default callback.
+  - Nothing else is left out but the tasks that went well. Warnings, messages of C(debug) and differences are shown.
+  - It is only used if C(stdout_callback) or C(ANSIBLE_STDOUT_CALLBACK) names it.
+extends_documentation_fragment:
+  - default_callback
+  - result_format_callback
+author:
+  - mlops.hpc_validation authors (@mlops)
+"""
+
+import time
+import typing as t
+
+from ansible import constants, context
+from ansible.plugins.callback.default import CallbackModule as Default
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.screen import Phases, fitted
+
+# These print their own outcome, in more words than their result has.
+SAY_IT_THEMSELVES = {
+    "mlops.hpc_validation.validation_run": "verdict",
+    "mlops.hpc_validation.check_workload": "faults",
+}
+
+
+class CallbackModule(Default):
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "stdout"
+    CALLBACK_NAME = "mlops.hpc_validation.brief"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._phases = Phases(time.monotonic)
+
+    @property
+    def _is_brief(self) -> bool:
+        return int(self._display.verbosity) == 0
+
+    def _say(self, line: str | None, color: str | None = None) -> None:
+        if line:
+            self._display.display(line, color=color)
+
+    def v2_playbook_on_start(self, playbook: t.Any) -> None:
+        if not self._is_brief:
+            super().v2_playbook_on_start(playbook)
+            return
+        name = str(playbook._file_name).rpartition("/")[2]
+        checked = " in check mode" if context.CLIARGS.get("check") else ""
+        self._say(f"{name}{checked} (-v shows every task)")
+
+    def v2_playbook_on_play_start(self, play: t.Any) -> None:
+        if self._is_brief:
+            self._play = play
+        else:
+            super().v2_playbook_on_play_start(play)
+
+    def v2_playbook_on_task_start(self, task: t.Any, is_conditional: bool) -> None:
+        if self._is_brief:
+            self._begin(task, "TASK")
+        else:
+            super().v2_playbook_on_task_start(task, is_conditional)
+
+    def v2_playbook_on_handler_task_start(self, task: t.Any) -> None:
+        if self._is_brief:
+            self._begin(task, "RUNNING HANDLER")
+        else:
+            super().v2_playbook_on_handler_task_start(task)
+
+    def _begin(self, task: t.Any, prefix: str) -> None:
+        self._task_type_cache[task._uuid] = prefix
+        self._last_task_name = task.get_name().strip()
+        self._say(self._phases.enter(task._role.get_name() if task._role else None))
+
+    def v2_playbook_on_include(self, included_file: t.Any) -> None:
+        if not self._is_brief:
+            super().v2_playbook_on_include(included_file)
+
+    def v2_runner_on_ok(self, result: t.Any) -> None:
+        if not self._is_brief or result.task.action in constants._ACTION_DEBUG:
+            super().v2_runner_on_ok(result)
+        else:
+            self._handle_warnings_and_exception(result)
+
+    def v2_runner_on_skipped(self, result: t.Any) -> None:
+        if self._is_brief:
+            self._handle_warnings_and_exception(result)
+        else:
+            super().v2_runner_on_skipped(result)
+
+    def v2_runner_item_on_ok(self, result: t.Any) -> None:
+        if not self._is_brief or result.task.action in constants._ACTION_DEBUG:
+            super().v2_runner_item_on_ok(result)
+
+    def v2_runner_item_on_skipped(self, result: t.Any) -> None:
+        if not self._is_brief:
+            super().v2_runner_item_on_skipped(result)
+
+    def v2_runner_on_failed(self, result: t.Any, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            self._phases.failed()
+        told = SAY_IT_THEMSELVES.get(result.task.action)
+        if self._is_brief and told is not None and told in result.result:
+            self._handle_warnings_and_exception(result)
+        else:
+            super().v2_runner_on_failed(result, ignore_errors)
+
+    def v2_runner_on_unreachable(self, result: t.Any) -> None:
+        self._phases.failed()
+        super().v2_runner_on_unreachable(result)
+
+    def v2_playbook_on_stats(self, stats: t.Any) -> None:
+        if not self._is_brief:
+            super().v2_playbook_on_stats(stats)
+            return
+        self._say(self._phases.end())
+        if stats.failures or stats.dark:
+            super().v2_playbook_on_stats(stats)
+
+    def _dump_results(self, *args: t.Any, **kwargs: t.Any) -> str:
+        text = str(super()._dump_results(*args, **kwargs))
+        return fitted(text) if self._is_brief else text

@@ -1,0 +1,57 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Keep what is shown within the width of a terminal, and say which phase of a play has ended, how, and when."""
+
+from __future__ import annotations
+
+import textwrap
+import typing as t
+
+WIDTH = 120
+# This role only holds the settings of all others: its tasks belong to the phase that includes it.
+SETTINGS = "hpc_validation"
+
+
+def fitted(text: str) -> str:
+    """Return the lines of `text`, those that are too long continued below, further to the right."""
+    return "\n".join(part for line in text.split("\n") for part in _wrapped(line))
+
+
+def _wrapped(line: str) -> list[str]:
+    if len(line) <= WIDTH:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())] + "    "
+    return textwrap.wrap(
+        line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
+    )
+
+
+class Phases:
+    """The phases of a play: the roles that its tasks belong to, one after another."""
+
+    def __init__(self, clock: t.Callable[[], float]) -> None:
+        self._clock = clock
+        self._name = ""
+        self._began = clock()
+        self._failed = False
+
+    def enter(self, role: str | None) -> str | None:
+        """Take note of a task of `role`, and return the line of the phase that ended before it, if one did."""
+        name = (role or "").rpartition(".")[2]
+        if name in ("", SETTINGS, self._name):
+            return None
+        line = self.end()
+        self._name, self._began, self._failed = name, self._clock(), False
+        return line
+
+    def failed(self) -> None:
+        """Take note of a task that failed, even if the play goes on."""
+        self._failed = True
+
+    def end(self) -> str | None:
+        """Return the line of the current phase; None before the first."""
+        if not self._name:
+            return None
+        outcome = "failed" if self._failed else "ok"
+        return f"{self._name:<11} {outcome:<6} {self._clock() - self._began:6.1f} s"

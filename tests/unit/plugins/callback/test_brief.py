@@ -1,0 +1,88 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The brief screen, as ansible-playbook shows it for plays on the controller: nothing that matters is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import typing as t
+from pathlib import Path
+
+import pytest
+
+from tests.unit.conftest import ROOT
+
+Json = dict[str, t.Any]
+QUIET = [{"ansible.builtin.command": {"cmd": "true"}, "name": "Quiet"} for _each in range(9)]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> t.Callable[..., tuple[int, list[str]]]:
+    """Play tasks; return the exit code and the lines that are not blank."""
+
+    def play(tasks: list[Json], *options: str, **environment: str) -> tuple[int, list[str]]:
+        book = tmp_path / "book.yml"
+        book.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]))
+        ended = subprocess.run(
+            ["ansible-playbook", str(book), *options],
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        return ended.returncode, [line for line in (ended.stdout + ended.stderr).splitlines() if line.strip()]
+
+    return play
+
+
+def test_what_goes_well_is_not_shown_and_what_is_said_is(play: t.Callable[..., tuple[int, list[str]]]) -> None:
+    code, lines = play([*QUIET, {"ansible.builtin.debug": {"msg": "look at this"}}])
+    assert code == 0
+    assert any("look at this" in line for line in lines)
+    assert len(lines) <= 5
+    assert lines[0].startswith("book.yml")
+    assert not any("\x1b" in line for line in lines)
+
+
+def test_a_failure_is_shown_whole_and_adds_only_itself(play: t.Callable[..., tuple[int, list[str]]]) -> None:
+    words = "word " * 60
+    code, lines = play([*QUIET, {"ansible.builtin.fail": {"msg": words}, "name": "Break"}, *QUIET])
+    assert code != 0
+    assert any("Break" in line for line in lines)
+    assert "".join(lines).count("word") >= 60
+    assert max(map(len, lines)) <= 120 or not [line for line in lines if len(line) > 120 and "fatal" in line]
+    assert any("failed=1" in line for line in lines)
+    assert not any("Quiet" in line for line in lines)
+
+
+def test_with_v_every_task_is_shown(play: t.Callable[..., tuple[int, list[str]]]) -> None:
+    code, lines = play(QUIET, "-v")
+    assert code == 0
+    assert sum(line.startswith("TASK [Quiet]") for line in lines) == 9
+    assert any(line.startswith("PLAY RECAP") for line in lines)
+
+
+def test_warnings_and_differences_are_shown(play: t.Callable[..., tuple[int, list[str]]], tmp_path: Path) -> None:
+    copy = {"ansible.builtin.copy": {"content": "new\n", "dest": str(tmp_path / "file"), "mode": "0600"}}
+    code, lines = play([copy], "--diff")
+    assert code == 0
+    assert any(line.startswith("+new") for line in lines)
+
+
+def test_a_host_that_cannot_be_reached_is_shown(tmp_path: Path) -> None:
+    book = tmp_path / "book.yml"
+    book.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.ping": {}}]}]))
+    argv = ["ansible-playbook", str(book), "-i", "gone.invalid,", "-e", "ansible_connection=ssh"]
+    ended = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert ended.returncode != 0
+    assert "UNREACHABLE" in ended.stdout + ended.stderr
+
+
+def test_the_checkout_uses_it_and_nothing_else_loads_it() -> None:
+    assert "stdout_callback = mlops.hpc_validation.brief" in (ROOT / "ansible.cfg").read_text()
+    assert not (ROOT / "playbooks/callback_plugins").exists()

@@ -1,0 +1,55 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is shown fits a terminal, and each phase is told once, when it has ended."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import screen
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@given(st.text(alphabet="ab \n", max_size=600))
+def test_no_word_is_lost_and_no_line_is_too_long(text: str) -> None:
+    fitted = screen.fitted(text)
+    assert fitted.split() == text.split()
+    assert all(len(line) <= screen.WIDTH for line in fitted.split("\n") if " " in line.strip())
+
+
+@pytest.mark.parametrize("text", ["", "a", "\n", "a\n\nb", "  a" + "b" * 117])
+def test_what_fits_is_left_as_it_is(text: str) -> None:
+    assert screen.fitted(text) == text
+
+
+def test_a_line_goes_on_further_to_the_right() -> None:
+    first, *others = screen.fitted("  " + "word " * 60).split("\n")
+    assert first.startswith("  word")
+    assert others
+    assert all(line.startswith("      word") for line in others)
+
+
+def test_each_phase_is_told_when_it_has_ended() -> None:
+    times = iter([0.0, 1.0, 3.5, 3.5, 9.0])
+    phases = screen.Phases(lambda: next(times))
+    told = [
+        phases.enter(role)
+        for role in (None, "a.b.bootstrap", None, "a.b.hpc_validation", "a.b.bootstrap", "a.b.preflight", "preflight")
+    ]
+    assert [line.split() for line in told if line] == [["bootstrap", "ok", "2.5", "s"]]
+    phases.failed()
+    assert (phases.end() or "").split() == ["preflight", "failed", "5.5", "s"]
+
+
+def test_a_failure_is_that_of_its_phase_alone() -> None:
+    phases = screen.Phases(lambda: 0.0)
+    phases.enter("bootstrap")
+    phases.failed()
+    assert "failed" in str(phases.enter("preflight"))
+    assert "ok" in str(phases.end())
+
+
+def test_a_play_without_roles_has_no_phases() -> None:
+    phases = screen.Phases(lambda: 0.0)
+    assert (phases.enter(None), phases.end()) == (None, None)
