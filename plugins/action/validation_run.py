@@ -124,7 +124,9 @@ class ActionModule(ActionBase):
 
     def _expanded(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         path = runs.expand(Path(args["folder"]))
-        return {"changed": True, "folder": args["folder"], "msg": f"{path} has every finding, as schema 1"}
+        line = f"{path} has every finding, as schema 1"
+        Display().display(line)
+        return {"changed": True, "folder": args["folder"], "msg": line}
 
     def _finished(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         folder = Path(args["folder"])

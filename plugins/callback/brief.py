@@ -13,7 +13,8 @@ description:
   - >-
     Shows a line for each role of a play with its outcome and time, what the collection's actions say meanwhile, and
     whatever fails, as a whole and at once. With C(-v) the output is that of the default callback.
-  - Nothing else is left out but the tasks that went well. Warnings, messages of C(debug) and differences are shown.
+  - >-
+    Nothing is left out but tasks that went well: warnings, differences, and what C(debug) and C(assert) say are shown.
   - It is only used if C(stdout_callback) or C(ANSIBLE_STDOUT_CALLBACK) names it.
 extends_documentation_fragment:
   - default_callback
@@ -25,8 +26,9 @@ author:
 import time
 import typing as t
 
-from ansible import constants, context
+from ansible import context
 from ansible.plugins.callback.default import CallbackModule as Default
+from ansible.utils.fqcn import add_internal_fqcns
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.screen import Phases, fitted
 
 # These print their own outcome, in more words than their result has.
@@ -44,6 +46,7 @@ class CallbackModule(Default):
     def __init__(self) -> None:
         super().__init__()
         self._phases = Phases(time.monotonic)
+        self._amiss = 0
 
     @property
     def _is_brief(self) -> bool:
@@ -81,7 +84,8 @@ class CallbackModule(Default):
 
     def _begin(self, task: t.Any, prefix: str) -> None:
         self._task_type_cache[task._uuid] = prefix
-        self._last_task_name = task.get_name().strip()
+        one_by_one = self._play.strategy not in add_internal_fqcns(("free", "host_pinned"))
+        self._last_task_name = task.get_name().strip() if one_by_one else None
         self._say(self._phases.enter(task._role.get_name() if task._role else None))
 
     def v2_playbook_on_include(self, included_file: t.Any) -> None:
@@ -89,10 +93,21 @@ class CallbackModule(Default):
             super().v2_playbook_on_include(included_file)
 
     def v2_runner_on_ok(self, result: t.Any) -> None:
-        if not self._is_brief or result.task.action in constants._ACTION_DEBUG:
+        self._note(result.result)
+        if not self._is_brief or self._run_is_verbose(result):
             super().v2_runner_on_ok(result)
         else:
             self._handle_warnings_and_exception(result)
+
+    def _note(self, told: dict[str, t.Any]) -> None:
+        """Take note of a task that went well and says that something else did not."""
+        amiss = told.get("amiss")
+        if isinstance(amiss, int):
+            if amiss > self._amiss:
+                self._phases.failed()
+            self._amiss = amiss
+        if told.get("verdict") in ("fail", "undetermined"):
+            self._phases.failed()
 
     def v2_runner_on_skipped(self, result: t.Any) -> None:
         if self._is_brief:
@@ -101,7 +116,7 @@ class CallbackModule(Default):
             super().v2_runner_on_skipped(result)
 
     def v2_runner_item_on_ok(self, result: t.Any) -> None:
-        if not self._is_brief or result.task.action in constants._ACTION_DEBUG:
+        if not self._is_brief or self._run_is_verbose(result):
             super().v2_runner_item_on_ok(result)
 
     def v2_runner_item_on_skipped(self, result: t.Any) -> None:

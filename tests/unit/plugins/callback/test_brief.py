@@ -60,6 +60,18 @@ def test_a_failure_is_shown_whole_and_adds_only_itself(play: t.Callable[..., tup
     assert not any("Quiet" in line for line in lines)
 
 
+def test_what_an_assertion_says_is_shown(play: t.Callable[..., tuple[int, list[str]]]) -> None:
+    _code, lines = play([{"ansible.builtin.assert": {"that": [True], "success_msg": "all is well"}}])
+    assert any("all is well" in line for line in lines)
+
+
+def test_a_failure_is_shown_under_its_own_task(play: t.Callable[..., tuple[int, list[str]]]) -> None:
+    guilty = {"ansible.builtin.fail": {"msg": "no"}, "name": "Guilty", "ignore_errors": True}
+    _code, lines = play([guilty, {"ansible.builtin.command": {"cmd": "true"}, "name": "Innocent"}])
+    assert any(line.startswith("TASK [Guilty]") for line in lines)
+    assert not any("Innocent" in line for line in lines)
+
+
 def test_with_v_every_task_is_shown(play: t.Callable[..., tuple[int, list[str]]]) -> None:
     code, lines = play(QUIET, "-v")
     assert code == 0
