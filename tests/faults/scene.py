@@ -46,7 +46,7 @@ DROPPED = "Exception ignored in"  # what Python says of an interrupt that it dro
 SHARE = "/mnt/beegfs"
 # How a moment shows on the screen; LABEL is the canary's.
 SHOWN = {
-    "preflight": r"slurm_job: jobs? .*preflight-\S+: submitted|slurm_job: jobs .* submitted .*preflight-",
+    "preflight": r"slurm_job: jobs? .*preflight-\S+: submitted|slurm_job: jobs .* submitted: preflight-",
     "staging": r"TASK \[.*Deploy what stages",
     "deploying": r"TASK \[.*Deploy with its job script",
     "submitted": r"slurm_job: job (\d+) LABEL: (?:submitted|attached)",

@@ -10,6 +10,7 @@ from typing import Any
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.plain import plain
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import groups
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import verdicts
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import criteria_table, findings_table
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.screen import fitted
@@ -48,7 +49,9 @@ class ProbeAction(ActionBase):
         verdict = verdicts.overall(findings)
         table = "\n".join([f"{title}: {verdict.upper()}", *findings_table.lines(findings)])
         if not self._task.no_log:
-            self._display.display(fitted(table))
+            short = f"{title}: {verdict.upper()}, {len(findings)} findings: {groups.counts(findings)}"
+            is_short = verdict == "pass" and not self._display.verbosity
+            self._display.display(short if is_short else fitted(table))
         result: Json = {"changed": False, "facts": facts, "findings": findings, "verdict": verdict, "table": table}
         result["failed"] = verdict != "pass" and fail
         if result["failed"]:

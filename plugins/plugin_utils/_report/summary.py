@@ -29,7 +29,12 @@ def summary(verdict: Json, folder: Path) -> list[str]:
         job = f", job {workload['job']['job_id']} on {workload['job']['nodes']}" if workload["job"] else ""
         lines.append(f"{workload['id']}: {workload['verdict'].upper()}  {workload['title']}{job}")
         lines += [f"  data {name}: {source}" for name, source in sorted(workload["data"].items())]
-        lines += _judged("criteria", workload["criteria"]) if workload["criteria"] else [f"  {workload['why']}"]
+        if not workload["criteria"]:
+            lines.append(f"  {workload['why']}")
+        elif workload["verdict"] == "pass":
+            lines += _told(workload["criteria"])
+        else:
+            lines += _judged("criteria", workload["criteria"])
     lines += _preflight(verdict)
     lines.append(f"evidence: {folder}")
     lines.append(f"next:     {_next_command(verdict, folder)}")
@@ -39,8 +44,13 @@ def summary(verdict: Json, folder: Path) -> list[str]:
 def _judged(kind: str, judged: list[Json]) -> list[str]:
     counts = Counter(entry["verdict"] for entry in judged)
     lines = [f"  {len(judged)} {kind}: " + ", ".join(f"{count} {word}" for word, count in counts.most_common())]
-    told = [e for e in judged if _is_told(e)]
-    return lines + ["  " + line for line in criteria_table.render("", "", told).splitlines()[1:]]
+    return lines + _told(judged)
+
+
+def _told(judged: list[Json]) -> list[str]:
+    """Return the lines of those that are told; `metrics_assert` has counted the others."""
+    told = [entry for entry in judged if _is_told(entry)]
+    return ["  " + line for line in criteria_table.render("", "", told).splitlines()[1:]]
 
 
 def _is_told(entry: Json) -> bool:

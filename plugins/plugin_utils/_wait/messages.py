@@ -77,7 +77,7 @@ def submitted_lines(entries: Sequence[Mapping[str, object]]) -> list[str]:
     ids = [str(entry["job_id"]) for entry in new]
     names = ", ".join(clean(entry["name"], 60) for entry in new[:_FEW]) + (", …" if len(new) > _FEW else "")
     how = f"scancel {' '.join(ids)}" if len(new) <= _FEW else "Ctrl-C, or the playbook cleanup"
-    return [f"jobs {ids[0]} to {ids[-1]} submitted ({len(new)}: {names}); to cancel them: {how}", *lines]
+    return [f"jobs {ids[0]} to {ids[-1]} submitted: {names}; to cancel: {how}", *lines]
 
 
 def submitted_line(entry: Mapping[str, object]) -> str:

@@ -43,6 +43,8 @@ class News:
         flags, attempt = tuple(one.job["flags"]), one.job["attempt"]
         key = (state, flags, attempt, one.outcome, one.script.has_ended, reason)
         is_quiet = bool(one.outcome) or now - shown.at < self._interval
+        if not shown.key and state == "RUNNING" and len(self._shown) > 1 and not one.script.has_ended:
+            shown.key = key  # of several that start at once, the start is not told
         if key == shown.key and is_quiet:
             return False
         shown.key, shown.at = key, now

@@ -106,7 +106,7 @@ def test_one_submission_is_a_line_of_its_own() -> None:
 def test_several_submissions_are_one_line_and_others_have_their_own() -> None:
     entries = [_entry(7), _entry(8, attached=True), _entry(9, refused="sbatch refused it"), _entry(10)]
     first, *others = messages.submitted_lines(entries)
-    assert "jobs 7 to 10 submitted" in first
+    assert first.startswith("jobs 7 to 10 submitted: job-7, job-10;")
     assert first.endswith("scancel 7 10")
     assert others == [messages.submitted_line(entries[1]), "sbatch refused it"]
 
