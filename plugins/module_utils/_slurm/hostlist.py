@@ -68,12 +68,10 @@ def _fold(prefix: str, digits: list[str]) -> str:
     """Return one word for the names of one prefix."""
     ranges: list[tuple[str, str]] = []
     for each in sorted(digits, key=lambda each: (len(each), each)):
-        if ranges and each and each == _next(*ranges[-1]):
+        if ranges and each == _next(*ranges[-1]):
             ranges[-1] = (ranges[-1][0], each)
         else:
             ranges.append((each, each))
-    if len(digits) == 1:
-        return prefix + digits[0]
     words = [first if first == last else f"{first}-{last}" for first, last in ranges]
     bare = [prefix] if "" in words else []
     return ",".join([*bare, *_bracketed(prefix, [word for word in words if word])])

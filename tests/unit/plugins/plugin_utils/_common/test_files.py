@@ -24,3 +24,9 @@ def test_what_json_has_not_is_refused(tmp_path: Path, value: float) -> None:
     with pytest.raises(ValueError, match="JSON"):
         json_files.write_json(tmp_path / "x.json", [value])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_compact_form_is_ascii_without_blanks() -> None:
+    assert json_files.encode_compact({"a": [1, "é"]}) == b'{"a":[1,"\\u00e9"]}'
+    with pytest.raises(ValueError, match="JSON"):
+        json_files.encode_compact([float("nan")])
