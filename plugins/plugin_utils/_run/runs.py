@@ -24,7 +24,6 @@ import re
 import secrets
 import time
 import typing as t
-from collections.abc import Iterable
 from pathlib import Path
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common.atomic import write_atomic
@@ -96,7 +95,7 @@ def record(folder: Path, kind: str, document: t.Any) -> None:
     _require_run(folder)
     try:
         if kind == "findings":
-            if isinstance(document, (str, dict)) or not isinstance(document, Iterable):
+            if isinstance(document, (str, dict)):
                 raise RunError(f"findings cannot be recorded: expected a list, found {document!r}")
             records.add_findings(folder, document)
         elif kind == "workload":
