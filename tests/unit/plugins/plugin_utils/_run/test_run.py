@@ -554,6 +554,20 @@ def test_a_node_in_scope_without_a_result_is_lost_and_named(probes):
     assert (verdict["verdict"], lost["id"], lost["where"]) == ("undetermined", "coverage.node", {"node": "compute02"})
 
 
+def test_a_run_that_goes_on_has_lost_nothing_yet(probes):
+    runs.record(probes, "probed", {**PROBED, "nodes": []})
+    assert run_verdict.of_run(probes, finished=None)[0]["findings"] == []
+    assert [each["id"] for each in run_verdict.of_run(probes, finished=1.0)[0]["findings"]] == ["coverage.node"]
+
+
+@pytest.mark.parametrize(("faults", "told"), [(20, 20), (21, 21), (500, 21)])
+def test_not_every_one_of_many_faults_is_a_reason(probes, faults, told):
+    runs.record(probes, "findings", [{**about("fail"), "id": f"gpu.check_{number}"} for number in range(faults)])
+    reasons = runs.finish(probes)["why"].split("; ")
+    assert len(reasons) == told
+    assert (reasons[-1] == f"and {faults - 20} more") is (faults > 20)
+
+
 def test_nodes_that_no_job_was_to_reach_are_not_told_again(probes):
     runs.record(probes, "findings", [about("fail", "share.mounted", host="login")])
     runs.record(probes, "probed", {**PROBED, "nodes": []})

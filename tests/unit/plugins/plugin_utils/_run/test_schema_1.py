@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import columns
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs, schema_1
 
 from tests.unit.plugins.plugin_utils._findings.made import finding
 
@@ -91,6 +91,17 @@ def _with_another(folder: Path) -> None:
 def _torn(folder: Path) -> None:
     runs.finish(folder)
     (folder / "verdict.json").write_text("{")
+
+
+def test_an_old_form_that_does_not_fit_its_schema_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = preflight(tmp_path, verdict_schema=1)
+    before = (folder / "verdict.json").read_bytes()
+    monkeypatch.setattr(schema_1, "unfolded", lambda *_arguments: {"schema": 1})
+    with pytest.raises(runs.RunError, match="verdict-1"):
+        runs.finish(folder)
+    assert (folder / "verdict.json").read_bytes() == before
 
 
 @pytest.mark.parametrize("spoil", [_unfinished, _without_sidecar, _with_another, _torn])
