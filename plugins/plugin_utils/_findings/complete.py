@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Require that no node of the scope was lost, whatever was folded.
 
-A node is lost if nothing says how its job ended, or if it lacks a check that its equals have; not if it was left out,
-or if something about it is amiss already.
+A node is lost if nothing says how its job ended, or if it lacks a check that its equals have; not if something about it
+is amiss already.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _OF_TWO = {*coherence.STEPS.values(), coherence.LOCKS}
 _AMISS = ("fail", "undetermined", "waived")
 
 
-def lost(table: Table, scope: t.Iterable[Json], left_out: t.Collection[str]) -> list[Json]:
+def lost(table: Table, scope: t.Iterable[Json]) -> list[Json]:
     """Return a finding for each way in which nodes were lost; `scope` has the `name` and the `gpus` of each node."""
-    gpus = {node["name"]: node["gpus"] for node in scope if node["name"] not in left_out}
+    gpus = {node["name"]: node["gpus"] for node in scope}
     having = {name: _nodes(check, table.places) for name, check in table.checks.items() if name not in _OF_TWO}
     amiss = _amiss(table)
     silent = gpus.keys() - having.get(JOB, set()) - amiss

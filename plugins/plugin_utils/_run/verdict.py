@@ -176,7 +176,7 @@ def _lost(table: Table, probed: Json | None) -> list[Json]:
     probed = probed or {}
     if not probed.get("nodes") and table.verdicts().keys() & {"fail", "undetermined"}:
         return []
-    return complete.lost(table, probed.get("scope") or [], [left["name"] for left in probed.get("left_out") or []])
+    return complete.lost(table, probed.get("scope") or [])
 
 
 def _inventory(folder: Path) -> list[Json]:

@@ -37,8 +37,8 @@ def without(identity: str, *nodes: str) -> list[Json]:
     ]
 
 
-def lost(findings: list[Json], left_out: t.Collection[str] = ()) -> list[tuple[str, int]]:
-    found = complete.lost(Table(findings), SCOPE, left_out)
+def lost(findings: list[Json]) -> list[tuple[str, int]]:
+    found = complete.lost(Table(findings), SCOPE)
     assert {each["verdict"] for each in found} <= {"undetermined"}
     return [(each["where"]["node"], each["value"]) for each in found]
 
@@ -62,10 +62,6 @@ def test_a_check_that_other_nodes_of_the_kind_have_is_missed(nodes: tuple[str, .
     assert (where, count) == ("n001" if len(nodes) == 1 else "n[002,004]", len(nodes))
 
 
-def test_nodes_left_out_are_not_lost() -> None:
-    assert lost(results(NODES[:3]), NODES[3:]) == []
-
-
 @pytest.mark.parametrize("verdict", ["fail", "undetermined", "waived"])
 def test_what_is_amiss_already_is_not_told_twice(verdict: str) -> None:
     assert lost([*results(NODES[:4]), finding("scheduler.node", verdict, node="n005")]) == []
@@ -77,7 +73,7 @@ def test_nodes_of_another_kind_need_not_have_the_same_checks() -> None:
     assert lost([*results(NODES[:4]), *other]) == []
     scope = [*SCOPE[:4], {"name": "n005", "gpus": 0}]
     bare = [each for each in results(NODES[4:]) if each["id"] == "node.job"]
-    assert complete.lost(Table([*results(NODES[:4]), *bare]), scope, ()) == []
+    assert complete.lost(Table([*results(NODES[:4]), *bare]), scope) == []
 
 
 @pytest.mark.parametrize("identity", ["share.coherence", "share.coherence_rename", "share.locks_across_nodes"])

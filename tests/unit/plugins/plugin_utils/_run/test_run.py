@@ -568,8 +568,15 @@ def test_not_every_one_of_many_faults_is_a_reason(probes, faults, told):
     assert (reasons[-1] == f"and {faults - 20} more") is (faults > 20)
 
 
-def test_nodes_that_no_job_was_to_reach_are_not_told_again(probes):
-    runs.record(probes, "findings", [about("fail", "share.mounted", host="login")])
+def test_a_lost_node_is_told_whatever_else_is_wrong(probes):
+    runs.record(probes, "findings", [about("pass", "node.job", node="compute01"), about("fail", "login.munge")])
+    runs.record(probes, "probed", {**PROBED, "nodes": ["compute01"]})
+    assert {each["id"] for each in runs.finish(probes)["findings"]} == {"coverage.node", "login.munge"}
+
+
+@pytest.mark.parametrize("verdict", ["fail", "undetermined"])
+def test_nodes_that_no_job_was_to_reach_are_not_told_again(probes, verdict):
+    runs.record(probes, "findings", [about(verdict, "share.mounted", host="login")])
     runs.record(probes, "probed", {**PROBED, "nodes": []})
     assert [each["id"] for each in runs.finish(probes)["findings"]] == ["share.mounted"]
 

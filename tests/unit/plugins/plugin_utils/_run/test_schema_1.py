@@ -104,7 +104,23 @@ def test_an_old_form_that_does_not_fit_its_schema_is_not_written(
     assert (folder / "verdict.json").read_bytes() == before
 
 
-@pytest.mark.parametrize("spoil", [_unfinished, _without_sidecar, _with_another, _torn])
+def test_what_expands_to_something_else_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = preflight(tmp_path)
+    runs.finish(folder)
+    monkeypatch.setattr(schema_1, "unfolded", lambda *_arguments: {"schema": 1})
+    with pytest.raises(runs.RunError, match="verdict-1"):
+        runs.expand(folder)
+    assert not (folder / "verdict-1.json").exists()
+
+
+def _old(folder: Path) -> None:
+    runs.finish(folder)
+    document = read(runs.expand(folder))
+    (folder / "verdict-1.json").unlink()
+    (folder / "verdict.json").write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("spoil", [_old, _unfinished, _without_sidecar, _with_another, _torn])
 def test_what_is_not_whole_is_not_expanded(tmp_path: Path, spoil: t.Callable[[Path], None]) -> None:
     folder = preflight(tmp_path)
     spoil(folder)
