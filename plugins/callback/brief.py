@@ -47,6 +47,7 @@ class CallbackModule(Default):
         super().__init__()
         self._phases = Phases(time.monotonic)
         self._amiss = 0
+        self._is_unsaid = False  # whether something failed that did not say how itself
 
     @property
     def _is_brief(self) -> bool:
@@ -128,12 +129,14 @@ class CallbackModule(Default):
             self._phases.failed()
         told = SAY_IT_THEMSELVES.get(result.task.action)
         if self._is_brief and told is not None and told in result.result:
-            self._handle_warnings_and_exception(result)
+            self._handle_warnings(result.result)
         else:
+            self._is_unsaid = True
             super().v2_runner_on_failed(result, ignore_errors)
 
     def v2_runner_on_unreachable(self, result: t.Any) -> None:
         self._phases.failed()
+        self._is_unsaid = True
         super().v2_runner_on_unreachable(result)
 
     def v2_playbook_on_stats(self, stats: t.Any) -> None:
@@ -141,7 +144,7 @@ class CallbackModule(Default):
             super().v2_playbook_on_stats(stats)
             return
         self._say(self._phases.end())
-        if stats.failures or stats.dark:
+        if self._is_unsaid and (stats.failures or stats.dark):
             super().v2_playbook_on_stats(stats)
 
     def _dump_results(self, *args: t.Any, **kwargs: t.Any) -> str:

@@ -72,6 +72,18 @@ def test_a_failure_is_shown_under_its_own_task(play: t.Callable[..., tuple[int, 
     assert not any("Innocent" in line for line in lines)
 
 
+def test_what_said_itself_what_is_wrong_is_not_told_twice(
+    play: t.Callable[..., tuple[int, list[str]]], tmp_path: Path
+) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken/workload.yml").write_text("id: X-1\n")
+    task = {"mlops.hpc_validation.check_workload": {"folder": str(tmp_path / "broken")}}
+    code, lines = play([task])
+    assert code != 0
+    assert any("workload.yml" in line for line in lines)
+    assert not any(word in line for line in lines for word in ("[ERROR]", "fatal:", "RECAP"))
+
+
 def test_with_v_every_task_is_shown(play: t.Callable[..., tuple[int, list[str]]]) -> None:
     code, lines = play(QUIET, "-v")
     assert code == 0

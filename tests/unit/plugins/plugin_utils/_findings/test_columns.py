@@ -16,6 +16,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings imp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.conftest import ROOT
 from tests.unit.plugins.plugin_utils._findings.made import finding
 
 Json = dict[str, t.Any]
@@ -56,6 +57,18 @@ def test_all_findings_come_back_whole(first: list[Json], second: list[Json]) -> 
     assert told(table) == told([*first, *second])
     assert len(table) == sum(table.verdicts().values()) == len(first) + len(second)
     assert schema.problems("findings", columns.document(table)) == []
+
+
+def test_it_knows_what_a_finding_may_hold() -> None:
+    known = json.loads((ROOT / "files/schemas/finding.json").read_text(encoding="utf-8"))
+    parts = known["properties"]
+    assert list(columns.VERDICTS) == parts["verdict"]["enum"]
+    assert {name: list(choices) for name, choices in columns._CHOICES.items()} == {
+        name: part["enum"] for name, part in parts.items() if "enum" in part
+    }
+    assert set(parts["where"]["properties"]) == columns._WHERE
+    assert set(known["required"]) == columns._KEYS == {"id", *columns.FIELDS, "where"}
+    assert columns._ID.pattern == parts["id"]["pattern"].strip("^$")
 
 
 def test_equal_values_of_different_types_are_told_apart() -> None:
