@@ -35,7 +35,7 @@ _CHOICES = {
     "severity": ("gate", "record"),
 }
 # All of it is read into memory: more is not a document of ours.
-MAX_BYTES = 512 * 1024 * 1024
+MAX_BYTES = 512_000_000
 
 
 class ColumnsError(ValueError):

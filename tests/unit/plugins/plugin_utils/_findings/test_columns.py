@@ -64,7 +64,7 @@ def test_it_knows_what_a_finding_may_hold() -> None:
     parts = known["properties"]
     assert list(columns.VERDICTS) == parts["verdict"]["enum"]
     assert {name: list(choices) for name, choices in columns._CHOICES.items()} == {
-        name: part["enum"] for name, part in parts.items() if "enum" in part
+        name: part["enum"] for name, part in parts.items() if isinstance(part, dict) and "enum" in part
     }
     assert set(parts["where"]["properties"]) == columns._WHERE
     assert set(known["required"]) == columns._KEYS == {"id", *columns.FIELDS, "where"}
