@@ -58,7 +58,7 @@ class Column:
         self.which.append(self._position(value))
 
     def _position(self, value: t.Any) -> int:
-        key = value if type(value) is str else _key(value)
+        key = value if type(value) is str else (json.dumps(value),)  # which tells 1, 1.0 and true apart
         position = self._known.get(key)
         if position is None:
             _require_value(self._field, value)
@@ -216,11 +216,6 @@ def unpack(content: bytes) -> Table:
     return table(told)
 
 
-def _key(value: t.Any) -> t.Any:
-    """Return what tells apart equal values of different types, such as 1, 1.0 and true."""
-    return (type(value), value) if value is None or isinstance(value, (int, float)) else (dict, json.dumps(value))
-
-
 def _fields(check: Check) -> Json:
     """Return the columns; of a field with the same value in every finding only that value."""
     return {
@@ -232,9 +227,9 @@ def _fields(check: Check) -> Json:
 def _check(told: Json, lists: list[t.Any], places: int) -> Check:
     check = Check(told["id"])
     check.at = array("I", lists[_position(told["at"])])
-    if not len(check) or len(check) != told["count"]:
+    if len(check) != told["count"]:
         raise ColumnsError(f"expected {told['count']} findings of the check {check.id!r}, found {len(check)}")
-    if max(check.at) >= places:
+    if max(check.at, default=places) >= places:
         raise ColumnsError(f"a finding of {check.id} is at a place that is not listed")
     for field, column in check.fields.items():
         values = told["fields"][field]["values"]
@@ -248,8 +243,8 @@ def _check(told: Json, lists: list[t.Any], places: int) -> Check:
     return check
 
 
-def _position(told: t.Any) -> int:
-    if not isinstance(told, int) or isinstance(told, bool) or told < 0:
+def _position(told: int) -> int:
+    if told < 0:
         raise ColumnsError(f"expected a position in a list, found {told!r}")
     return told
 

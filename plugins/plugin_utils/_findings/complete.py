@@ -69,9 +69,8 @@ def _amiss(table: Table) -> set[str]:
     for check in table.checks.values():
         verdicts = check.fields["verdict"]
         amiss = {position for position, verdict in enumerate(verdicts.values) if verdict in _AMISS}
-        if amiss:
-            at = {place for place, position in zip(check.at, verdicts.which) if position in amiss}
-            nodes |= {table.places[place]["node"] for place in at if "node" in table.places[place]}
+        at = {place for place, position in zip(check.at, verdicts.which) if position in amiss}
+        nodes |= {table.places[place]["node"] for place in at if "node" in table.places[place]}
     return nodes
 
 

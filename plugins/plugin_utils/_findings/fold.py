@@ -44,7 +44,7 @@ def folded(table: Table) -> list[Json]:
 def _entries(check: Check, where: list[Json]) -> list[Json]:
     groups = _groups(check, _SAME)
     by_verdict = Counter(key[_SAME.index("verdict")] for key in groups)
-    if max(by_verdict.values(), default=0) > _MAX_ENTRIES:
+    if any(count > _MAX_ENTRIES for count in by_verdict.values()):
         groups = _groups(check, [field for field in _SAME if field not in ("title", "bound")])
     return [_entry(check, numbers, where) for numbers in groups.values()]
 
@@ -93,7 +93,7 @@ def _common(check: Check, field: str, numbers: list[int]) -> t.Any:
 def _spread(values: list[t.Any], at: list[Json]) -> Json:
     """Return the lowest, the median and the highest of numbers that differ; the most frequent of other values."""
     none: Json = {"minimum": None, "median": None, "maximum": None, "values": []}
-    if values and all(map(scalars.is_number, values)):
+    if all(map(scalars.is_number, values)):
         low, high = values.index(min(values)), values.index(max(values))
         return {
             **none,

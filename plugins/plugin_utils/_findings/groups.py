@@ -12,7 +12,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._common impor
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import places
 
 Json = dict[str, t.Any]
-_ORDER = {"fail": 0, "undetermined": 1, "waived": 2}
+_ORDER = ("fail", "undetermined", "waived")
 
 
 def grouped(findings: t.Iterable[Json]) -> list[Json]:
@@ -25,7 +25,7 @@ def grouped(findings: t.Iterable[Json]) -> list[Json]:
         told = (finding["id"], finding["verdict"], _without_places(finding["remedy"] or "", finding["where"]))
         groups.setdefault(told, []).append(finding)
     merged = [_merged(group) for group in groups.values()]
-    return sorted(merged, key=lambda group: (_ORDER.get(group["verdict"], len(_ORDER)), -group["count"]))
+    return sorted(merged, key=lambda group: (_ORDER.index(group["verdict"]), -group["count"]))
 
 
 def by_part(verdict: Json) -> dict[str, dict[str, tuple[list[Json], list[Json]]]]:
@@ -83,6 +83,6 @@ def _values(values: list[t.Any]) -> t.Any:
 def _most(texts: list[str], noun: str) -> str:
     """Return the most frequent text, and how many others there are."""
     known = Counter(texts)
-    text = known.most_common(1)[0][0]
+    text = known.most_common()[0][0]
     others = len(known) - 1
     return f"{text} (and {others} other {noun}{'s' * (others > 1)})" if others else text

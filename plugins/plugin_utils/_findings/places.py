@@ -38,6 +38,6 @@ def parts(at: t.Collection[Json]) -> str:
     counts = []
     for key, noun in (("gpu", "GPUs"), ("target", "targets"), ("path", "paths")):
         told = {(whole(where), where[key]) for where in at if where.get(key)}
-        if len(told) > 1 or (told and len(told) < len(different)):
+        if len(told) > 1:
             counts.append(f"{len(told)} {noun}")
     return ", ".join(filter(None, [fold(at), *counts]))

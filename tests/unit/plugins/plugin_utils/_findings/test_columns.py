@@ -71,6 +71,26 @@ def test_it_knows_what_a_finding_may_hold() -> None:
     assert columns._ID.pattern == parts["id"]["pattern"].strip("^$")
 
 
+def test_what_is_the_same_everywhere_is_written_once() -> None:
+    document = columns.document(columns.Table([finding(), finding(), finding("node.job")]))
+    assert document["places"] == [{"node": "n1"}]
+    assert document["at"] == [[0, 0], [0]]
+    assert {tuple(column) for check in document["checks"] for column in check["fields"].values()} == {("values",)}
+
+
+def test_a_place_may_have_every_part() -> None:
+    where = dict.fromkeys(sorted(columns._WHERE), "x")
+    (back,) = columns.Table([{**finding(), "where": where}])
+    assert back["where"] == where
+
+
+def test_an_empty_check_is_refused() -> None:
+    document = columns.document(columns.Table([finding()]))
+    empty = {**document["checks"][0], "count": 0, "at": 1}
+    with pytest.raises(columns.ColumnsError):
+        columns.table({**document, "count": 0, "at": [[0], []], "checks": [empty]})
+
+
 def test_equal_values_of_different_types_are_told_apart() -> None:
     values = [1, 1.0, True, "1", None, [1], [True]]
     table = columns.Table(finding(value=value) for value in values)
@@ -100,6 +120,7 @@ def test_what_a_terminal_would_act_on_is_taken_out() -> None:
         {"where": None},
         {"where": {"node": 5}},
         {"where": {"rack": "r1"}},
+        {"where": {"node": 5, "host": "login"}},
         {"more": 1},
     ],
 )
@@ -149,6 +170,7 @@ def _changed(path: str, value: t.Any) -> Json:
         ("checks/0/id", "X"),
         ("checks/0/count", 1),
         ("checks/0/at", -1),
+        ("checks/0/at", "0"),
         ("checks/0/at", True),
         ("checks/0/fields/why", None),
         ("checks/0/fields/why/which", None),
@@ -190,6 +212,9 @@ def test_every_prefix_of_a_packed_table_is_refused() -> None:
 
 def test_more_than_fits_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     packed = columns.pack(columns.Table([finding()]))
+    assert packed[4:8] == bytes(4)  # no time of writing
+    monkeypatch.setattr(columns, "MAX_BYTES", len(gzip.decompress(packed)))
+    assert len(columns.unpack(packed)) == 1
     monkeypatch.setattr(columns, "MAX_BYTES", 100)
     with pytest.raises(columns.ColumnsError, match="more than 100 bytes"):
         columns.unpack(packed)

@@ -83,3 +83,18 @@ def test_what_two_nodes_do_need_not_be_known_of_all(identity: str) -> None:
 
 def test_what_is_only_recorded_need_not_be_the_same_everywhere() -> None:
     assert lost([*results(), finding("gpu.xid_warnings", "recorded", node="n001")]) == []
+
+
+def test_nodes_whose_gpus_are_in_another_mode_are_of_another_kind() -> None:
+    modes = [finding("gpu.mig", "recorded", node=node, value=node == "n005") for node in NODES]
+    assert lost([*without("gpu.ecc", "n005"), *modes]) == []
+
+
+def test_what_fails_on_one_node_hides_no_other() -> None:
+    counts = [finding("gpu.count", "fail", node="n001"), *(finding("gpu.count", node=node) for node in NODES[1:])]
+    elsewhere = finding("login.munge", "fail", node=None, host="login")
+    assert lost([*without("gpu.ecc", "n002"), *counts, elsewhere]) == [("n002", 1)]
+
+
+def test_nodes_outside_the_scope_do_not_matter() -> None:
+    assert lost([*results(), *results(["n099"], "A100")]) == []

@@ -10,6 +10,7 @@ import typing as t
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import fold, groups, places
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings.columns import VERDICTS, Table
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import findings_table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,3 +113,62 @@ def test_one_fault_is_told_as_it_is() -> None:
     one = finding(verdict="fail", value=[1], node="n1", gpu="GPU 1")
     (group,) = groups.grouped([one])
     assert group == {**one, "at": "n1, GPU 1: ", "count": 1}
+
+
+def test_what_a_verdict_lists_whole_is_what_did_not_pass() -> None:
+    assert fold.WHOLE == findings_table.AMISS == ("fail", "undetermined", "waived")
+
+
+def test_many_bounds_of_one_verdict_do_not_fold_into_another() -> None:
+    found = [finding(node=f"n{n}", bound=f"< {n}", title=f"title {n}") for n in range(9)]
+    varied, other = fold.folded(Table([*found, finding("gpu.ecc", "recorded")]))
+    assert (varied["title"], varied["bound"], varied["count"]) == ("varies", "varies", 9)
+    assert (other["verdict"], other["title"], other["bound"]) == ("recorded", "ECC errors", "= 0")
+
+
+def test_no_more_than_a_few_texts_are_told() -> None:
+    table = Table(finding(node=f"n{n}", value=f"driver {n}") for n in range(9))
+    (entry,) = fold.folded(table)
+    assert [each["count"] for each in entry["values"]] == [1] * 5
+
+
+@pytest.mark.parametrize("values", [[1, "a"], ["a", None, ["x"], "a"], [None, None], ["a", "a"]])
+def test_values_that_cannot_be_ordered_have_no_extremes(values: list[t.Any]) -> None:
+    (entry,) = fold.folded(Table(finding(node=f"n{n}", value=value) for n, value in enumerate(values)))
+    assert [entry[key] for key in ("minimum", "median", "maximum", "values")] == [None, None, None, []]
+
+
+@pytest.mark.parametrize("key", ["node", "host", "workload", "step", "target", "path"])
+def test_every_kind_of_place_folds(key: str) -> None:
+    assert places.fold([{key: "x2"}, {key: "x1"}]) == "x[1-2]"
+
+
+def test_a_single_part_among_nodes_is_not_counted() -> None:
+    assert places.parts([{"node": "n1"}, {"node": "n2", "gpu": "GPU 0"}]) == "n[1-2]"
+
+
+def test_the_order_is_by_verdict_and_only_then_by_number() -> None:
+    many = [finding(verdict="waived", node=f"n{n}") for n in range(3)]
+    found = groups.grouped([*many, finding(verdict="undetermined"), finding(verdict="fail")])
+    assert [each["verdict"] for each in found] == ["fail", "undetermined", "waived"]
+
+
+def test_a_name_within_another_does_not_make_two_faults() -> None:
+    one = finding(verdict="fail", node="n1", gpu="n1x", remedy="reset n1x")
+    other = finding(verdict="fail", node="n2", gpu="n1y", remedy="reset n1y")
+    assert len(groups.grouped([one, other])) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([1, "a"], "1 (and 1 other value)"),
+        (["a", "b", "b"], '"b" (and 1 other value)'),
+        (["a", "b", "c", "c"], '"c" (and 2 other values)'),
+        ([2, 2], 2),
+    ],
+)
+def test_values_that_differ_are_told_by_the_most_frequent(values: list[t.Any], shown: t.Any) -> None:
+    found = [finding(verdict="fail", node=f"n{n}", value=value) for n, value in enumerate(values)]
+    (group,) = groups.grouped(found)
+    assert group["value"] == shown
