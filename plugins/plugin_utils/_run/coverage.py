@@ -84,10 +84,9 @@ def _checks_left_out(table: Table) -> list[Json]:
     checks: dict[str, set[str]] = {}
     for check in table.checks.values():
         verdicts, reasons = check.fields["verdict"], check.fields["why"]
-        if "not_applicable" in verdicts.values:
-            for number in range(len(check)):
-                if verdicts.of(number) == "not_applicable":
-                    checks.setdefault(reasons.of(number), set()).add(check.id)
+        for number in range(len(check)):
+            if verdicts.of(number) == "not_applicable":
+                checks.setdefault(reasons.of(number), set()).add(check.id)
     return [
         {"name": f"checks {', '.join(sorted(names))}", "count": len(names), "why": why}
         for why, names in sorted(checks.items())
