@@ -48,6 +48,6 @@ def _workload(told: Json) -> Json:
 
 
 def _each(left: Json) -> list[Json]:
-    """Return an entry for each node that was left out; checks stay together."""
-    names = [] if left["name"].startswith("checks ") else expand_nodes(left["name"])
-    return [{"name": name, "why": left["why"]} for name in names or [left["name"]]]
+    """Return an entry for each node that was left out; checks are no nodes, so that they stay together."""
+    names = expand_nodes(left["name"]) or [left["name"]]
+    return [{"name": name, "why": left["why"]} for name in names]
