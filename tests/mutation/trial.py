@@ -19,6 +19,7 @@ import importlib.util
 import io
 import os
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -92,7 +93,7 @@ class Trial:
 
 
 def _child(path: str, changed: CodeType | str, tests: Sequence[str], output: int) -> None:
-    code = 70
+    code, folder = 70, tempfile.mkdtemp(prefix="trial-")
     try:
         os.setpgid(0, 0)
         for stream in (1, 2):
@@ -117,10 +118,12 @@ def _child(path: str, changed: CodeType | str, tests: Sequence[str], output: int
         )
         hypothesis.settings.load_profile("mutation")
         for test in tests:  # one at a time: what the first notices need not be collected for the others
-            code = int(pytest.main([*PYTEST, test]))
+            # A folder of its own: trials that end at once would remove each other's.
+            code = int(pytest.main([*PYTEST, f"--basetemp={folder}", test]))
             if code != 0:
                 break
     finally:
+        shutil.rmtree(folder, ignore_errors=True)
         sys.stdout.flush()
         os._exit(code)
 
