@@ -23,11 +23,13 @@ author:
   - mlops.hpc_validation authors (@mlops)
 """
 
+import os
 import time
 import typing as t
 
-from ansible import context
+from ansible import constants, context
 from ansible.plugins.callback.default import CallbackModule as Default
+from ansible.utils import color
 from ansible.utils.fqcn import add_internal_fqcns
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.screen import Phases, fitted
 
@@ -45,6 +47,9 @@ class CallbackModule(Default):
 
     def __init__(self) -> None:
         super().__init__()
+        # To Ansible NO_COLOR is a boolean; whoever sets it to anything wants no colours (no-color.org).
+        if os.environ.get("NO_COLOR") and not constants.ANSIBLE_FORCE_COLOR:
+            color.ANSIBLE_COLOR = False
         self._phases = Phases(time.monotonic)
         self._amiss = 0
         self._is_unsaid = False  # whether something failed that did not say how itself
@@ -53,9 +58,9 @@ class CallbackModule(Default):
     def _is_brief(self) -> bool:
         return int(self._display.verbosity) == 0
 
-    def _say(self, line: str | None, color: str | None = None) -> None:
+    def _say(self, line: str | None) -> None:
         if line:
-            self._display.display(line, color=color)
+            self._display.display(line)
 
     def v2_playbook_on_start(self, playbook: t.Any) -> None:
         if not self._is_brief:
@@ -70,6 +75,11 @@ class CallbackModule(Default):
             self._play = play
         else:
             super().v2_playbook_on_play_start(play)
+
+    def v2_playbook_on_no_hosts_matched(self) -> None:
+        if self._is_brief:  # the default callback has named the play before
+            self._say(f"PLAY [{self._play.get_name().strip()}]")
+        super().v2_playbook_on_no_hosts_matched()
 
     def v2_playbook_on_task_start(self, task: t.Any, is_conditional: bool) -> None:
         if self._is_brief:
@@ -144,7 +154,8 @@ class CallbackModule(Default):
             super().v2_playbook_on_stats(stats)
             return
         self._say(self._phases.end())
-        if self._is_unsaid and (stats.failures or stats.dark):
+        is_to_tell = self._is_unsaid and (stats.failures or stats.dark)
+        if is_to_tell or (stats.custom and self.get_option("show_custom_stats")):
             super().v2_playbook_on_stats(stats)
 
     def _dump_results(self, *args: t.Any, **kwargs: t.Any) -> str:

@@ -336,7 +336,7 @@ def main() -> None:
         removed=done.removed,
         emptied=done.emptied,
         made=done.made,
-        diff=diff(asked, done),
+        **({"diff": diff(asked, done)} if module._diff else {}),
     )
 
 

@@ -33,18 +33,6 @@ from tests.bench import fleet_reports
 from tests.bench.bench_play import ROOT
 
 Json = dict[str, t.Any]
-SETTINGS: Json = {
-    "accelerator": "cuda",
-    "nodes": [],
-    "slurm": {},
-    "workload_slurm": [],
-    "gpu": {},
-    "node_gpus": {},
-    "kernel_log": "user",
-    "share_type": "beegfs",
-    "share_expect": {},
-    "apptainer": {},
-}
 VERSIONS = {"collection": "0", "ansible": "2", "python": "3"}
 PLAN = {"title": "Preflight", "accelerator": "cuda", "workloads": [], "probes_only": True}
 EMPTY = [{"ansible.builtin.meta": "noop"}]
@@ -59,7 +47,7 @@ GOAL_NODES = 1000
 def prepared(results: Path, nodes: int, bad: float) -> Path:
     """Return the folder of a run whose jobs have ended and whose reports were fetched."""
     folder = runs.start(results, PLAN, VERSIONS)
-    sweep.plan(folder, fleet_reports.cluster(nodes), SETTINGS, [], ([], {}))
+    sweep.plan(folder, fleet_reports.cluster(nodes), fleet_reports.SETTINGS, [], ([], {}))
     planned = json.loads((folder / sweep.PLAN).read_text(encoding="utf-8"))
     jobs = fleet_reports.jobs(planned)
     (folder / sweep.JOBS).write_text(json.dumps(jobs), encoding="utf-8")
@@ -73,7 +61,7 @@ def judging(folder: Path) -> list[Json]:
     """Return the tasks that judge the reports and make the verdict."""
     prefix = "mlops.hpc_validation."
     return [
-        {f"{prefix}preflight_nodes": {"state": "judged", "folder": str(folder), "settings": SETTINGS}},
+        {f"{prefix}preflight_nodes": {"state": "judged", "folder": str(folder), "settings": fleet_reports.SETTINGS}},
         {f"{prefix}validation_run": {"state": "finished", "folder": str(folder)}, "failed_when": False},
     ]
 

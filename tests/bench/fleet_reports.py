@@ -18,6 +18,19 @@ Json = dict[str, t.Any]
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "files/schemas/examples"
 GPUS = 8
+# What preflight_settings makes of an inventory that sets nothing, as far as planning and judging need it.
+SETTINGS: Json = {
+    "accelerator": "cuda",
+    "nodes": [],
+    "slurm": {},
+    "workload_slurm": [],
+    "gpu": {},
+    "node_gpus": {},
+    "kernel_log": "user",
+    "share_type": "beegfs",
+    "share_expect": {},
+    "apptainer": {},
+}
 SEED = 20261124
 
 

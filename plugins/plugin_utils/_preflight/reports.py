@@ -15,7 +15,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._common impor
 Json = dict[str, t.Any]
 FILE = "reports.jsonl.gz"
 # The kit bounds each part of a report; no line of ours is longer.
-LINE_BYTES = 48 * 1024 * 1024
+LINE_BYTES = 48_000_000
 
 
 class Reports:

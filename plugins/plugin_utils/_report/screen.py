@@ -9,6 +9,7 @@ import textwrap
 import typing as t
 
 WIDTH = 120
+TO_TYPE = "next: "  # a command that would not work in two lines
 # This role only holds the settings of all others: its tasks belong to the phase that includes it.
 SETTINGS = "hpc_validation"
 
@@ -19,7 +20,7 @@ def fitted(text: str) -> str:
 
 
 def _wrapped(line: str) -> list[str]:
-    if len(line) <= WIDTH:
+    if len(line) <= WIDTH or line.startswith(TO_TYPE):
         return [line]
     indent = line[: len(line) - len(line.lstrip())] + "    "
     return textwrap.wrap(

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import subprocess
 import typing as t
 from pathlib import Path
@@ -55,7 +57,8 @@ def test_a_failure_is_shown_whole_and_adds_only_itself(play: t.Callable[..., tup
     assert code != 0
     assert any("Break" in line for line in lines)
     assert "".join(lines).count("word") >= 60
-    assert max(map(len, lines)) <= 120 or not [line for line in lines if len(line) > 120 and "fatal" in line]
+    told = lines[next(n for n, line in enumerate(lines) if line.startswith("fatal:")) :]
+    assert max(map(len, told)) <= 120
     assert any("failed=1" in line for line in lines)
     assert not any("Quiet" in line for line in lines)
 
@@ -82,6 +85,55 @@ def test_what_said_itself_what_is_wrong_is_not_told_twice(
     assert code != 0
     assert any("workload.yml" in line for line in lines)
     assert not any(word in line for line in lines for word in ("[ERROR]", "fatal:", "RECAP"))
+
+
+def test_custom_statistics_are_shown(play: t.Callable[..., tuple[int, list[str]]]) -> None:
+    task = {"ansible.builtin.set_stats": {"data": {"answer": 42}}}
+    _code, lines = play([task], ANSIBLE_SHOW_CUSTOM_STATS="1")
+    assert any("answer" in line and "42" in line for line in lines)
+
+
+def test_a_play_without_hosts_is_named(tmp_path: Path) -> None:
+    book = tmp_path / "book.yml"
+    book.write_text(json.dumps([{"name": "For nobody", "hosts": "nobody", "gather_facts": False, "tasks": []}]))
+    argv = ["ansible-playbook", str(book), "-i", "localhost,"]
+    ended = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert "PLAY [For nobody]" in ended.stdout
+    assert "no hosts matched" in ended.stdout
+
+
+def on_a_terminal(book: Path, **environment: str) -> str:
+    """Play a book with a terminal as its screen, and return what it shows."""
+    ours, theirs = pty.openpty()
+    known = {key: value for key, value in os.environ.items() if "COLOR" not in key}
+    play = subprocess.Popen(
+        ["ansible-playbook", str(book)],
+        cwd=ROOT,
+        env={**known, "TERM": "xterm", **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the terminal's other end is closed
+        while part := os.read(ours, 65536):
+            shown += part
+    os.close(ours)
+    play.wait(60)
+    return shown.decode()
+
+
+@pytest.mark.parametrize(("value", "colours"), [(None, True), ("", True), ("1", False), ("anything", False)])
+def test_there_are_colours_on_a_terminal_unless_no_color_is_set(
+    tmp_path: Path, value: str | None, colours: bool
+) -> None:
+    book = tmp_path / "book.yml"
+    tasks = [{"ansible.builtin.debug": {"msg": "hello"}}]
+    book.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]))
+    shown = on_a_terminal(book, **({} if value is None else {"NO_COLOR": value}))
+    assert "hello" in shown
+    assert ("\x1b[0;3" in shown) is colours
 
 
 def test_with_v_every_task_is_shown(play: t.Callable[..., tuple[int, list[str]]]) -> None:

@@ -184,7 +184,7 @@ def test_a_damaged_list_removes_nothing(deploy, tmp_path, content):
 
 def test_check_mode_changes_nothing_and_shows_the_difference(deploy, tmp_path):
     deploy(tmp_path / "kit", {"a.py": b"old\n"})
-    answer = deploy(tmp_path / "kit", {"a.py": b"new\n"}, check=True)
+    answer = deploy(tmp_path / "kit", {"a.py": b"new\n"}, check=True, _ansible_diff=True)
     assert answer["changed"]
     assert [(d["before"], d["after"]) for d in answer["diff"]] == [("old\n", "new\n")]
     assert (tmp_path / "kit/a.py").read_bytes() == b"old\n"
@@ -223,3 +223,7 @@ def test_modes_do_not_depend_on_the_users_umask(deploy, tmp_path):
         os.umask(before)
     assert (tmp_path / "kit/sub").stat().st_mode & 0o777 == 0o755
     assert (tmp_path / "kit/sub/a.py").stat().st_mode & 0o777 == 0o644
+
+
+def test_without_diff_mode_no_content_is_returned(deploy, tmp_path):
+    assert "diff" not in deploy(tmp_path / "kit", {"a.py": b"1"})

@@ -14,24 +14,13 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight im
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.bench.fleet_reports import SETTINGS
 from tests.unit.plugins.plugin_utils._gpu import gpu_node
 
 Json = dict[str, t.Any]
 NODES = ("compute01", "compute02")
 PAIR = ",".join(NODES)
 START = gpu_node.NOW
-SETTINGS: Json = {
-    "accelerator": "cuda",
-    "nodes": [],
-    "slurm": {},
-    "workload_slurm": [],
-    "gpu": {},
-    "node_gpus": {},
-    "kernel_log": "user",
-    "share_type": "beegfs",
-    "share_expect": {},
-    "apptainer": {},
-}
 PLANNED = plan.plan(
     {
         "partitions": [{"name": "gpu", "state": "up", "default": True}],

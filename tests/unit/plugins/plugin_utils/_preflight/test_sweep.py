@@ -16,21 +16,10 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.re
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
 
 from tests.bench import fleet_reports
+from tests.bench.fleet_reports import SETTINGS
 
 Json = dict[str, t.Any]
 NODES = 6
-SETTINGS: Json = {
-    "accelerator": "cuda",
-    "nodes": [],
-    "slurm": {},
-    "workload_slurm": [],
-    "gpu": {},
-    "node_gpus": {},
-    "kernel_log": "user",
-    "share_type": "beegfs",
-    "share_expect": {},
-    "apptainer": {},
-}
 
 
 class Fleet:
@@ -135,3 +124,28 @@ def test_a_larger_fleet_makes_no_larger_verdict(tmp_path: Path) -> None:
         fleet.finish()
         sizes.append((fleet.folder / "verdict.json").stat().st_size)
     assert sizes[1] < 1.1 * sizes[0]
+
+
+def test_what_is_planned_is_recorded(tmp_path: Path) -> None:
+    plan = {"title": "Preflight", "accelerator": "cuda", "workloads": [], "probes_only": True}
+    folder = runs.start(tmp_path, plan, {"collection": "0.1.0", "ansible": "2.19.14", "python": "3.11.7"})
+    info = fleet_reports.cluster(3)
+    info["nodes"][2]["state"] = "down"
+    settings = {**SETTINGS, "nodes": ["n001", "n003"]}
+    assert sweep.plan(folder, info, settings, [], ([], {})) == 1
+    assert json.loads((folder / "cluster.json").read_text()) == info
+    probed = json.loads((folder / "probed.json").read_text())
+    assert [node["name"] for node in probed["scope"]] == ["n001", "n003"]
+    assert [left["name"] for left in probed["left_out"]] == ["n002"]
+    assert (probed["nodes"], probed["gpus"]) == ([], [])
+    assert ("scheduler.node", "undetermined", "n003") in amiss(runs.finish(folder))
+
+
+@pytest.mark.parametrize(("strange", "told"), [(5, 5), (6, 6), (50, 6)])
+def test_not_every_strange_report_is_told(fleet: Fleet, strange: int, told: int) -> None:
+    for number in range(strange):
+        fleet.reports[str(9000 + number)] = {}
+    (finding,) = fleet.finish()["findings"]
+    reasons = finding["why"].split("; ")
+    assert len(reasons) == told
+    assert (reasons[-1] == f"and {strange - 5} more") is (strange > 5)

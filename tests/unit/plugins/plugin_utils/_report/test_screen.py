@@ -30,6 +30,22 @@ def test_a_line_goes_on_further_to_the_right() -> None:
     assert all(line.startswith("      word") for line in others)
 
 
+def test_a_command_to_type_stays_on_its_line() -> None:
+    line = "next:     less /" + "a long folder/" * 20
+    assert screen.fitted(line) == line
+
+
+@pytest.mark.parametrize(("length", "lines"), [(120, 1), (121, 2)])
+def test_a_line_may_be_as_wide_as_a_terminal(length: int, lines: int) -> None:
+    line = ("ab " * 60)[: length - 1] + "c"
+    assert len(screen.fitted(line).split("\n")) == lines
+
+
+def test_words_are_not_broken() -> None:
+    path = "/mnt/beegfs/" + "a-b" * 60
+    assert path in screen.fitted(f"the file {path} is missing")
+
+
 def test_each_phase_is_told_when_it_has_ended() -> None:
     times = iter([0.0, 1.0, 3.5, 3.5, 9.0])
     phases = screen.Phases(lambda: next(times))
