@@ -161,7 +161,8 @@ options:
         is cancelled, and its outcome is C(node_unavailable), with the node and its state.
       - Such a job is also cancelled as soon as Slurm puts it back into the queue because its launch failed, which it
         does in spite of C(no-requeue).
-      - Not counted while a node is powering up or rebooting. By default such a job is waited for like any other.
+      - In the queue it is no longer than O(queue_timeout). It does not count while a node is powering up or rebooting.
+      - By default such a job is waited for like any other.
     type: float
     version_added: 0.4.0
   controller_timeout:

@@ -157,6 +157,10 @@ class Waiting:
             return float("inf")
         if isinstance(phase, Running) and "begin" not in self.patterns:
             return float("inf")  # nothing tells whether it has begun
+        if isinstance(phase, Queued):
+            grace = min(
+                grace, self.queue_timeout or grace
+            )  # so that a node that is down is named before it is called busy
         first = phase.since + grace
         return first if self.nodes_asked is None or self.nodes_asked < first else self.nodes_asked + every
 

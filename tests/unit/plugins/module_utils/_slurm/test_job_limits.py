@@ -70,6 +70,9 @@ def test_the_association_is_that_of_the_jobs_account_and_partition() -> None:
     assert limit(Site(users=users)) == Limit(30, "MaxSubmit of account a is 30")
     assert limit(Site(users=users), Asked("b", "", "")) == Limit(20, "MaxSubmit of account b is 20")
     assert limit(Site(users=users), Asked("b", "gpu", "")) == Limit(10, "MaxSubmit of account b is 10")
+    assert limit(Site(users=users), Asked("b", "debug", "")) == Limit(20, "MaxSubmit of account b is 20")
+    only = "a|b|gpu||10|||\n"
+    assert limit(Site(users=only), Asked("b", "debug", "")) == Limit(10000, "MaxJobCount is 10000")
     assert limit(Site(users=users), PLAIN, Asked("b", "gpu", "")) == Limit(10, "MaxSubmit of account b is 10")
 
 

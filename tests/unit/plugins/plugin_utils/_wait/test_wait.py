@@ -437,6 +437,14 @@ def test_a_job_is_looked_at_when_the_grace_ends() -> None:
     assert "State=RESUME" in one.remedy
 
 
+def test_a_node_that_is_down_is_named_where_the_job_may_queue_for_less_than_the_grace() -> None:
+    one, wait = graced(queue_timeout=10.0)
+    request = wait.request(0.0)
+    assert request["jobs"][0]["stuck_after"] == 9.9
+    wait.observe(answer(told("PENDING"), stuck={"1": "n042 is down"}, nodes_looked=["1"]), request, 10.5)
+    assert (one.outcome, one.why) == ("node_unavailable", "n042 is down")
+
+
 def test_a_busy_node_is_waited_for_and_looked_at_again_every_minute() -> None:
     one, wait = graced(queue_timeout=600)
     wait.observe(answer(told("PENDING"), nodes_looked=["1"]), wait.request(0.0), 61.0)
