@@ -17,6 +17,7 @@ from ansible.utils.display import Display
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.arguments import (
     SPEC,
     BadArgumentsError,
+    check_window,
     job_specs,
 )
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import has_ended
@@ -24,15 +25,20 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.scree
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait import results
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.interrupt import Interrupted, InterruptGuard
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.limits import Limits
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.messages import submitted_lines
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.messages import submitted_lines, window_line
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.wait import Wait
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting import Waiting
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.window import Window
 
 _JOB = "mlops.hpc_validation.slurm_job"
 _INFO = "mlops.hpc_validation.slurm_job_info"
 _RETRY_PAUSE = 5.0
 
 display = Display()
+
+
+def _all_attached(window: Window) -> bool:
+    return not any(one.ours for one in window.jobs)
 
 
 class ActionModule(ActionBase):
@@ -53,11 +59,15 @@ class ActionModule(ActionBase):
         self._task_vars = task_vars
         _other, args = self.validate_argument_spec(argument_spec=SPEC)
         try:
+            check_window(args)
             specs = job_specs(args)
         except BadArgumentsError as error:
             raise AnsibleActionFail(str(error)) from error
         self._args = args
         self._token = uuid.uuid4().hex
+        self._looked: float | None = None
+        self._cancellable = False
+        self._cancelled: set[str] = set()
         if args["state"] == "absent":
             result.update(self._module(_JOB, dict(self._task.args)))
             return result
@@ -91,26 +101,40 @@ class ActionModule(ActionBase):
     # -- submission
 
     def _submit_and_wait(self, specs: list[dict[str, Any]]) -> dict[str, Any]:
-        submitted = self._submit()
+        window = Window(specs, self._args["window"])
+        positions = window.unsubmitted
+        submitted = self._submit({})
         if submitted.get("failed"):
-            cancelled = self._cancel_ours() if submitted.get("submitted") else []
-            return {**submitted, "cancelled": cancelled, "jobs": [], "jobs_by_key": {}, "job": None}
-        entries = iter(submitted["submitted"])
-        jobs = [results.waiting_for(spec, None if spec.get("job_id") else next(entries)) for spec in specs]
+            return self._not_submitted(submitted)
+        entries = submitted["submitted"]
+        window.size = submitted.get("window", window.size)
+        window.take(positions, entries, time.monotonic())
         answer = {key: value for key, value in submitted.items() if key in ("changed", "diff", "submitted")}
-        answer["attached"] = not any(one.ours for one in jobs)
         if not self._args["wait"]:
-            return {**answer, **self._look_once(jobs)}
-        for line in submitted_lines(submitted["submitted"]):
+            return {**answer, "attached": _all_attached(window), **self._look_once(window.jobs)}
+        for line in submitted_lines(entries):
             self._say(line)
-        return {**answer, **self._wait(jobs)}
+        if window.left.jobs:
+            self._say(window_line(window.left.jobs, window.size, submitted.get("window_why", "")))
+        self._looked = submitted.get("looked")
+        failed = self._wait(window)
+        if failed is not None:
+            return self._not_submitted(failed)
+        answer["changed"] = answer["changed"] or any(one.ours for one in window.jobs)
+        waited = results.waited_for(window.jobs, self._cancelled, self._args["fail_on_state"])
+        return {**answer, "attached": _all_attached(window), **waited}
 
-    def _submit(self) -> dict[str, Any]:
+    def _not_submitted(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return the result of a task that could not submit all its jobs: none of them is left behind."""
+        cancelled = self._cancel_ours() if result.get("submitted") or self._cancellable else []
+        return {**result, "cancelled": cancelled, "jobs": [], "jobs_by_key": {}, "job": None}
+
+    def _submit(self, more: dict[str, Any]) -> dict[str, Any]:
         """Submit, and retry while slurmctld or the login node does not answer; the job was not submitted then."""
         end = time.monotonic() + self._args["controller_timeout"]
         while True:
             try:
-                result = self._module(_JOB, {**self._task.args, "token": self._token})
+                result = self._module(_JOB, {**self._task.args, "token": self._token, **more})
             except AnsibleConnectionFailure as error:
                 # The connection may have broken after sbatch: the journal shows that to the next attempt.
                 result = {"failed": True, "msg": f"The login node cannot be reached: {error}", "retry": True}
@@ -120,30 +144,63 @@ class ActionModule(ActionBase):
             time.sleep(_RETRY_PAUSE)
             self._reset_connection()
 
+    def _submit_next(self, window: Window, wait: Wait) -> dict[str, Any] | None:
+        """Submit as many more jobs as the window takes; return the result only if that failed."""
+        positions = window.next(time.monotonic())
+        if not positions:
+            return None
+        given = self._task.args.get("jobs")
+        more = {"jobs": [given[position] for position in positions]} if given else {}
+        submitted = self._submit({**more, "looked": self._looked})
+        if submitted.get("failed"):
+            return submitted
+        now = time.monotonic()
+        wait.add(window.take(positions, submitted["submitted"], now), now)
+        return None
+
     # -- waiting
 
-    def _wait(self, waiting: list[Waiting]) -> dict[str, Any]:
-        limits = Limits(self._args["controller_timeout"], self._args["progress_interval"], self._args["tail"])
-        wait = Wait(waiting, limits, time.monotonic())
-        cancelled: set[str] = set()
-        while wait.open:
-            request = wait.request(time.monotonic())
-            try:
-                answer = self._module(_INFO, request)
-            except AnsibleConnectionFailure as error:
-                answer = {"failed": True, "msg": f"the login node cannot be reached: {error}"}
-            failed = bool(answer.get("failed")) or "markers" not in answer
-            if failed:
-                wait.unreachable(str(answer.get("msg", "slurm_job_info failed")), time.monotonic())
-            else:
-                wait.observe(answer, request, time.monotonic())
-            cancelled |= self._cancel_given_up(wait)
+    def _wait(self, window: Window) -> dict[str, Any] | None:
+        """Wait for all jobs, and submit those that follow; return a result only if a submission failed."""
+        keys = ("controller_timeout", "progress_interval", "tail", "node_grace")
+        limits = Limits(**{key: self._args[key] for key in keys})
+        wait = Wait(window.jobs, limits, time.monotonic(), len(window.jobs) + window.left.jobs)
+        self._cancellable = True
+        held = ""
+        while wait.open or window.left.jobs:
+            failed = self._submit_next(window, wait)
+            if failed is not None:
+                return failed
+            wait.add(window.give_up(time.monotonic()), time.monotonic())
+            wait.left = window.left
+            if wait.left.held and not held:
+                self._say(f"held back until others have ended: {wait.left.held}")
+            held = held or wait.left.held
+            if wait.open:
+                self._look(wait)
+            elif window.left.jobs:
+                time.sleep(min(_RETRY_PAUSE, window.wake(time.monotonic())))
+                wait.tell(time.monotonic())
             for line in wait.take_lines():
                 self._say(line)
-            if failed and wait.open:  # a failure may be immediate, without having waited on the login node
-                time.sleep(_RETRY_PAUSE)
-                self._reset_connection()
-        return results.waited_for(wait.jobs, cancelled, self._args["fail_on_state"])
+        return None
+
+    def _look(self, wait: Wait) -> None:
+        """Ask once about the jobs that are waited for."""
+        request = wait.request(time.monotonic())
+        try:
+            answer = self._module(_INFO, request)
+        except AnsibleConnectionFailure as error:
+            answer = {"failed": True, "msg": f"the login node cannot be reached: {error}"}
+        failed = bool(answer.get("failed")) or "markers" not in answer
+        if failed:
+            wait.unreachable(str(answer.get("msg", "slurm_job_info failed")), time.monotonic())
+        else:
+            wait.observe(answer, request, time.monotonic())
+        self._cancelled |= self._cancel_given_up(wait)
+        if failed and wait.open:  # a failure may be immediate, without having waited on the login node
+            time.sleep(_RETRY_PAUSE)
+            self._reset_connection()
 
     def _cancel_given_up(self, wait: Wait) -> set[str]:
         """Cancel jobs of this task that are no longer waited for but still active."""
@@ -151,7 +208,7 @@ class ActionModule(ActionBase):
             one
             for one in wait.jobs
             if one.ours
-            and one.outcome in ("never_starts", "queue_timeout", "run_timeout")
+            and one.outcome in ("never_starts", "node_unavailable", "queue_timeout", "run_timeout")
             and not one.cancel_asked
             and not has_ended(one.job)
         ]
@@ -160,8 +217,10 @@ class ActionModule(ActionBase):
         for one in given_up:
             one.cancel_asked = True
         result = self._module(_JOB, {"state": "absent", "jobs": [{"job_id": one.job_id} for one in given_up]})
-        specs = [{"job_id": one.job_id, "comment": one.comment} for one in given_up]
-        looked = self._module(_INFO, {"jobs": specs, "tail": self._args["tail"], "steps": wait.accounting})
+        # One that ran has steps and output to look at.
+        ran = [one for one in given_up if one.outcome == "run_timeout"]
+        specs = [{"job_id": one.job_id, "comment": one.comment} for one in ran]
+        looked = self._module(_INFO, {"jobs": specs, "tail": wait.limits.tail, "steps": wait.accounting}) if ran else {}
         # For a job that is still COMPLETING, the result of cancelling is the latest known state.
         ended = [job for job in looked.get("jobs", []) if has_ended(job)]
         after = {str(job["job_id"]): job for job in [*result.get("jobs", []), *ended]}

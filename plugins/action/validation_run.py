@@ -48,6 +48,8 @@ ARGUMENTS = {
     "only": {"type": "list", "elements": "str", "default": []},
     "probes_only": {"type": "bool", "default": False},
     "needs_days": {"type": "int", "default": 7},
+    "window": {"type": "int", "default": 200},
+    "node_grace": {"type": "float", "default": 60.0},
     "verdict_schema": {"type": "int", "choices": [1, 2], "default": 2},
     "run_tags": {"type": "list", "elements": "str", "default": ["all"]},
     "overrides": {"type": "dict", "default": {}},
@@ -98,6 +100,7 @@ class ActionModule(ActionBase):
     def _started(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         settings.check_settings(args["settings"], settings.public_settings(COLLECTION))
         settings.check_needs_days(args["needs_days"])
+        settings.check_window(args["window"], args["node_grace"])
         known = manifests.find_workloads(args["folders"], args["options"])
         workloads = (
             [] if args["probes_only"] else selection.select(known, args["categories"], args["only"], args["run_tags"])

@@ -142,12 +142,38 @@ options:
     description: Wait for the end of the jobs.
     type: bool
     default: true
+  window:
+    description:
+      - How many of O(jobs) may be in the queue or running at once. The others are submitted as these end, in the order
+        given. A job leaves the window with its end marker, or when Slurm reports its end.
+      - With more than 8 jobs it is no more than the site allows (C(MaxJobCount) in C(slurm.conf) and, where limits are
+        enforced, the submitted and running jobs of the user's association and QOS).
+      - A job that C(sbatch) refuses because such a limit is reached is held back and submitted when others have ended.
+        If none of the task's jobs is in the queue and it stays refused for O(queue_timeout), it is refused for good.
+      - Without O(wait) all jobs are submitted at once.
+    type: int
+    default: 200
+    version_added: 0.4.0
+  node_grace:
+    description:
+      - Seconds that a job waits for the nodes that its O(options) name as C(nodelist) if one of them is down, drained
+        or not responding, or has been given the job and has not begun it (which only a O(begin_marker) shows). Then it
+        is cancelled, and its outcome is C(node_unavailable), with the node and its state.
+      - Such a job is also cancelled as soon as Slurm puts it back into the queue because its launch failed, which it
+        does in spite of C(no-requeue).
+      - In the queue it is no longer than O(queue_timeout). It does not count while a node is powering up or rebooting.
+      - By default such a job is waited for like any other.
+    type: float
+    version_added: 0.4.0
   controller_timeout:
     description: Seconds that slurmctld, or the login node, may fail to answer before the jobs' state is V(UNKNOWN).
     type: float
     default: 300
   progress_interval:
-    description: Seconds between two lines on a job whose state does not change.
+    description:
+      - Seconds between two lines on a job whose state does not change.
+      - With more than 8 jobs there is one line on all of them, every 10 seconds or in this time if it is shorter, and a
+        line on each that did not end well, a handful in that time.
     type: float
     default: 30
   on_interrupt:
@@ -182,6 +208,10 @@ options:
   token:
     description: Marks a task's own submissions in the journal. Set by the action plugin.
     type: str
+  looked:
+    description: When this task last asked Slurm for the user's jobs, in epoch seconds. Set by the action plugin.
+    type: float
+    version_added: 0.4.0
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
   - mlops.hpc_validation.slurm
@@ -285,8 +315,10 @@ import pwd
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.arguments import (
+    FEW,
     SPEC,
     BadArgumentsError,
+    check_window,
     job_specs,
     journal_directory,
 )
@@ -296,16 +328,21 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cancel
     live_targets,
 )
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import SlurmError, run
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job_limits import Asked, Limit, tightest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.journal import Journal
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.script import Submission, prepare
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import LIVE
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.submit import (
     Context,
+    Queue,
+    Room,
     last_script,
-    look,
     submit_all,
     test_only,
 )
+
+# A call that submits many returns after this time, so that the jobs that have ended meanwhile are noticed.
+_CALL_SECONDS = 8.0
 
 
 def main() -> None:
@@ -318,6 +355,7 @@ def main() -> None:
     journal = Journal(journal_directory(module.params, account.pw_dir))
     context = Context(run, journal, account.pw_name, module.params["token"] or "")
     try:
+        check_window(module.params)
         specs = job_specs(module.params)
         if module.params["state"] == "absent":
             module.exit_json(**_absent(module, context, specs))
@@ -334,13 +372,41 @@ def _present(module: AnsibleModule, context: Context, specs: list) -> dict:
         return {"changed": False, "submitted": []}
     diff = [_diff(context, each) for each in submissions] if module._diff else None
     if module.check_mode:
-        answer = look(context)
-        plans = [test_only(context, each, answer) for each in submissions]
+        queue = Queue(context)
+        plans = [test_only(context, each, queue) for each in submissions]
         result = {"changed": not all(plan["attached"] for plan in plans), "submitted": plans}
     else:
-        done = submit_all(context, submissions, go_on=module.params["on_refusal"] == "go_on")
-        result = {"changed": not all(each.attached for each in done), "submitted": [each.as_dict() for each in done]}
+        result = _submit(module.params, context, submissions)
     return {**result, "diff": diff} if diff is not None else result
+
+
+def _submit(params: dict, context: Context, submissions: list) -> dict:
+    """Submit as many as the window takes; the first call of a task also says how many that are."""
+    context.journal.prepare()
+    queue = Queue(context, params["looked"])
+    limit = None
+    if params["looked"] is None and params["wait"]:
+        limit = _window(params["window"], context, submissions, queue)
+    jobs = len(submissions) if limit is None else limit.jobs
+    room = Room(jobs, _CALL_SECONDS) if params["wait"] else None
+    done = submit_all(context, submissions, go_on=params["on_refusal"] == "go_on", queue=queue, room=room)
+    return {
+        "changed": any(each.job_id and not each.attached for each in done),
+        "submitted": [each.as_dict() for each in done],
+        "looked": queue.looked,
+        **({} if limit is None else {"window": limit.jobs, "window_why": limit.why}),
+    }
+
+
+def _window(most: int, context: Context, submissions: list, queue: Queue) -> Limit:
+    """Return how many of the task's jobs may be in the queue at once, and why if it is the site that limits them."""
+    if len(submissions) <= FEW:
+        return Limit(most, "")
+    comments = {each.comment for each in submissions}
+    others = [job for job in queue.jobs if job["comment"] not in comments]
+    asked = {Asked.of(each.argv, each.script) for each in submissions}
+    site = tightest(context.run, context.user, sorted(asked, key=str), others)
+    return site if site is not None and site.jobs < most else Limit(most, "")
 
 
 def _diff(context: Context, submission: Submission) -> dict:

@@ -59,10 +59,20 @@ options:
         description: File with the job's latest progress; C(%j) is the job ID.
         type: str
       seen:
-        description: Markers (V(begin), V(end)) that the caller has already seen; they do not end the hold.
+        description: Markers (V(begin), V(end)) that the caller has already seen; they are not read again.
         type: list
         elements: str
         default: []
+      needs:
+        description: Nodes without which the job cannot run, as Slurm writes them.
+        type: str
+        version_added: 0.4.0
+      stuck_after:
+        description:
+          - Seconds after which these nodes are queried if the job has not begun, with one query for all jobs. They are
+            queried in any case if Slurm has put the job back into the queue.
+        type: float
+        version_added: 0.4.0
   user:
     description: The jobs' user. By default the user that the module runs as.
     type: str
@@ -78,6 +88,11 @@ options:
     description: Do not query Slurm sooner than this many seconds from now, even if an end marker appears.
     type: float
     default: 0
+  gather:
+    description: Seconds for which further markers are awaited after a new one, within O(hold).
+    type: float
+    default: 0
+    version_added: 0.4.0
   settle:
     description: Seconds between an end marker and the query to Slurm, at most 5. Other ends are collected meanwhile.
     type: float
@@ -154,13 +169,25 @@ accounting_error:
   type: str
   returned: always
 markers:
-  description: The content of the jobs' markers, by job ID and kind.
+  description: The content of the jobs' markers, by job ID and kind, except those in O(jobs[].seen).
   type: dict
   returned: always
 blocked:
   description: Why pending jobs named in O(nodes) can never start, by job ID; those that can are left out.
   type: dict
   returned: always
+stuck:
+  description: Why jobs with O(jobs[].needs) have not begun, by job ID; those that may just have to wait are left out.
+  type: dict
+  returned: always
+  version_added: 0.4.0
+  sample: {"12": "n042 is not responding"}
+nodes_looked:
+  description: IDs of the jobs whose nodes were queried for RV(stuck).
+  type: list
+  elements: str
+  returned: always
+  version_added: 0.4.0
 time:
   description: When this was determined, in epoch seconds on the host.
   type: float
@@ -200,12 +227,15 @@ def main() -> None:
                     "end_marker": {"type": "str"},
                     "progress_marker": {"type": "str"},
                     "seen": {"type": "list", "elements": "str", "default": []},
+                    "needs": {"type": "str"},
+                    "stuck_after": {"type": "float"},
                 },
             },
             "user": {"type": "str"},
             "hold": {"type": "float", "default": 0},
             "query": {"type": "bool", "default": True},
             "confirm_after": {"type": "float", "default": 0},
+            "gather": {"type": "float", "default": 0},
             "settle": {"type": "float", "default": 0.6},
             "steps": {"type": "bool", "default": True},
             "tail": {"type": "int", "default": 0},
@@ -226,6 +256,7 @@ def main() -> None:
         hold=max(0.0, module.params["hold"]),
         query=module.params["query"] and bool(specs),
         confirm_after=max(0.0, module.params["confirm_after"]),
+        gather=max(0.0, module.params["gather"]),
         settle=min(5.0, max(0.0, module.params["settle"])),
         steps=module.params["steps"],
         tail=min(100, max(0, module.params["tail"])),

@@ -80,6 +80,14 @@ options:
     description: The inventory's C(hpc_validation_needs_days), rejected if negative.
     type: int
     default: 7
+  window:
+    description: The inventory's C(hpc_validation_window), rejected if less than 1.
+    type: int
+    default: 200
+  node_grace:
+    description: The inventory's C(hpc_validation_node_grace), rejected unless more than 0.
+    type: float
+    default: 60
   verdict_schema:
     description: The inventory's C(hpc_validation_verdict_schema).
     type: int

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+DEFAULT_WINDOW = 200
+# A task with more jobs than this is asked about, and reported on, as one.
+FEW = 8
+
 PER_JOB: dict[str, dict[str, Any]] = {
     "key": {"type": "str", "no_log": False},
     "path": {"type": "path"},
@@ -29,6 +33,8 @@ SPEC: dict[str, dict[str, Any]] = {
     "journal": {"type": "path"},
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
     "wait": {"type": "bool", "default": True},
+    "window": {"type": "int", "default": DEFAULT_WINDOW},
+    "node_grace": {"type": "float"},
     "controller_timeout": {"type": "float", "default": 300.0},
     "progress_interval": {"type": "float", "default": 30.0},
     "on_interrupt": {"type": "str", "default": "cancel", "choices": ["cancel", "leave"]},
@@ -37,6 +43,7 @@ SPEC: dict[str, dict[str, Any]] = {
     "tail": {"type": "int", "default": 20},
     "save": {"type": "path"},
     "token": {"type": "str", "no_log": False},
+    "looked": {"type": "float"},
 }
 
 DEFAULT_QUEUE_TIMEOUT = 600.0
@@ -70,6 +77,14 @@ def job_specs(params: dict[str, Any]) -> list[dict[str, Any]]:
             if spec.get(key) is not None and spec[key] <= 0:
                 raise BadArgumentsError(f"{key} must be more than 0 seconds, not {spec[key]}.")
     return specs
+
+
+def check_window(params: dict[str, Any]) -> None:
+    """Raise BadArgumentsError for a window that takes no job, or no grace at all."""
+    if params["window"] < 1:
+        raise BadArgumentsError(f"window must be at least 1 job, not {params['window']}.")
+    if params["node_grace"] is not None and params["node_grace"] <= 0:
+        raise BadArgumentsError(f"node_grace must be more than 0 seconds, not {params['node_grace']}.")
 
 
 def _check_keys(specs: list[dict[str, Any]]) -> None:

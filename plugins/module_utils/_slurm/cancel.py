@@ -20,9 +20,11 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.script
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import LIVE
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.submit import Context
 
-_PAUSES = (0.3, 0.5, 1.0, 1.0, 2.0, 2.0, 3.0, 5.0, 5.0, 10.0)
-_PATIENT_LOOKS = 6
+_PAUSES = (0.3, 0.7, 2.0, 3.0, 4.0, 10.0, 10.0)
+_PATIENT_LOOKS = 4
 _LOCK_SECONDS = 30.0
+# As many IDs as one command line takes anywhere.
+_MOST_IDS = 4000
 
 
 def journal_comments(context: Context, token: str, *, change: bool = True) -> set[str]:
@@ -48,14 +50,15 @@ def journal_comments(context: Context, token: str, *, change: bool = True) -> se
 def cancel(context: Context, job_ids: Iterable[str], comments: set[str]) -> tuple[list[Job], list[Job]]:
     """Cancel these jobs; return (cancelled, still live after looking for about half a minute)."""
     targets = {str(job["job_id"]): job for job in live_targets(context, job_ids, comments)}
-    if targets:
+    ids = list(targets)
+    for first in range(0, len(ids), _MOST_IDS):
         # --ctld would batch, but 22.05 does not have it; the IDs are digits from squeue.
-        result = context.run(["scancel", *targets])
+        result = context.run(["scancel", *ids[first : first + _MOST_IDS]])
         if result.rc != 0 and is_unreachable(result):
             raise SlurmError(f"scancel could not reach slurmctld: {error_text(result)}", retry=True)
         if result.rc != 0:
-            raise SlurmError(f"scancel refused to cancel {', '.join(targets)}: {error_text(result)}")
-    left, gone = dict(targets), {}
+            raise SlurmError(f"scancel refused to cancel {_some(ids)}: {error_text(result)}")
+    left, gone, ended = dict(targets), {}, set()
     for look, pause in enumerate(_PAUSES):
         if not left:
             break
@@ -68,8 +71,15 @@ def cancel(context: Context, job_ids: Iterable[str], comments: set[str]) -> tupl
             if job["state"] not in LIVE or completing:
                 gone[key] = {**job, "state": "CANCELLED"} if completing else job
                 del left[key]
-    _remember(context, [str(job["comment"]) for job in gone.values()])
+            if job["state"] not in LIVE:
+                ended.add(str(job["comment"]))
+    # Slurm may put a job whose node does not answer back into the queue, held: the journal keeps it for the clean-up.
+    _remember(context, ended)
     return list(gone.values()), list(left.values())
+
+
+def _some(ids: list[str]) -> str:
+    return ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
 
 
 def live_targets(context: Context, job_ids: Iterable[str], comments: set[str]) -> list[Job]:
@@ -86,7 +96,7 @@ def _look(context: Context, wanted: list[Identity]) -> Answer:
     return answer
 
 
-def _remember(context: Context, comments: list[str]) -> None:
+def _remember(context: Context, comments: set[str]) -> None:
     for entry in context.journal.entries():
         if entry.get("comment") in comments and entry.get("user") == context.user:
             cancelled: Entry = {**entry, "state": "cancelled", "written": context.now()}

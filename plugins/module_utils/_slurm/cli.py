@@ -120,19 +120,21 @@ def run(
     try:
         out, err = process.communicate(stdin, timeout=seconds)
     except subprocess.TimeoutExpired:
-        _kill(process)
-        return Result(None, b"", f"{argv[0]} did not answer within {seconds:.0f} s")
+        said = clean(_kill(process).decode("utf-8", "replace"))
+        return Result(None, b"", f"{argv[0]} did not answer within {seconds:.0f} s" + (f": {said}" if said else ""))
     except BaseException:
         _kill(process)
         raise
     return Result(process.returncode, out[:OUTPUT_BYTES], err.decode("utf-8", "replace")[:OUTPUT_BYTES])
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> bytes:
+    """Kill a command and all that it started; return what it had printed to standard error."""
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired, ValueError):
-        process.communicate(timeout=2)
+        return process.communicate(timeout=2)[1] or b""
+    return b""
 
 
 def not_found(program: str, path: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import strict_json
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.identity import Identity
@@ -17,6 +17,11 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text i
 KINDS = ("begin", "end", "progress")
 MARKER_BYTES = 65536
 TAIL_BYTES = 65536
+# More files than this in one folder are looked for in one listing of it.
+_FEW = 16
+# Watching takes at most this part of the time.
+_SHARE_OF_TIME = 0.1
+_SLOWEST = 5.0
 _NUMBERS = ("attempt", "time", "exit_code", "epoch", "epochs", "step", "steps", "loss", "eta_seconds")
 
 Marker = dict[str, object]
@@ -75,6 +80,30 @@ def read_all(paths: dict[str, str], job: Identity, attempt: int = 0) -> dict[str
     return {kind: marker for kind, marker in found.items() if marker is not None}
 
 
+def present(paths: Iterable[str]) -> set[str]:
+    """Return those of the paths at which there is a file, with one request to the file system for many of a folder."""
+    names: dict[str, list[str]] = {}
+    for path in paths:
+        folder, _sep, name = path.rpartition("/")
+        names.setdefault(folder, []).append(name)
+    found: set[str] = set()
+    for folder, wanted in names.items():
+        there = _listed(folder or "/") if len(wanted) > _FEW else None
+        found.update(
+            f"{folder}/{name}"
+            for name in wanted
+            if (os.path.lexists(f"{folder}/{name}") if there is None else name in there)
+        )
+    return found
+
+
+def _listed(folder: str) -> set[str]:
+    try:
+        return set(os.listdir(folder))
+    except OSError:
+        return set()
+
+
 def watch(
     changed: Callable[[], bool],
     seconds: float,
@@ -83,16 +112,21 @@ def watch(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> bool:
-    """Poll until changed() holds or `seconds` have passed. The more files (count), the longer the interval."""
+    """Poll until changed() holds or `seconds` have passed.
+
+    The more files (count), and the slower the file system, the longer the interval.
+    """
     interval = min(1.0, max(0.2, 0.01 * count))
     end = clock() + seconds
     while True:
+        began = clock()
         if changed():
             return True
-        left = end - clock()
+        now = clock()
+        left = end - now
         if left <= 0:
             return False
-        sleep(min(interval, left))
+        sleep(min(max(interval, min(_SLOWEST, (now - began) / _SHARE_OF_TIME)), left))
 
 
 def tail(path: str, count: int) -> list[str]:

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes, fold_nodes
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import (
     after_the_name,
     clean,
@@ -111,6 +112,11 @@ class Needs:
     gres: dict[str, int]
 
 
+def node_argv(names: Iterable[str]) -> list[str]:
+    """Return the command that shows these nodes."""
+    return [*NODE_ARGV, fold_nodes(names)]
+
+
 def job_argv(job_id: str) -> list[str]:
     """Return the command that shows what one job asks for."""
     return ["scontrol", "--local", "--oneliner", "show", "job", job_id]
@@ -161,6 +167,31 @@ def _fits(needs: Needs, node: Node) -> bool:
     return bool(set(needs.partitions).intersection(node["partitions"])) and all(
         node["gres"].get(kind, 0) >= count for kind, count in needs.gres.items()
     )
+
+
+def why_stuck(job: Mapping[str, object], needed: Sequence[str], nodes: Sequence[Node]) -> str | None:
+    """Return why a job that needs exactly these nodes has not begun, or None if it may just have to wait.
+
+    To be asked about a job that Slurm has put back into the queue, or that has not begun for longer than it should.
+    """
+    own = [node for node in nodes if node["name"] in needed]
+    if any(_RETURNING.intersection(node["flags"]) for node in own):
+        return None
+    bad = [node for node in own if is_out(node) or "not_responding" in node["flags"]]
+    if bad:
+        return "; ".join(_condition(node) for node in bad[:4]) + (f"; and {len(bad) - 4} more" if len(bad) > 4 else "")
+    where = fold_nodes(needed)
+    if job["attempt"]:
+        return f"{where} could not start the job, and Slurm has put it back into the queue"
+    return None if job["state"] == "PENDING" else f"{where} was given the job and has not begun it"
+
+
+def _condition(node: Node) -> str:
+    reason = f" ({node['reason']})" if node["reason"] else ""
+    if "not_responding" in node["flags"]:
+        return f"{node['name']} is not responding" + ("" if node["reason"] == "Not responding" else reason)
+    words = "drained" if "drain" in node["flags"] else node["state"]
+    return f"{node['name']} is {words}{reason}"
 
 
 def _shown(node: Node) -> str:

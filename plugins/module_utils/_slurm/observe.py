@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import Runner
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.identity import Identity
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import has_ended
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import Job, has_ended
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.markers import (
     KINDS,
     Marker,
     expand,
+    present,
     read,
     read_all,
     tail,
@@ -25,26 +27,42 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.marker
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.nodes import (
     NODE_ARGV,
     job_argv,
+    node_argv,
     parse_needs,
     parse_nodes,
     why_blocked,
+    why_stuck,
 )
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.query import ask
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import LIVE
 
 HOLD_LIMIT = 20.0
 # A job ends some tenths of a second after its script does. Asking at once would mean asking twice.
 SETTLE_SECONDS = 0.6
+# With an end to be confirmed, this is how long the answer waits for the time at which Slurm may be asked.
+_CONFIRM_WAITS = 3.0
 _BLOCKED_LOOKS = 4
 
 
 @dataclass(frozen=True)
 class Watched:
-    """One job, where its markers are, and which of them the caller has already seen."""
+    """One job, where its markers are, and which of them the caller has already seen.
+
+    `needs` are the nodes without which it cannot run, as Slurm writes them; after `stuck_after` seconds the nodes are
+    looked at if it has not begun by then.
+    """
 
     identity: Identity
     paths: dict[str, str]
     seen: frozenset[str] = frozenset()
     attempt: int = 0
+    needs: str = ""
+    stuck_after: float | None = None
+
+    @property
+    def unseen(self) -> dict[str, str]:
+        """Return the paths of the markers that the caller has not seen; progress is always new."""
+        return {kind: path for kind, path in self.paths.items() if kind not in self.seen}
 
     @staticmethod
     def of(spec: Mapping[str, object]) -> Watched:
@@ -52,7 +70,7 @@ class Watched:
         job_id = str(spec["job_id"])
         submitted, by = spec.get("submitted"), spec.get("submitted_by")
         paths = {kind: expand(str(spec.get(f"{kind}_marker") or ""), job_id) for kind in KINDS}
-        seen = spec.get("seen")
+        seen, after = spec.get("seen"), spec.get("stuck_after")
         return Watched(
             Identity(
                 job_id,
@@ -63,18 +81,21 @@ class Watched:
             {kind: path for kind, path in paths.items() if path},
             frozenset(str(kind) for kind in seen) if isinstance(seen, list) else frozenset(),
             int(str(spec.get("attempt") or 0)),
+            str(spec.get("needs") or ""),
+            float(after) if isinstance(after, (int, float)) else None,
         )
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to do in one look. hold and confirm_after are seconds from its start."""
+    """What to do in one look. hold and confirm_after are seconds from its start, gather from the first new marker."""
 
     jobs: list[Watched]
     user: str
     hold: float = 0.0
     query: bool = True
     confirm_after: float = 0.0
+    gather: float = 0.0
     settle: float = SETTLE_SECONDS
     steps: bool = True
     tail: int = 0
@@ -96,19 +117,25 @@ def observe(request: Request, world: World) -> dict[str, object]:
     start = world.clock()
     hold = min(request.hold, HOLD_LIMIT)
     news = _News(request.jobs)
-    early = watch(news.any, hold, news.count, clock=world.clock, sleep=world.sleep) if hold > 0 else news.any()
-    query = request.query and not early
-    if news.ended:
-        confirm = max(world.clock() - start + request.settle, request.confirm_after)
-        query = confirm <= max(hold, request.settle)
+
+    def passed() -> float:
+        return world.clock() - start
+
+    def watched(changed: Callable[[], bool], seconds: float) -> bool:
+        return watch(changed, max(0.0, seconds), news.count, clock=world.clock, sleep=world.sleep)
+
+    early = watched(news.any, hold)
+    if early and request.gather:
+        watched(news.whole, min(request.gather, hold - passed()))
+    # Where Slurm is due now, a stream of new markers does not put it off.
+    query = request.query and not (early and hold > 0)
+    if news.ended and not query:
+        confirm = max(passed() + request.settle, request.confirm_after)
+        query = confirm <= max(hold, request.settle) and confirm - passed() <= _CONFIRM_WAITS
         if query:
-            world.sleep(max(0.0, confirm - (world.clock() - start)))
+            world.sleep(max(0.0, confirm - passed()))
     result: dict[str, object] = {
-        "markers": {
-            each.identity.job_id: read_all(each.paths, each.identity, each.attempt)
-            for each in request.jobs
-            if each.paths
-        },
+        "markers": _markers(request.jobs),
         "asked": query,
         "jobs": [],
         "controller": "not_asked",
@@ -116,11 +143,25 @@ def observe(request: Request, world: World) -> dict[str, object]:
         "accounting": "not_asked",
         "accounting_error": "",
         "blocked": {},
+        "stuck": {},
+        "nodes_looked": [],
     }
     if query:
-        _ask(request, world, result)
+        _ask(request, world, result, passed())
     result["time"] = world.now()
     return result
+
+
+def _markers(jobs: Sequence[Watched]) -> dict[str, dict[str, Marker]]:
+    """Return the markers that the caller has not seen, by job and kind."""
+    there = present(path for each in jobs for path in each.unseen.values())
+    return {
+        each.identity.job_id: read_all(
+            {kind: path for kind, path in each.unseen.items() if path in there}, each.identity, each.attempt
+        )
+        for each in jobs
+        if each.paths
+    }
 
 
 class _News:
@@ -128,22 +169,24 @@ class _News:
 
     def __init__(self, jobs: list[Watched]) -> None:
         self._waiting = [
-            (each, kind, each.paths[kind])
-            for each in jobs
-            for kind in ("begin", "end")
-            if kind in each.paths and kind not in each.seen
+            (each, kind, path) for each in jobs for kind, path in each.unseen.items() if kind in ("begin", "end")
         ]
         self._ignored: dict[str, tuple[int, int]] = {}
         self.ended = False
         self.count = len(self._waiting)
 
     def any(self) -> bool:
-        found = False
-        for each, kind, path in self._waiting:
-            if self._is_new(each, path):
-                found = True
-                self.ended = self.ended or kind == "end"
-        return found
+        """Return whether there are new markers."""
+        there = present(path for _each, _kind, path in self._waiting)
+        found = [one for one in self._waiting if one[2] in there and self._is_new(one[0], one[2])]
+        self._waiting = [one for one in self._waiting if one not in found]
+        self.ended = self.ended or any(kind == "end" for _each, kind, _path in found)
+        return bool(found)
+
+    def whole(self) -> bool:
+        """Take note of further markers, and return whether none is left to wait for."""
+        self.any()
+        return not self._waiting
 
     def _is_new(self, each: Watched, path: str) -> bool:
         try:
@@ -159,7 +202,7 @@ class _News:
         return marker is not None
 
 
-def _ask(request: Request, world: World, result: dict[str, object]) -> None:
+def _ask(request: Request, world: World, result: dict[str, object], passed: float) -> None:
     answer = ask(
         world.run,
         [each.identity for each in request.jobs],
@@ -181,6 +224,39 @@ def _ask(request: Request, world: World, result: dict[str, object]) -> None:
         jobs=jobs,
         blocked=_blocked(world, pending[:_BLOCKED_LOOKS]),
     )
+    told = [(each, answer.jobs[each.identity.job_id]) for each in request.jobs if each.identity.job_id in answer.jobs]
+    suspects = [(each, job) for each, job in told if _is_suspect(each, job, passed)]
+    if suspects:
+        result.update(
+            nodes_looked=[each.identity.job_id for each, _job in suspects],
+            stuck=_stuck(world, suspects),
+        )
+
+
+def _is_suspect(each: Watched, job: Job, passed: float) -> bool:
+    """Return whether the nodes have to be looked at to tell why a job has not begun."""
+    if not each.needs or job["state"] not in LIVE:
+        return False
+    completing = job["flags"] == ["COMPLETING"]
+    if job["attempt"] and (job["state"] == "PENDING" or (completing and "begin" in each.unseen)):
+        return True
+    late = each.stuck_after is not None and passed >= each.stuck_after
+    # Only its begin marker tells whether a job that runs has begun.
+    return late and (job["state"] == "PENDING" or (not completing and "begin" in each.unseen))
+
+
+def _stuck(world: World, suspects: Sequence[tuple[Watched, Job]]) -> dict[str, str]:
+    """Return why these jobs have not begun; those that may just have to wait are left out."""
+    needs = {each.identity.job_id: expand_nodes(each.needs) for each, _job in suspects}
+    names = {name for needed in needs.values() for name in needed}
+    nodes = parse_nodes(world.run(node_argv(names)).text)
+    known = {node["name"] for node in nodes}
+    reasons = {
+        each.identity.job_id: why_stuck(job, needs[each.identity.job_id], nodes)
+        for each, job in suspects
+        if known.issuperset(needs[each.identity.job_id])
+    }
+    return {job_id: reason for job_id, reason in reasons.items() if reason}
 
 
 def _blocked(world: World, job_ids: list[str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm import refusals
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import (
     SUBMIT_SECONDS,
     Result,
@@ -30,47 +31,25 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states
 _LOOKS_AFTER_AMBIGUITY = (0.0, 2.0, 5.0, 10.0, 20.0, 32.0)
 _RECENT_SECONDS = 60.0
 
-# What sbatch prints when it refuses a job, and what to do about it.
-_REFUSALS = (
-    (r"invalid partition|Invalid partition name", "see the partitions: sinfo --summarize; name one as partition"),
-    (
-        r"Requested node configuration is not available",
-        "no node has what is asked for together (GRES, CPUs, memory): compare with: sinfo -N -o '%N %G %c %m %f'",
-    ),
-    (r"Invalid generic resource", "see the nodes' GRES: sinfo -o '%N %G'"),
-    (
-        r"Invalid account|account/partition",
-        "see your accounts: sacctmgr show associations user=$USER; name one as account",
-    ),
-    (r"Invalid qos", "see your QOS: sacctmgr show associations user=$USER format=account,qos; name one as qos"),
-    (
-        r"time limit is invalid|Requested time limit|Invalid job time limit",
-        "ask for less time, or see: scontrol show partition",
-    ),
-    (r"Access/permission denied|Permission denied", "ask your Slurm administrator to allow this user to submit there"),
-    (r"Invalid node name", "see the nodes: sinfo -N; correct nodelist or exclude"),
-    (
-        r"Unable to open (batch )?script|unable to open",
-        "check that the script's path is readable by the submitting user",
-    ),
-    (r"QOSMaxSubmit|AssocMaxSubmit|job submit limit", "wait for earlier jobs, or raise the limit of submitted jobs"),
-    (r"unrecognized option|invalid option", "correct the options: they are sbatch's long options without the dashes"),
-    (
-        r"Invalid feature|Requested reservation|reservation is invalid",
-        "see: scontrol show node; scontrol show reservation",
-    ),
-)
-
 
 class RefusedError(SlurmError):
     """sbatch refused one job, for good."""
+
+
+class HeldError(RefusedError):
+    """sbatch refused one job for now: a limit on how many jobs may be in the queue is reached. `said` is its reason."""
+
+    def __init__(self, message: str, said: str) -> None:
+        super().__init__(message)
+        self.said = said
 
 
 @dataclass(frozen=True)
 class Submitted:
     """A job that Slurm now knows: submitted by this task (perhaps by an earlier try), or attached to.
 
-    If sbatch refused it and the caller goes on with the others, job_id is empty and `refused` says why.
+    If sbatch refused it and the caller goes on with the others, job_id is empty and `refused` says why. If it was not
+    submitted yet, `later` has Slurm's words for that, or is empty if there was no room for it.
     """
 
     job_id: str
@@ -78,6 +57,7 @@ class Submitted:
     submission: Submission
     refused: str | None = None
     by: float | None = None  # the latest time at which it can have been submitted
+    later: str | None = None
 
     def as_dict(self) -> dict[str, object]:
         """Return what the waiting side needs."""
@@ -89,6 +69,7 @@ class Submitted:
             "comment": self.submission.comment,
             "script_sha256": self.submission.script_sha256,
             "submitted_by": self.by,
+            "later": self.later,
         }
 
 
@@ -104,6 +85,40 @@ class Context:
     sleep: Callable[[float], None] = time.sleep
 
 
+@dataclass(frozen=True)
+class Room:
+    """How many of a call's jobs may be in the queue at once, and for how many seconds the call submits more."""
+
+    jobs: int
+    seconds: float
+
+
+class Queue:
+    """The user's jobs when slurmctld was last asked, by the time given or now."""
+
+    def __init__(self, context: Context, looked: float | None = None) -> None:
+        self._context = context
+        self._live: dict[str, Job] = {}
+        self.jobs: list[Job] = []
+        if looked is None:
+            self.refresh()
+        else:
+            self.looked = looked  # then none of the jobs to submit was live
+
+    def refresh(self) -> None:
+        """Ask slurmctld. Raise SlurmError if it does not answer."""
+        self.looked = self._context.now()
+        self.jobs = list(look(self._context).others.values())
+        self._live = {}
+        for job in sorted(self.jobs, key=lambda job: int(str(job["job_id"]))):
+            if is_active(job):
+                self._live[str(job["comment"])] = job
+
+    def live(self, comment: str) -> Job | None:
+        """Return the newest live job with the comment; one that is just ending does not count."""
+        return self._live.get(comment)
+
+
 def look(context: Context) -> Answer:
     """Return the user's jobs; raise SlurmError if slurmctld does not answer."""
     answer = ask(context.run, [], context.user, now=context.now, sleep=context.sleep)
@@ -116,25 +131,31 @@ def look(context: Context) -> Answer:
     return answer
 
 
-def live_job(answer: Answer, comment: str) -> Job | None:
-    """Return the newest live job with the comment; one that is just ending does not count."""
-    found = [
-        job
-        for job in answer.others.values()
-        if job["comment"] == comment and job["state"] in LIVE and job["flags"] != ["COMPLETING"]
-    ]
-    return max(found, key=lambda job: int(str(job["job_id"])), default=None)
+def is_active(job: Job) -> bool:
+    """Return whether a job is live and not just ending."""
+    return job["state"] in LIVE and job["flags"] != ["COMPLETING"]
 
 
-def submit_all(context: Context, submissions: list[Submission], *, go_on: bool = False) -> list[Submitted]:
+def submit_all(
+    context: Context,
+    submissions: list[Submission],
+    *,
+    go_on: bool = False,
+    queue: Queue | None = None,
+    room: Room | None = None,
+) -> list[Submitted]:
     """Submit or attach each. SlurmError has `submitted`: what this call had submitted before it failed.
 
-    With `go_on` a job that sbatch refuses does not keep the others from being submitted.
+    With `go_on` a job that sbatch refuses does not keep the others from being submitted. With `room` live jobs are
+    attached to first, then jobs are submitted in order; those for which there is no room, or no time, are for later, as
+    is one that sbatch refuses for now, with all that follow it.
     """
     context.journal.prepare()
     context.journal.sweep(context.now())
-    looked = context.now()
-    answer = look(context)
+    queue = queue or Queue(context)
+    began = context.now()
+    left = len(submissions) if room is None else room.jobs
+    left -= sum(queue.live(comment) is not None for comment in {each.comment for each in submissions})
     done: list[Submitted] = []
     ours: dict[str, Submitted] = {}
     for submission in submissions:
@@ -142,9 +163,17 @@ def submit_all(context: Context, submissions: list[Submission], *, go_on: bool =
             first = ours[submission.comment]
             done.append(Submitted(first.job_id, True, submission, by=first.by))
             continue
+        attaches = queue.live(submission.comment) is not None
+        if room is not None and not attaches and (left < 1 or (ours and context.now() - began > room.seconds)):
+            done.append(Submitted("", False, submission, later=""))
+            continue
         try:
-            one = _submit_one(context, submission, answer, looked)
+            one = _submit_one(context, submission, queue)
         except RefusedError as error:
+            if room is not None and isinstance(error, HeldError):
+                done.append(Submitted("", False, submission, later=error.said))
+                left = 0
+                continue
             if not go_on:
                 error.details["submitted"] = [each.as_dict() for each in done]
                 raise
@@ -153,18 +182,19 @@ def submit_all(context: Context, submissions: list[Submission], *, go_on: bool =
         except SlurmError as error:
             error.details["submitted"] = [each.as_dict() for each in done]
             raise
+        left -= not attaches
         ours[submission.comment] = one
         done.append(one)
     return done
 
 
-def _submit_one(context: Context, submission: Submission, answer: Answer, looked: float) -> Submitted:
+def _submit_one(context: Context, submission: Submission, queue: Queue) -> Submitted:
     journal = context.journal
     with journal.lock(submission.content_hash):
         earlier = journal.read(submission.content_hash)
-        if earlier is not None and _number(earlier.get("written")) >= looked - 1:
-            answer = look(context)  # another task submitted the same job while this one waited for the lock
-        found = live_job(answer, submission.comment)
+        if earlier is not None and _may_be_newer(earlier, context.token, queue.looked):
+            queue.refresh()  # another task submitted the same job while this one waited for the lock
+        found = queue.live(submission.comment)
         if found is None and earlier is not None and earlier.get("state") == "submitting":
             found = _settle(context, submission, earlier)
         if found is not None:
@@ -194,6 +224,12 @@ def _submit_one(context: Context, submission: Submission, answer: Answer, looked
         return Submitted(job_id_or_none, False, submission, by=context.now())
 
 
+def _may_be_newer(earlier: Entry, token: str, looked: float) -> bool:
+    """Return whether an entry may be about a job that was submitted after slurmctld was asked."""
+    held = earlier.get("state") == "refused" and earlier.get("token") == token
+    return not held and _number(earlier.get("written")) >= looked - 1
+
+
 def _submitter(earlier: Entry | None, job_id: str) -> str:
     """Return the token of the task that submitted this live job; empty if the journal does not have it.
 
@@ -217,15 +253,22 @@ def _after_failure(context: Context, submission: Submission, result: Result, sta
     if result.rc == 0 or is_ambiguous(result):
         return _find_after_ambiguity(context, submission, text, started)
     context.journal.write(_entry(context, submission, "refused", error=text))
-    if is_unreachable(result):
+    if is_unreachable(result) and not refusals.is_for_now(text):
         raise SlurmError(f"sbatch could not reach slurmctld: {text}", controller="unreachable", retry=True)
-    remedy = next((advice for pattern, advice in _REFUSALS if re.search(pattern, text, re.IGNORECASE)), None)
+    if refusals.is_for_now(text):
+        raise _held(submission, text)
+    advice = refusals.remedy(text)
     raise RefusedError(
         f"sbatch on {os.uname().nodename} refused the job {submission.name!r}: {text}."
-        + (f" Do this: {remedy}." if remedy else ""),
+        + (f" Do this: {advice}." if advice else ""),
         rc=result.rc,
         argv=list(submission.argv),
     )
+
+
+def _held(submission: Submission, text: str) -> HeldError:
+    said = text.replace("sbatch: error: ", "")
+    return HeldError(f"sbatch on {os.uname().nodename} refused the job {submission.name!r} for now: {said}.", said)
 
 
 def _find_after_ambiguity(context: Context, submission: Submission, text: str, started: float) -> str:
@@ -241,6 +284,8 @@ def _find_after_ambiguity(context: Context, submission: Submission, text: str, s
             continue
         if found is not None:
             return str(found["job_id"])
+    if refusals.is_for_now(text):  # the journal still has it as being submitted: before it is, it is looked for again
+        raise _held(submission, f"{text}; {problem}")
     raise SlurmError(
         f"It is not known whether the job {submission.name!r} was submitted: sbatch said: {text}; {problem}. "
         "Look for its comment: squeue --me --states=all --Format=JobID,State,Name:40,Comment:40 | "
@@ -256,7 +301,7 @@ def _settle(context: Context, submission: Submission, earlier: Entry) -> Job | N
     """Give slurmctld time to show the job: an earlier task recorded only that it was submitting it."""
     written = _number(earlier.get("written"))
     while True:
-        found = live_job(look(context), submission.comment)
+        found = Queue(context).live(submission.comment)
         if found is not None or context.now() - written > _LOOKS_AFTER_AMBIGUITY[-1] or written > context.now():
             return found
         context.sleep(2.0)
@@ -302,9 +347,9 @@ def last_script(journal: Journal, submission: Submission, user: str) -> str:
     return str(same[-1].get("script", "")) if same else ""
 
 
-def test_only(context: Context, submission: Submission, answer: Answer) -> dict[str, object]:
+def test_only(context: Context, submission: Submission, queue: Queue) -> dict[str, object]:
     """Return what would happen: attach, or submit with sbatch's own estimate. Nothing is submitted."""
-    found = live_job(answer, submission.comment)
+    found = queue.live(submission.comment)
     plan: dict[str, object] = {
         "job_id": "",
         "name": submission.name,
@@ -323,9 +368,9 @@ def test_only(context: Context, submission: Submission, answer: Answer) -> dict[
 
 
 def _refuse_plan(submission: Submission, result: Result, text: str) -> None:
-    remedy = next((advice for pattern, advice in _REFUSALS if re.search(pattern, text, re.IGNORECASE)), None)
+    advice = refusals.remedy(text)
     raise SlurmError(
-        f"sbatch --test-only refuses the job {submission.name!r}: {text}." + (f" Do this: {remedy}." if remedy else ""),
+        f"sbatch --test-only refuses the job {submission.name!r}: {text}." + (f" Do this: {advice}." if advice else ""),
         rc=result.rc,
         retry=is_unreachable(result),
         argv=list(submission.argv),

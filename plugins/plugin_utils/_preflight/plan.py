@@ -27,7 +27,7 @@ def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
 
     `info` is what slurm_cluster_info returned, `settings` the site's (settings.py), `expected` the inventory's
     compute nodes. A job has a `key` (the name of its node, or both names with a comma), the name of its `script`, its
-    `options`, and the `nodes` it is about.
+    `options`, and the `nodes` it is about. Jobs for idle nodes come first.
     """
     info, wrong = read(info)
     if wrong:
@@ -38,11 +38,17 @@ def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
     findings += [_out_of_service(node) for node in scope if not usable(node)]
     findings += [_version(node, info.get("version")) for node in ready]
     findings += [_gres_defined(node) for node in scope] if gpus else []
-    pairs = _pair(ready)
+    idle = [node for node in ready if str(node["state"]).lower() == "idle"]
+    busy = [node for node in ready if node not in idle]
+    pairs = _pair(idle) or _pair(ready)
     return {
         "scope": [_named(node, gpus) for node in scope],
         "nodes": [_named(node, gpus) for node in ready],
-        "jobs": [_node_job(node, gpus) for node in ready] + ([_pair_job(*pairs)] if pairs else []),
+        "jobs": [
+            *(_node_job(node, gpus) for node in idle),
+            *([_pair_job(*pairs)] if pairs else []),
+            *(_node_job(node, gpus) for node in busy),  # last, since they may wait for long
+        ],
         "left_out": left_out,
         "findings": findings if scope or findings else [_no_nodes(info, settings)],
     }

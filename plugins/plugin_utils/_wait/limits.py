@@ -30,6 +30,16 @@ CONFIRM_SPACING = 2.2
 # How long to wait after an end marker before Slurm is asked: for one job, and to collect several ends.
 SETTLE, GATHER = 0.6, 1.4
 
+# With more than a few jobs Slurm is asked at most this often, until the last script has ended: five times a minute,
+# which leaves one for the nodes. New markers are gathered for some seconds, since each answer costs a module's start.
+MANY_SPACING, MANY_GATHER = 12.0, 3.0
+# Lines on many jobs come at least this often.
+MANY_INTERVAL = 10.0
+MANY_TAIL = 5
+
+# A job that sbatch refuses for now is tried again when another has ended, and this often in any case.
+HELD_EVERY = 15.0
+
 # A job unknown to all parts of Slurm is lost after so many checks and seconds: accounting lags, slurmctld restarts.
 LOST_LOOKS, LOST_SECONDS = 3, 30.0
 
@@ -54,3 +64,4 @@ class Limits:
     controller_timeout: float = 300.0
     progress_interval: float = 30.0
     tail: int = 20
+    node_grace: float | None = None

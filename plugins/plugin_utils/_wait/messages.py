@@ -21,6 +21,8 @@ def happened(job: Mapping[str, object], outcome: str, why: str, cancelled: bool)
     ending = "; it was cancelled" if cancelled else ""
     if outcome == "never_starts":
         return f"{name} can never start: {clean(why, 600)}{ending}"
+    if outcome == "node_unavailable":
+        return f"{name} did not begin: {clean(why, 600)}{ending}"
     if outcome == "queue_timeout":
         return f"{name} was not started: {clean(why, 600)}{ending}"
     if outcome == "run_timeout":
@@ -44,7 +46,7 @@ def next_commands(job: Mapping[str, object], outcome: str, remedy: str, cancelle
             if path:
                 advice.append(f"tail -n 50 {shlex.quote(path)}")
     advice.append(f"scontrol show job {job_id} || sacct -j {job_id}")
-    if outcome in ("lost", "undetermined", "queue_timeout", "run_timeout", "never_starts") and not cancelled:
+    if outcome != "ended" and not cancelled:
         advice.append(f"scancel {job_id}")
     return advice
 
@@ -68,16 +70,23 @@ def message(jobs: list[Mapping[str, object]], outcomes: Mapping[str, Mapping[str
 
 
 def submitted_lines(entries: Sequence[Mapping[str, object]]) -> list[str]:
-    """Return the first lines on jobs: one for all that were submitted, and one for each other."""
+    """Return the first lines on jobs: one for all that were submitted, and one for each of a few others."""
+    entries = [entry for entry in entries if entry.get("later") is None]
     new = [entry for entry in entries if not entry.get("refused") and not entry["attached"]]
     others = [entry for entry in entries if entry not in new] if len(new) > 1 else list(entries)
-    lines = [str(entry["refused"]) if entry.get("refused") else submitted_line(entry) for entry in others]
+    lines = [str(entry["refused"]) if entry.get("refused") else submitted_line(entry) for entry in others[:_FEW]]
+    lines += [f"{len(others) - _FEW} more were attached to or refused"] if len(others) > _FEW else []
     if len(new) < 2:
         return lines
     ids = [str(entry["job_id"]) for entry in new]
     names = ", ".join(clean(entry["name"], 60) for entry in new[:_FEW]) + (", …" if len(new) > _FEW else "")
     how = f"scancel {' '.join(ids)}" if len(new) <= _FEW else "Ctrl-C, or the playbook cleanup"
     return [f"jobs {ids[0]} to {ids[-1]} submitted: {names}; to cancel: {how}", *lines]
+
+
+def window_line(left: int, size: int, why: str) -> str:
+    """Return the line on jobs that are not submitted yet."""
+    return f"{left} more are submitted as these end, at most {size} at a time" + (f" ({clean(why, 60)})" if why else "")
 
 
 def submitted_line(entry: Mapping[str, object]) -> str:

@@ -86,6 +86,14 @@ def _running_pause(one: Waiting, elapsed: float) -> float:
     return pause
 
 
+def earliest(asked: float | None, jobs: Sequence[Waiting], *, many: bool) -> float:
+    """Return the earliest time to ask Slurm again, with others of several jobs still going on."""
+    goes_on = len(jobs) > 1 and Others.of(jobs).one_goes_on
+    if asked is None or not goes_on:
+        return 0.0
+    return asked + (limits.MANY_SPACING if many else limits.CONFIRM_SPACING)
+
+
 def wants_nodes(one: Waiting, now: float, others: Others) -> bool:
     """Return whether to query the nodes, to find out whether the job waits for them or can never start."""
     reason = str(one.job["reason"])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.arguments import DEFAULT_QUEUE_TIMEOUT
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes, fold_nodes
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.markers import KINDS
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import write_json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.messages import message
@@ -17,6 +18,9 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting
 
 Json = dict[str, Any]
 _LARGE = ("job", "jobs", "jobs_by_key", "outcomes", "submitted", "cancelled", "diff")
+
+# Texts of refused jobs in a message.
+_SHOWN = 5
 
 
 def waiting_for(spec: Mapping[str, Any], entry: Mapping[str, Any] | None) -> Waiting:
@@ -36,7 +40,14 @@ def waiting_for(spec: Mapping[str, Any], entry: Mapping[str, Any] | None) -> Wai
         run_timeout=spec.get("run_timeout"),
         patterns={kind: spec[f"{kind}_marker"] for kind in KINDS if spec.get(f"{kind}_marker")},
         key=spec.get("key"),
+        needs=fold_nodes(expand_nodes(_nodelist(spec.get("options") or {}))),
     )
+
+
+def _nodelist(options: Mapping[str, Any]) -> str:
+    """Return the nodes that sbatch's options require."""
+    given = next((value for name, value in options.items() if str(name) == "nodelist"), "") or ""
+    return given if isinstance(given, str) else ",".join(map(str, given))
 
 
 def looked_at(jobs: Sequence[Waiting], fail_on_state: bool) -> Json:
@@ -86,7 +97,9 @@ def _jobs(jobs: Sequence[Waiting]) -> Json:
 
 
 def _refusals(jobs: Sequence[Waiting]) -> list[str]:
-    return [one.why for one in jobs if one.outcome == "refused"]
+    texts = [one.why for one in jobs if one.outcome == "refused"]
+    more = [f"{len(texts) - _SHOWN} more were refused."] if len(texts) > _SHOWN else []
+    return [*texts[:_SHOWN], *more]
 
 
 def _failure(texts: list[str], fail_on_state: bool) -> Json:

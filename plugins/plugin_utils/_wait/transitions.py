@@ -66,6 +66,13 @@ def take_job(one: Waiting, told: Mapping[str, Any], blocked: str, now: float) ->
         _run(one, now)
 
 
+def take_nodes(one: Waiting, why: str) -> None:
+    """Give up a job that its nodes do not begin; `why` is what a query of the nodes has shown."""
+    if not one.script.has_begun and not one.outcome:
+        one.job["reason_text"] = why
+        one.give_up("node_unavailable", why, BLOCKED_REMEDY)
+
+
 def check_clocks(one: Waiting, now: float) -> None:
     """Give up if a clock has run out. To be called only right after Slurm has reported the job's state."""
     phase = one.phase

@@ -10,7 +10,8 @@
       │
       └──> Queued                requeued: clocks and markers start again
 
-    any of them ──> Over         ended, never_starts, queue_timeout, run_timeout, lost, undetermined, refused; final
+    any of them ──> Over         ended, never_starts, node_unavailable, queue_timeout, run_timeout, lost, undetermined,
+                                 refused; final
 
 In each phase two more things are known: what its script has reported in markers (Script), and since when no part of
 Slurm has known it (Missing). transitions.py changes the phase; docs/waiting.md has a diagram.
@@ -104,6 +105,7 @@ class Waiting:
     patterns: dict[str, str] = field(default_factory=dict)
     submitted_by: float | None = None
     key: str | None = None
+    needs: str = ""  # the nodes without which it cannot run, as Slurm writes them
 
     job: Job = field(init=False)
     submitted: float | None = field(init=False, default=None)
@@ -142,6 +144,25 @@ class Waiting:
         """Return whether it was running when last seen, according to Slurm or its markers."""
         last = self.phase.last if isinstance(self.phase, Over) else self.phase
         return isinstance(last, Running)
+
+    @property
+    def in_queue(self) -> bool:
+        """Return whether it is in the queue or runs, as far as is known: a script that has ended is about to leave."""
+        return not self.outcome and not self.script.has_ended
+
+    def grace_ends(self, grace: float | None, every: float) -> float:
+        """Return when the nodes it needs are to be looked at, since it has not begun by then; again after `every`."""
+        phase = self.phase
+        if isinstance(phase, (Over, Completing)) or not grace or not self.needs or self.script.has_begun:
+            return float("inf")
+        if isinstance(phase, Running) and "begin" not in self.patterns:
+            return float("inf")  # nothing tells whether it has begun
+        if isinstance(phase, Queued):
+            grace = min(
+                grace, self.queue_timeout or grace
+            )  # so that a node that is down is named before it is called busy
+        first = phase.since + grace
+        return first if self.nodes_asked is None or self.nodes_asked < first else self.nodes_asked + every
 
     @property
     def deadline(self) -> float:

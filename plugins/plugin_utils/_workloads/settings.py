@@ -91,6 +91,14 @@ def check_needs_days(days: int) -> None:
         raise WorkloadError(f"hpc_validation_needs_days is {days}; expected a number of days, or 0 for no earlier pass")
 
 
+def check_window(window: int, node_grace: float) -> None:
+    """Raise WorkloadError for a window that takes no job, or no time for a node."""
+    if window < 1:
+        raise WorkloadError(f"hpc_validation_window is {window}; expected a number of jobs, at least 1")
+    if not node_grace > 0:
+        raise WorkloadError(f"hpc_validation_node_grace is {node_grace}; expected seconds, more than 0")
+
+
 def public_settings(collection: Path) -> list[str]:
     """Return the names of all public settings of the collection at `collection`."""
     defaults = collection / "roles" / "hpc_validation" / "defaults" / "main.yml"

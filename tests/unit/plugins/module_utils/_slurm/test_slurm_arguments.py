@@ -6,7 +6,11 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.arguments import BadArgumentsError, job_specs
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.arguments import (
+    BadArgumentsError,
+    check_window,
+    job_specs,
+)
 
 
 def test_each_job_has_its_key_and_the_tasks_own_options():
@@ -34,3 +38,21 @@ def test_a_single_job_may_have_a_key():
 def test_a_key_that_does_not_tell_its_job_is_refused(params, words):
     with pytest.raises(BadArgumentsError, match=words.replace(".", r"\.")):
         job_specs(params)
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"window": 0}, "window must be at least 1 job, not 0"),
+        ({"window": -3}, "window must be at least 1 job, not -3"),
+        ({"node_grace": 0.0}, "node_grace must be more than 0 seconds, not 0"),
+    ],
+)
+def test_a_window_for_no_job_and_a_grace_of_no_time_are_refused(params, words):
+    with pytest.raises(BadArgumentsError, match=words):
+        check_window({"window": 1, "node_grace": None, **params})
+
+
+@pytest.mark.parametrize("grace", [None, 0.5])
+def test_the_least_window_is_one_job(grace):
+    check_window({"window": 1, "node_grace": grace})

@@ -376,3 +376,46 @@ def test_a_cluster_that_says_nothing_of_its_nodes_says_so_once() -> None:
         {"source": "scontrol show partition", "problem": "no partitions were reported"},
     ]
     assert info["user"] == "admin"
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "why"),
+    [
+        ("IDLE*", "", "n042 is not responding"),
+        ("DOWN*", "Not responding", "n042 is not responding"),
+        ("DOWN*", "fan", "n042 is not responding (fan)"),
+        ("DOWN", "fan", "n042 is down (fan)"),
+        ("IDLE+DRAIN", "", "n042 is drained"),
+        ("ALLOCATED", "", None),
+        ("IDLE", "", None),
+        ("DOWN*+POWERING_UP", "Not responding", None),
+        ("IDLE*+REBOOT_ISSUED", "", None),
+    ],
+)
+def test_why_a_job_waits_for_its_node(state: str, reason: str, why: str | None) -> None:
+    nodes = slurm_nodes.parse_nodes(f"NodeName=n042 State={state} Reason={reason}\nNodeName=n043 State=DOWN")
+    assert slurm_nodes.why_stuck({"state": "PENDING", "attempt": 0}, ["n042"], nodes) == why
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        ({"state": "RUNNING", "attempt": 0}, "n[042-043] was given the job and has not begun it"),
+        ({"state": "RUNNING", "attempt": 1}, "could not start the job, and Slurm has put it back"),
+        ({"state": "PENDING", "attempt": 1}, "could not start the job, and Slurm has put it back"),
+    ],
+)
+def test_why_a_job_has_not_begun_on_nodes_that_look_well(job: dict, words: str) -> None:
+    nodes = slurm_nodes.parse_nodes("NodeName=n042 State=MIXED\nNodeName=n043 State=MIXED")
+    assert words in (slurm_nodes.why_stuck(job, ["n042", "n043"], nodes) or "")
+
+
+def test_of_many_nodes_a_few_are_named() -> None:
+    names = [f"n{number}" for number in range(9)]
+    nodes = slurm_nodes.parse_nodes("\n".join(f"NodeName={name} State=DOWN" for name in names))
+    why = slurm_nodes.why_stuck({"state": "PENDING", "attempt": 0}, names, nodes) or ""
+    assert why.endswith("n3 is down; and 5 more")
+
+
+def test_nodes_are_asked_about_together() -> None:
+    assert slurm_nodes.node_argv(["n003", "n001", "n002"])[-1] == "n[001-003]"

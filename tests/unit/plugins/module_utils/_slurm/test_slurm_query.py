@@ -424,3 +424,141 @@ def test_blocked_nodes_are_found(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.texts["node"] = slurm.texts["node"].replace("IDLE+DRAIN", "ALLOCATED")
     result = observe(Request([watched(tmp_path)], "admin", nodes=["1"]), Hands(slurm).world)
     assert result["blocked"] == {}
+
+
+# -- many jobs
+
+
+def pinned(folder: Path, job_id: str = "1", after: float | None = 0.0, seen: list[str] | None = None) -> Watched:
+    return replace(watched(folder, job_id, seen), needs=f"n{int(job_id):03d}", stuck_after=after)
+
+
+def stuck(slurm: FakeSlurm, *jobs: Watched, hold: float = 0.0) -> dict[str, Any]:
+    slurm.texts["node"] = "NodeName=n001 State=DOWN*\nNodeName=n002 State=DOWN*\n"
+    return observe(Request(list(jobs), "admin", hold=hold), Hands(slurm).world)
+
+
+def test_the_nodes_of_all_jobs_that_have_not_begun_cost_one_query(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.jobs = {"1": {"Comment": OURS}, "2": {"Comment": OURS, "State": "RUNNING"}}
+    result = stuck(slurm, pinned(tmp_path), pinned(tmp_path, "2"))
+    assert result["stuck"] == {"1": "n001 is not responding", "2": "n002 is not responding"}
+    assert result["nodes_looked"] == ["1", "2"]
+    assert [call[-1] for call in slurm.calls if call[0] == "scontrol"] == ["n[001-002]"]
+
+
+@pytest.mark.parametrize(
+    ("values", "after", "seen", "looked"),
+    [
+        ({}, 0.0, [], True),
+        ({}, 5.0, [], False),
+        ({}, None, [], False),
+        ({"State": "RUNNING"}, 0.0, [], True),
+        ({"State": "RUNNING"}, 0.0, ["begin"], False),
+        ({"State": "COMPLETING"}, 0.0, [], False),
+        ({"State": "COMPLETING", "RestartCnt": 1}, 5.0, [], True),
+        ({"State": "COMPLETING", "RestartCnt": 1}, 5.0, ["begin"], False),
+        ({"State": "RUNNING", "RestartCnt": 1}, 5.0, [], False),
+        ({"RestartCnt": 1, "Reason": "BeginTime"}, 5.0, [], True),
+        ({"RestartCnt": 1, "Reason": "BeginTime"}, None, [], True),
+        ({"State": "COMPLETED"}, 0.0, [], False),
+    ],
+)
+def test_nodes_are_looked_at_only_where_a_job_should_have_begun(
+    slurm: FakeSlurm, tmp_path: Path, values: dict[str, Any], after: float | None, seen: list[str], looked: bool
+) -> None:
+    slurm.jobs = {"1": {"Comment": OURS, **values}}
+    assert (stuck(slurm, pinned(tmp_path, after=after, seen=seen))["nodes_looked"] == ["1"]) is looked
+
+
+def test_the_time_of_the_look_itself_counts(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.jobs = {"1": {"Comment": OURS}}
+    assert stuck(slurm, pinned(tmp_path, after=5.0), hold=5.5)["nodes_looked"] == ["1"]
+
+
+def test_without_its_begin_marker_nothing_tells_that_a_job_has_not_begun(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.jobs = {"1": {"Comment": OURS, "State": "RUNNING"}}
+    one = replace(pinned(tmp_path), paths={"end": str(tmp_path / "1.end.json")})
+    assert stuck(slurm, one)["nodes_looked"] == []
+
+
+def test_a_node_that_slurm_does_not_show_is_no_reason(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.jobs = {"3": {"Comment": OURS}}
+    result = stuck(slurm, pinned(tmp_path, "3"))
+    assert (result["stuck"], result["nodes_looked"]) == ({}, ["3"])
+
+
+def many(folder: Path) -> list[Watched]:
+    return [watched(folder, str(number)) for number in range(1, 41)]
+
+
+def test_markers_are_gathered_for_a_while(slurm: FakeSlurm, tmp_path: Path) -> None:
+    hands = Hands(
+        slurm,
+        {
+            2.0: lambda: mark(tmp_path, "begin", "1"),
+            4.0: lambda: mark(tmp_path, "begin", "2"),
+            9.0: lambda: mark(tmp_path, "begin", "3"),
+        },
+    )
+    result = observe(Request(many(tmp_path), "admin", hold=20, gather=3.0), hands.world)
+    assert {job_id for job_id, found in result["markers"].items() if found} == {"1", "2"}
+    assert 4.5 < hands.elapsed < 7
+    assert slurm.calls == []
+
+
+def test_gathering_ends_with_the_last_marker(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.jobs = {"1": {"Comment": OURS, "State": "COMPLETED"}}
+    hands = Hands(slurm, {2.0: lambda: mark(tmp_path, "begin"), 3.0: lambda: mark(tmp_path, "end")})
+    result = observe(Request([watched(tmp_path)], "admin", hold=20, gather=3.0, steps=False), hands.world)
+    assert hands.elapsed < 4.2
+    assert result["asked"]
+
+
+def test_a_stream_of_markers_does_not_put_off_a_query_that_is_due(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.jobs = {"1": {"Comment": OURS, "State": "RUNNING"}}
+    mark(tmp_path, "begin")
+    assert observe(Request([watched(tmp_path)], "admin"), Hands(slurm).world)["asked"]
+
+
+def test_an_end_is_told_at_once_where_slurm_may_not_be_asked_for_long(slurm: FakeSlurm, tmp_path: Path) -> None:
+    hands = Hands(slurm, {1.0: lambda: mark(tmp_path, "end")})
+    result = observe(Request(many(tmp_path), "admin", hold=10, confirm_after=8.0), hands.world)
+    assert (result["asked"], slurm.calls) == (False, [])
+    assert hands.elapsed < 2.5
+
+
+def test_markers_that_were_seen_are_not_read_again(slurm: FakeSlurm, tmp_path: Path) -> None:
+    for kind in ("begin", "progress"):
+        mark(tmp_path, kind)
+    result = observe(Request([watched(tmp_path, seen=["begin"])], "admin", query=False), Hands(slurm).world)
+    assert set(result["markers"]["1"]) == {"progress"}
+
+
+@pytest.mark.parametrize("count", [3, 400])
+def test_what_is_there_is_found_one_by_one_and_in_a_listing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    paths = [str(tmp_path / f"{number}.end.json") for number in range(count)]
+    (tmp_path / "1.end.json").touch()
+    (tmp_path / "other").touch()
+    lists = []
+    real = markers.os.listdir
+    monkeypatch.setattr(markers.os, "listdir", lambda folder: lists.append(folder) or real(folder))
+    assert markers.present(paths) == {paths[1]}
+    assert lists == ([str(tmp_path)] if count > 16 else [])
+    assert markers.present([f"{path}/x" for path in paths]) == set()
+
+
+def test_watching_a_slow_file_system_takes_a_tenth_of_the_time() -> None:
+    now, looks = [0.0], []
+
+    def changed() -> bool:
+        looks.append(now[0])
+        now[0] += 0.4
+        return False
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    markers.watch(changed, 20.0, 1, clock=lambda: now[0], sleep=sleep)
+    assert len(looks) <= 6

@@ -19,8 +19,10 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.journa
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.script import prepare
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.submit import (
     Context,
+    Queue,
+    RefusedError,
+    Room,
     last_script,
-    look,
     parse_job_id,
     submit_all,
     test_only,
@@ -333,7 +335,7 @@ def test_a_job_that_does_not_go_is_told(context: Context, slurm: FakeSlurm, one:
 
 
 def test_check_mode_submits_nothing(context: Context, slurm: FakeSlurm, one: list) -> None:
-    plan = test_only(context, one[0], look(context))
+    plan = test_only(context, one[0], Queue(context))
     assert plan["plan"].startswith("would submit: ")
     assert slurm.jobs == {}
     assert not os.path.exists(context.journal.directory)
@@ -365,3 +367,120 @@ def test_a_torn_journal_entry_is_no_entry(context: Context, one: list) -> None:
     (done,) = submit_all(context, one)
     assert done.attached is False
     assert json.loads(Path(context.journal.path(one[0].content_hash)).read_text())["job_id"] == "1"
+
+
+# -- many jobs
+
+FULL = Result(1, b"", "sbatch: error: AssocMaxSubmitJobLimit sbatch: error: Job violates accounting/QOS policy")
+
+
+@pytest.fixture
+def ten() -> list:
+    return [prepare({"script": SCRIPT + f"#{number}"}, "admin") for number in range(10)]
+
+
+def test_only_as_many_are_submitted_as_there_is_room_for(context: Context, slurm: FakeSlurm, ten: list) -> None:
+    done = submit_all(context, ten, room=Room(4, 60.0))
+    assert [each.later for each in done] == [None] * 4 + [""] * 6
+    assert (slurm.count("sbatch"), slurm.count("squeue")) == (4, 1)
+
+
+def test_live_jobs_are_attached_to_and_take_their_part_of_the_room(
+    context: Context, slurm: FakeSlurm, ten: list
+) -> None:
+    submit_all(context, ten[7:])
+    done = submit_all(another(context, "token2"), ten, room=Room(4, 60.0))
+    assert [each.attached for each in done] == [False] * 7 + [True] * 3
+    assert [each.later for each in done] == [None] + [""] * 6 + [None] * 3
+    assert slurm.count("sbatch") == 4
+
+
+def test_a_call_ends_after_its_time(context: Context, slurm: FakeSlurm, ten: list) -> None:
+    def slow(argv: list[str], **options: object) -> Result:
+        slurm.time += 3.0 if argv[0] == "sbatch" else 0.0
+        return slurm(argv, **options)
+
+    done = submit_all(replace(context, run=slow), ten, room=Room(10, 8.0))
+    assert [each.later for each in done] == [None] * 3 + [""] * 7
+
+
+def test_a_job_that_is_refused_for_now_is_held_back_with_all_after_it(
+    context: Context, slurm: FakeSlurm, ten: list
+) -> None:
+    submit_all(context, ten[:2])
+    slurm.sbatch, slurm.sbatch_submits = FULL, False
+    done = submit_all(context, ten[2:], room=Room(8, 60.0), queue=Queue(context, slurm.time))
+    assert "AssocMaxSubmitJobLimit" in done[0].later
+    assert [each.later for each in done[1:]] == [""] * 7
+    assert slurm.count("sbatch") == 3
+    slurm.sbatch, slurm.sbatch_submits = None, True
+    queries = slurm.count("squeue")
+    done = submit_all(context, ten[2:], room=Room(8, 60.0), queue=Queue(context, slurm.time - 60))
+    assert [each.later for each in done] == [None] * 8
+    assert slurm.count("squeue") == queries
+
+
+def test_without_a_window_it_is_refused(context: Context, slurm: FakeSlurm, one: list) -> None:
+    slurm.sbatch, slurm.sbatch_submits = FULL, False
+    with pytest.raises(RefusedError, match="AssocMaxSubmitJobLimit"):
+        submit_all(context, one)
+    assert submit_all(context, one, go_on=True)[0].refused
+
+
+def test_sbatch_that_retries_at_a_full_queue_until_it_is_killed_is_held_back_and_submitted_once(
+    context: Context, slurm: FakeSlurm, one: list
+) -> None:
+    said = "sbatch did not answer within 120 s: sbatch: error: Slurm temporarily unable to accept job, sleeping"
+    slurm.sbatch, slurm.sbatch_submits = Result(None, b"", said), False
+    (held,) = submit_all(context, one, room=Room(1, 60.0))
+    assert "temporarily unable" in held.later
+    assert entry(context)["state"] == "submitting"
+    slurm.sbatch = None
+    slurm.jobs["9"] = {"Comment": one[0].comment, "SubmitTime": int(slurm.time)}  # it had been accepted after all
+    (found,) = submit_all(context, one, room=Room(1, 60.0), queue=Queue(context, slurm.time - 60))
+    assert (found.job_id, found.attached) == ("9", False)
+    assert slurm.count("sbatch") == 1
+
+
+def test_after_the_first_call_slurm_is_not_asked_again(context: Context, slurm: FakeSlurm, ten: list) -> None:
+    looked = slurm.time
+    submit_all(context, ten[:5])
+    queries = slurm.count("squeue")
+    slurm.time += 30
+    submit_all(context, ten[5:], queue=Queue(context, looked))
+    assert (slurm.count("squeue"), slurm.count("sbatch")) == (queries, 10)
+
+
+def test_what_another_task_has_submitted_meanwhile_is_attached_to(
+    context: Context, slurm: FakeSlurm, one: list
+) -> None:
+    looked = slurm.time
+    submit_all(another(context, "token2"), one)
+    (done,) = submit_all(context, one, queue=Queue(context, looked))
+    assert (done.job_id, done.attached) == ("1", True)
+    assert slurm.count("sbatch") == 1
+
+
+def test_all_are_cancelled_with_one_command(context: Context, slurm: FakeSlurm, ten: list) -> None:
+    submit_all(context, ten)
+    gone, left = cancel(context, [], journal_comments(context, "token1"))
+    assert (len(gone), left, slurm.count("scancel")) == (10, [], 1)
+
+
+def test_a_command_line_takes_so_many_ids(
+    context: Context, slurm: FakeSlurm, ten: list, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cancel._MOST_IDS", 4)
+    submit_all(context, ten)
+    cancel(context, [], journal_comments(context, "token1"))
+    assert [len(call) - 1 for call in slurm.calls if call[0] == "scancel"] == [4, 4, 2]
+
+
+def test_a_job_that_stays_completing_is_kept_in_the_journal(context: Context, slurm: FakeSlurm, one: list) -> None:
+    submit_all(context, one)
+    slurm.jobs["1"]["State"] = "COMPLETING"
+    slurm.deaf = True
+    gone, left = cancel(context, ["1"], set())
+    assert ([job["state"] for job in gone], left) == (["CANCELLED"], [])
+    assert entry(context)["state"] == "submitted"
+    assert journal_comments(context, "token1") == {one[0].comment}

@@ -61,6 +61,23 @@ def test_one_job_a_node_for_all_its_gpus_and_one_over_two_nodes(info: Json) -> N
     assert odd(found) == {}
 
 
+def test_idle_nodes_come_first_and_busy_ones_last(info: Json) -> None:
+    info["nodes"][0]["state"] = "allocated"
+    assert [job["key"] for job in planned(info)["jobs"]] == [
+        "compute02",
+        "compute03",
+        "compute02,compute03",
+        "compute01",
+    ]
+    info["nodes"][1]["state"] = "mixed"
+    assert [job["key"] for job in planned(info)["jobs"]] == [
+        "compute03",
+        "compute01,compute03",
+        "compute01",
+        "compute02",
+    ]
+
+
 def test_one_node_needs_no_second(info: Json) -> None:
     del info["nodes"][1:]
     assert len(planned(info)["jobs"]) == 1

@@ -113,3 +113,23 @@ def test_the_jobs_of_many_are_saved_to_a_file_and_only_counted(tmp_path):
 def test_why_a_submission_failed_is_returned_although_there_is_nothing_to_save(tmp_path):
     rest = results.saved({"failed": True, "msg": "no such partition", "jobs": []}, str(tmp_path / "jobs.json"))
     assert rest == {"failed": True, "msg": "no such partition", "saved": 0}
+
+
+@pytest.mark.parametrize(
+    ("options", "needs"),
+    [
+        (None, ""),
+        ({"gres": "gpu:1"}, ""),
+        ({"nodelist": "n042"}, "n042"),
+        ({"nodelist": ["n1", "n2", "n4"]}, "n[1-2,4]"),
+        ({"nodelist": None}, ""),
+    ],
+)
+def test_a_job_needs_the_nodes_that_its_options_name(options: dict[str, Any] | None, needs: str) -> None:
+    assert results.waiting_for({"path": "/x", "options": options}, entry()).needs == needs
+
+
+def test_the_message_does_not_grow_with_the_jobs_that_were_refused() -> None:
+    found = results.waited_for([refused(str(number)) for number in range(1000)], set(), False)
+    assert len(found["msg"].splitlines()) == 6
+    assert "995 more were refused" in found["msg"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import from_row
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.limits import Limits
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.limits import MANY_SPACING, Limits
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.wait import Wait
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting import Queued, Waiting
 
@@ -327,7 +327,7 @@ def test_one_query_serves_many_ends() -> None:
     wait.observe(answer(*(dict(told("RUNNING"), job_id=one.job_id) for one in jobs)), request, 1.0)
     request = wait.request(2.0)
     assert len(request["jobs"]) == 20
-    assert 0 < float(str(request["confirm_after"])) < 3
+    assert float(str(request["confirm_after"])) == MANY_SPACING - 1
 
 
 def test_markers_of_an_earlier_attempt_do_not_start_the_clock() -> None:
@@ -361,3 +361,133 @@ def test_time_behind_another_job_of_the_task_does_not_count_as_waiting() -> None
 
 def test_time_beside_another_job_that_waits_too_counts() -> None:
     assert two_jobs("PENDING", "PENDING", 60)[1].outcome == "queue_timeout"
+
+
+# -- many jobs
+
+
+def fleet(count: int, **given: Any) -> list[Waiting]:
+    return [Waiting(str(number), ours=True, patterns=MARKERS, **given) for number in range(1, count + 1)]
+
+
+def test_slurm_is_asked_five_times_a_minute_about_many_jobs() -> None:
+    wait = Wait(fleet(200), Limits(progress_interval=10), 0.0)
+    now, asked = 0.0, []
+    while now < 300:
+        request = wait.request(now)
+        now += float(str(request["hold"])) + 0.5
+        begun = {str(number): {"begin": {"attempt": 0}} for number in range(1, 1 + int(now * 0.7) % 200)}
+        if request["query"]:
+            asked.append(now)
+            wait.observe(answer(*(told(job_id=one.job_id) for one in wait.open), markers=begun), request, now)
+        else:
+            wait.observe(answer(markers=begun), request, now)
+    assert len([at for at in asked if 60 < at <= 120]) <= 5
+    assert min(after - before for before, after in zip(asked[1:], asked[2:])) >= MANY_SPACING
+
+
+def test_when_the_last_script_has_ended_slurm_is_asked_at_once() -> None:
+    jobs = fleet(20)
+    wait = Wait(jobs, Limits(), 0.0)
+    wait.observe(answer(*(told(job_id=one.job_id) for one in jobs)), wait.request(0.0), 1.0)
+    for one in jobs:
+        one.script.markers["end"] = {}
+    request = wait.request(2.0)
+    assert (request["hold"], request["query"], request["confirm_after"]) == (0.0, True, 0.0)
+
+
+def test_of_many_jobs_markers_are_gathered_and_little_is_kept_of_each() -> None:
+    few, many = Wait(fleet(8), Limits(), 0.0).request(0.0), Wait(fleet(9), Limits(), 0.0).request(0.0)
+    assert (few["gather"], few["tail"]) == (0.0, 20)
+    assert (many["gather"], many["tail"]) == (3.0, 5)
+
+
+def test_jobs_that_are_to_be_submitted_count_as_many() -> None:
+    wait = Wait(fleet(2), Limits(), 0.0, 100)
+    assert wait.many
+    wait.add([Waiting("3", ours=True)], 50.0)
+    assert [one.phase for one in wait.open] == [Queued(0.0), Queued(0.0), Queued(50.0)]
+
+
+def test_a_job_added_later_that_was_refused_is_over() -> None:
+    wait = Wait([], Limits(), 0.0, 1)
+    one = Waiting("0")
+    one.refuse("no")
+    wait.add([one], 5.0)
+    assert wait.open == []
+
+
+# -- nodes that do not begin their job
+
+
+def graced(**given: Any) -> tuple[Waiting, Wait]:
+    one = Waiting("1", "look", "c", ours=True, patterns=MARKERS, needs="n042", **given)
+    return one, Wait([one], Limits(node_grace=60.0), 0.0)
+
+
+def test_a_job_is_looked_at_when_the_grace_ends() -> None:
+    one, wait = graced()
+    wait.observe(answer(told("PENDING", reason="ReqNodeNotAvail, UnavailableNodes:n042")), wait.request(0.0), 50.0)
+    request = wait.request(50.0)
+    (spec,) = request["jobs"]
+    assert (spec["needs"], spec["stuck_after"], request["nodes"]) == ("n042", 9.9, [])
+    assert (request["hold"], request["query"]) == (10.0, True)
+    wait.observe(answer(told("PENDING"), stuck={"1": "n042 is down"}, nodes_looked=["1"]), request, 60.5)
+    assert (one.outcome, one.why, one.job["reason_text"]) == ("node_unavailable", "n042 is down", "n042 is down")
+    assert "State=RESUME" in one.remedy
+
+
+def test_a_node_that_is_down_is_named_where_the_job_may_queue_for_less_than_the_grace() -> None:
+    one, wait = graced(queue_timeout=10.0)
+    request = wait.request(0.0)
+    assert request["jobs"][0]["stuck_after"] == 9.9
+    wait.observe(answer(told("PENDING"), stuck={"1": "n042 is down"}, nodes_looked=["1"]), request, 10.5)
+    assert (one.outcome, one.why) == ("node_unavailable", "n042 is down")
+
+
+def test_a_busy_node_is_waited_for_and_looked_at_again_every_minute() -> None:
+    one, wait = graced(queue_timeout=600)
+    wait.observe(answer(told("PENDING"), nodes_looked=["1"]), wait.request(0.0), 61.0)
+    assert one.outcome == ""
+    assert wait.request(62.0)["jobs"][0]["stuck_after"] == 58.9
+    wait.observe(answer(told("PENDING"), nodes_looked=["1"]), wait.request(62.0), 121.0)
+    assert wait.request(121.0)["jobs"][0]["stuck_after"] == 59.9
+
+
+@pytest.mark.parametrize(
+    ("markers", "state", "stuck"),
+    [
+        ({}, "RUNNING", True),
+        ({"begin": {"attempt": 0}}, "RUNNING", False),
+        ({"end": {"attempt": 0}}, "COMPLETED", False),
+    ],
+)
+def test_a_job_that_has_begun_is_not_stuck(markers: dict[str, Any], state: str, stuck: bool) -> None:
+    one, wait = graced()
+    told_of = answer(told(state), markers={"1": markers}, stuck={"1": "n042 has not begun it"})
+    wait.observe(told_of, wait.request(0.0), 61.0)
+    assert (one.outcome == "node_unavailable") is stuck
+
+
+@pytest.mark.parametrize("change", [{"patterns": {"end": "/m/%j"}}, {"needs": ""}])
+def test_without_a_begin_marker_or_a_node_of_its_own_a_running_job_has_no_grace(change: dict[str, Any]) -> None:
+    one, wait = graced()
+    wait.observe(answer(told("RUNNING")), wait.request(0.0), 1.0)
+    assert wait.request(1.0)["jobs"][0]["stuck_after"] is not None
+    for name, value in change.items():
+        setattr(one, name, value)
+    assert wait.request(1.0)["jobs"][0]["stuck_after"] is None
+
+
+def test_a_job_that_cleans_up_has_no_grace() -> None:
+    one, wait = graced()
+    wait.observe(answer(told("RUNNING", flags=["COMPLETING"])), wait.request(0.0), 1.0)
+    assert one.grace_ends(60.0, 60.0) == float("inf")
+
+
+def test_without_a_grace_nodes_are_looked_at_as_ever() -> None:
+    one = Waiting("1", ours=True, needs="n1")
+    wait = Wait([one], Limits(), 0.0)
+    wait.observe(answer(told("PENDING", reason="ReqNodeNotAvail")), wait.request(0.0), 0.5)
+    request = wait.request(0.5)
+    assert (request["nodes"], request["jobs"][0]["needs"]) == (["1"], None)

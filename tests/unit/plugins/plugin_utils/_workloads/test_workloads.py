@@ -333,6 +333,25 @@ def test_a_pass_from_the_future_is_not_awaited():
         settings.check_needs_days(-1)
 
 
+@pytest.mark.parametrize(("window", "grace"), [(1, 60.0), (200, 0.1)])
+def test_a_window_takes_jobs_and_a_grace_time(window: int, grace: float) -> None:
+    settings.check_window(window, grace)
+
+
+@pytest.mark.parametrize(
+    ("window", "grace", "name"),
+    [
+        (0, 60.0, "hpc_validation_window"),
+        (-1, 60.0, "hpc_validation_window"),
+        (1, 0.0, "hpc_validation_node_grace"),
+        (1, float("nan"), "hpc_validation_node_grace"),
+    ],
+)
+def test_a_window_for_no_job_and_a_grace_of_no_time_are_refused(window: int, grace: float, name: str) -> None:
+    with pytest.raises(settings.WorkloadError, match=name):
+        settings.check_window(window, grace)
+
+
 def test_criteria_that_did_not_come_with_the_collection_are_missed(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(manifests, "COMMON", tmp_path)
     with pytest.raises(WorkloadError, match="installed completely"):
