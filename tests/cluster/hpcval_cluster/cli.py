@@ -12,7 +12,8 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from hpcval_cluster import beegfs, faults, gpu_faults, host, images, nodes
@@ -20,7 +21,8 @@ from hpcval_cluster.state import (
     COMPUTE,
     DEFAULT_RELEASE,
     GPUS_PER_NODE,
-    HOSTS,
+    LOGIN,
+    MOST_FLEET,
     SHARE,
     SUITES,
     Cluster,
@@ -50,6 +52,26 @@ def _known(name: str) -> Cluster:
     return cluster
 
 
+def _host(cluster: Cluster, name: str, hosts: Sequence[str]) -> str:
+    if name in hosts:
+        return name
+    fleet = cluster.fleet_nodes
+    more = f", {fleet[0]} to {fleet[-1]}" if fleet else ""
+    raise ClusterError(f"{name!r}: expected {', '.join(host for host in hosts if host not in fleet)}{more}")
+
+
+def _any_host(cluster: Cluster, name: str) -> str:
+    return _host(cluster, name, (LOGIN, *cluster.compute))
+
+
+def _fleet(cluster: Cluster, states: Mapping[str, str]) -> list[str]:
+    if not cluster.fleet:
+        return []
+    counts = Counter(states.get(node, "unknown") for node in cluster.fleet_nodes)
+    listed = ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    return [f"fleet:       {cluster.fleet_nodes[0]} to {cluster.fleet_nodes[-1]}: {listed}"]
+
+
 def _report(cluster: Cluster) -> str:
     states = nodes.node_states(cluster)
     listed = ", ".join(f"{machine} {states.get(machine, 'unknown')}" for machine in COMPUTE)
@@ -60,6 +82,7 @@ def _report(cluster: Cluster) -> str:
             f"accounting:  {'slurmdbd' if cluster.accounting else 'none'}",
             f"confinement: {cluster.confinement}",
             f"nodes:       {listed}",
+            *_fleet(cluster, states),
             f"share:       {cluster.share} (on the nodes: {SHARE})",
             f"ssh:         ssh -F {shlex.quote(str(cluster.ssh_config))} login",
         )
@@ -69,7 +92,8 @@ def _report(cluster: Cluster) -> str:
 def _up(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
     with _alone():
-        wanted = {"release": arguments.slurm, "accounting": arguments.accounting, "share_size": arguments.share_size}
+        words = {"release": "slurm", "accounting": "accounting", "share_size": "share_size", "fleet": "fleet"}
+        wanted = {what: getattr(arguments, word) for what, word in words.items()}
         cluster = nodes.up(arguments.name, {what: value for what, value in wanted.items() if value is not None})
     print(_report(cluster))
     host.say(f"cluster {cluster.name} is up after {time.monotonic() - started:.1f} s")
@@ -95,8 +119,8 @@ def _status(arguments: argparse.Namespace) -> int:
     cluster = _known(arguments.name)
     alive = nodes.running(cluster)
     print(_report(cluster))
-    if len(alive) < len(HOSTS):
-        print(f"not up:      {', '.join(machine for machine in HOSTS if machine not in alive)}")
+    if len(alive) < len(cluster.machines):
+        print(f"not up:      {', '.join(machine for machine in cluster.machines if machine not in alive)}")
         return 1
     return 0 if nodes.ready(cluster) else 1
 
@@ -104,37 +128,42 @@ def _status(arguments: argparse.Namespace) -> int:
 def _exec(arguments: argparse.Namespace) -> int:
     cluster = _known(arguments.name)
     home = {"root": "/root", "admin": "/home/admin"}.get(arguments.user, "/")  # another user has none
-    options = ["--interactive", f"--user={arguments.user}", f"--workdir={home}", f"--env=HOME={home}"]
+    options = ["--interactive", f"--env=HOME={home}"]
     if sys.stdin.isatty() and sys.stdout.isatty():
         options.append("--tty")
-    command = host.podman_command("exec", *options, cluster.container(arguments.host), *arguments.argv)
+    inside = nodes.inside(cluster, _any_host(cluster, arguments.host), arguments.user)
+    command = host.podman_command("exec", *options, f"--workdir={home}", *inside, *arguments.argv)
     os.execvpe(command[0], command, host.podman_environment())
     return 1
 
 
 def _gpu(arguments: argparse.Namespace) -> int:
     cluster = _known(arguments.name)
+    node = _host(cluster, arguments.node, cluster.compute)
     if arguments.index == "node":
         change = gpu_faults.parse_node(arguments.changes)
-        print(faults.change_driver(cluster, arguments.node, change), end="")
+        print(faults.change_driver(cluster, node, change), end="")
     else:
         change = gpu_faults.parse(arguments.changes)
-        print(faults.change_gpu(cluster, arguments.node, int(arguments.index), change), end="")
+        print(faults.change_gpu(cluster, node, int(arguments.index), change), end="")
     return 0
 
 
 def _beegfs(arguments: argparse.Namespace) -> int:
-    beegfs.apply(_known(arguments.name), arguments.host, arguments.scenarios)
+    cluster = _known(arguments.name)
+    faults.change_beegfs(cluster, _any_host(cluster, arguments.host), arguments.scenarios)
     return 0
 
 
 def _share(arguments: argparse.Namespace) -> int:
-    faults.change_share(_known(arguments.name), arguments.host, arguments.state)
+    cluster = _known(arguments.name)
+    faults.change_share(cluster, _any_host(cluster, arguments.host), arguments.state)
     return 0
 
 
 def _clock(arguments: argparse.Namespace) -> int:
-    faults.change_clock(_known(arguments.name), arguments.host, str(arguments.seconds))
+    cluster = _known(arguments.name)
+    faults.change_clock(cluster, _any_host(cluster, arguments.host), str(arguments.seconds))
     return 0
 
 
@@ -150,6 +179,12 @@ def _build(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _fleet_size(word: str) -> int:
+    if not word.isdecimal() or int(word) > MOST_FLEET:
+        raise argparse.ArgumentTypeError(f"{word!r}: expected a number of nodes from 0 to {MOST_FLEET}")
+    return int(word)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="cluster", description="A real multi-node Slurm cluster on this machine.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -162,6 +197,9 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("up", parents=[named, release], help="bring a cluster up, or find it up")
     command.add_argument("--accounting", action=argparse.BooleanOptionalAction, help="slurmdbd and MariaDB (default)")
     command.add_argument("--share-size", metavar="SIZE", help="a share in memory of this size (64M), which can be full")
+    command.add_argument(
+        "--fleet", type=_fleet_size, metavar="N", help=f"so many more nodes, in one container (up to {MOST_FLEET})"
+    )
     command.set_defaults(run=_up)
 
     command = commands.add_parser("down", parents=[named], help="remove containers, network and state; keep the cache")
@@ -174,27 +212,27 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("exec", parents=[named], help="run a command in a node: exec HOST -- COMMAND …")
     command.add_argument("--user", default="root", help="root, admin, or another user's uid:gid, such as 4711:4711")
-    command.add_argument("host", choices=HOSTS)
+    command.add_argument("host")
     command.set_defaults(run=_exec)
 
     command = commands.add_parser("gpu", parents=[named], help="show or change a simulated GPU's state")
-    command.add_argument("node", choices=COMPUTE)
+    command.add_argument("node")
     command.add_argument("index", choices=(*map(str, range(GPUS_PER_NODE)), "node"), help="node: its driver")
     command.add_argument("changes", nargs="*", metavar="WORD", help="key=value, healthy, lost, … (README.md)")
     command.set_defaults(run=_gpu)
 
     command = commands.add_parser("beegfs", parents=[named], help="choose what the stand-ins for BeeGFS answer")
-    command.add_argument("host", choices=HOSTS)
+    command.add_argument("host")
     command.add_argument("scenarios", nargs="+", metavar="SCENARIO", help=", ".join(beegfs.WORDS))
     command.set_defaults(run=_beegfs)
 
     command = commands.add_parser("share", parents=[named], help="take the share away from a node, or put it back")
-    command.add_argument("host", choices=HOSTS)
+    command.add_argument("host")
     command.add_argument("state", choices=faults.SHARES)
     command.set_defaults(run=_share)
 
     command = commands.add_parser("clock", parents=[named], help="put a node's clock off, or right")
-    command.add_argument("host", choices=HOSTS)
+    command.add_argument("host")
     command.add_argument("seconds", type=lambda word: word if word == "right" else int(word), metavar="SECONDS|right")
     command.set_defaults(run=_clock)
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpcval_cluster import gpu_faults, gpus, host, nodes, slurm_conf
+from hpcval_cluster import beegfs, gpu_faults, gpus, host, nodes, slurm_conf
 from hpcval_cluster.gpu_faults import Change
-from hpcval_cluster.state import COMPUTE, GPUS_PER_NODE, HOSTS, LOGIN, SHARE, Cluster, ClusterError
+from hpcval_cluster.state import GPUS_PER_NODE, LOGIN, SHARE, Cluster, ClusterError
 
 STATES = "/run/hpcval"
 LIBRARY = "/usr/local/lib/libnvidia-ml.so.1"
@@ -17,7 +17,7 @@ LIBRARY = "/usr/local/lib/libnvidia-ml.so.1"
 
 def shell(cluster: Cluster, machine: str, script: str, *arguments: str, text_in: str | None = None) -> str:
     """Run a fixed script in a node; what it printed."""
-    command = ["exec", "--interactive", cluster.container(machine), "sh", "-euc", script, "sh", *arguments]
+    command = ["exec", "--interactive", *nodes.inside(cluster, machine), "sh", "-euc", script, "sh", *arguments]
     return host.podman(*command, text_in=text_in).stdout
 
 
@@ -33,7 +33,7 @@ def change_gpu(cluster: Cluster, machine: str, index: int, change: Change) -> st
     """Change a simulated GPU's state and its lines in the kernel log; returns the state."""
     name = f"gpu{index}.state"
     before = _read(cluster, machine, name)
-    values = gpus.as_values(gpus.initial_states(cluster.name, machine)[name] if change.reset else before)
+    values = gpus.as_values(gpus.initial_states(cluster, machine)[name] if change.reset else before)
     values |= change.values
     if change.xids is not None:
         values |= gpu_faults.reported(values["xids"], change.xids)
@@ -53,11 +53,14 @@ def change_gpu(cluster: Cluster, machine: str, index: int, change: Change) -> st
 def change_driver(cluster: Cluster, machine: str, change: Change) -> str:
     """Change what a node's driver says of itself, and whether there is one; returns that state."""
     before = _read(cluster, machine, "system.state")
-    text = gpus.initial_states(cluster.name, machine)["system.state"] if change.reset else before
+    text = gpus.initial_states(cluster, machine)["system.state"] if change.reset else before
     text = gpus.as_text({**gpus.as_values(text), **change.values})
     if text != before:
         _write(cluster, machine, "system.state", text)
-    if change.library is not None:
+    if machine in cluster.fleet_nodes:
+        if change.library is False:
+            raise ClusterError(f"{machine} shares NVML's library with the others of the fleet: it cannot be missing")
+    elif change.library is not None:
         there, away = (LIBRARY, f"{LIBRARY}.away") if change.library else (f"{LIBRARY}.away", LIBRARY)
         shell(cluster, machine, 'if [ -e "$1" ]; then mv "$1" "$2"; fi', away, there)
     return text
@@ -83,6 +86,22 @@ def change_share(cluster: Cluster, machine: str, word: str) -> None:
     shell(cluster, machine, AS_MOUNTED + SHARES[word], SHARE, "/run/hpcval-share")
 
 
+# What a node of the fleet has of its own instead of what all of them have. "$1": its folder.
+BEEGFS = """
+if [ "$(readlink /run/hpcval/beegfs)" != "$1" ]; then
+    mount --bind "$1/proc_fs" /proc/fs
+    ln -sfn "$1" /run/hpcval/beegfs
+fi
+"""
+
+
+def change_beegfs(cluster: Cluster, machine: str, words: list[str]) -> None:
+    """Choose what the stand-ins for BeeGFS answer on a host."""
+    beegfs.apply(cluster, machine, words)
+    if machine in cluster.fleet_nodes:
+        shell(cluster, machine, BEEGFS, f"/etc/hpcval/beegfs/{machine}")
+
+
 # "$1": the shim, "$2": the seconds, written in place: processes that run look at this very file.
 CLOCK_OFF = """
 if [ ! -e "$1" ]; then gcc -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o "$1" -x c -; fi
@@ -93,8 +112,8 @@ grep -qxF "$1" /etc/ld.so.preload || echo "$1" >> /etc/ld.so.preload
 CLOCK_RIGHT = """
 if [ -e /run/hpcval/clock ]; then printf '%-15s\\n' 0 1<> /run/hpcval/clock; fi
 rm -f /run/hpcval/clock
-grep -vxF "$1" /etc/ld.so.preload > /etc/ld.so.preload.new
-mv /etc/ld.so.preload.new /etc/ld.so.preload
+others=$(grep -vxF "$1" /etc/ld.so.preload)
+printf '%s\n' "$others" > /etc/ld.so.preload
 """
 
 
@@ -140,12 +159,12 @@ def change_slurm(cluster: Cluster, words: list[str]) -> None:
         "gres.conf": slurm_conf.gres_conf(count),
         "cgroup.conf": slurm_conf.cgroup_conf(cluster, devices),
     }
-    for machine in HOSTS:
+    for machine in cluster.machines:
         for name, text in files.items():
             shell(cluster, machine, 'cat > "$1"', f"/etc/slurm/{name}", text_in=text)
         shell(cluster, machine, 'cat > "$1" && chmod 755 "$1"', EPILOG, text_in=epilog)
     for action in ("stop", "start"):
         nodes.run_in(cluster, LOGIN, "node-service.sh", action, "slurmctld")
-        for machine in COMPUTE:
+        for machine in cluster.compute:
             nodes.run_in(cluster, machine, "node-service.sh", action, "slurmd")
     nodes.wait_until("the nodes are up with the new configuration", 60, lambda: nodes.ready(cluster))

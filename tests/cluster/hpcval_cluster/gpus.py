@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from hpcval_cluster.state import COMPUTE, GPUS_PER_NODE, ClusterError, gpu_uuid
+from hpcval_cluster.state import GPUS_PER_NODE, Cluster, ClusterError, gpu_uuid
 
 MIB = 1024 * 1024
 # No GPU's: what the driver says of itself, and whether the kernel log may be read.
@@ -139,13 +139,13 @@ def as_values(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
-def initial_states(cluster: str, machine: str) -> dict[str, str]:
+def initial_states(cluster: Cluster, machine: str) -> dict[str, str]:
     """File name → text of a healthy node's state files."""
     files = {"system.state": as_text(SYSTEM), "kernel.log": KERNEL_LOG}
-    number = COMPUTE.index(machine)
+    number = cluster.compute.index(machine)
     for index in range(GPUS_PER_NODE):
         values = dict(HEALTHY)
-        values["uuid"] = gpu_uuid(cluster, machine, index)
+        values["uuid"] = gpu_uuid(cluster.name, machine, index)
         values["serial"] = f"{1320000000000 + number * 100 + index}"
         values["bus_id"] = bus_id(index)
         values["nvlink_peer"] = bus_id((index + 1) % GPUS_PER_NODE)

@@ -26,6 +26,7 @@ from hpcval_cluster.state import (
     CHECKOUT,
     CHECKOUT_LABEL,
     COMPUTE,
+    FLEET,
     HOSTS,
     KEPT,
     LOGIN,
@@ -51,13 +52,22 @@ def wait_until(what: str, seconds: float, condition: Callable[[], bool]) -> None
 
 def run_in(cluster: Cluster, machine: str, *argv: str, user: str = "root") -> subprocess.CompletedProcess[str]:
     """Run a command in a container, its output captured; never raises for a non-zero exit."""
-    return host.podman("exec", f"--user={user}", cluster.container(machine), *argv, check=False)
+    return host.podman("exec", *inside(cluster, machine, user), *argv, check=False)
+
+
+def inside(cluster: Cluster, machine: str, user: str = "root") -> list[str]:
+    """podman's words for a user's command in a host: a container, or a node of the fleet in its own."""
+    container = cluster.container(machine)
+    if machine not in cluster.fleet_nodes:
+        return [f"--user={user}", container]
+    ids = {"root": "0:0", ADMIN: f"{ADMIN_UID}:{ADMIN_UID}"}.get(user, user)
+    return ["--user=root", container, "fleet-node.sh", "enter", machine, ids]
 
 
 def running(cluster: Cluster) -> list[str]:
-    """The hosts whose containers run."""
+    """The machines whose containers run."""
     listed = host.podman("ps", "--format={{.Names}}", check=False).stdout.split()
-    return [machine for machine in HOSTS if cluster.container(machine) in listed]
+    return [machine for machine in cluster.machines if cluster.container(machine) in listed]
 
 
 def node_states(cluster: Cluster) -> dict[str, str]:
@@ -91,10 +101,13 @@ def _write_configuration(cluster: Cluster) -> None:
         write_atomically(etc / "slurmdbd.conf", slurm_conf.slurmdbd_conf(), 0o600)
     variables = host.session_environment()
     write_atomically(etc / "environment", "".join(f"{key}={value}\n" for key, value in variables.items()))
-    for machine in COMPUTE:
-        for name, text in gpus.initial_states(cluster.name, machine).items():
-            write_atomically(etc / "gpus" / machine / name, text)
-    for machine in HOSTS:
+    write_atomically(etc / FLEET, "".join(f"{machine}\n" for machine in cluster.fleet_nodes))
+    for machine in cluster.compute:
+        folder = etc / "gpus" / machine
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in gpus.initial_states(cluster, machine).items():
+            (folder / name).write_text(text, encoding="utf-8")
+    for machine in cluster.machines:
         beegfs.apply(cluster, machine, [])
 
 
@@ -127,7 +140,7 @@ def _make_network(cluster: Cluster) -> None:
     else:
         subnet = inspected["plugins"][0]["ipam"]["ranges"][0][0]["subnet"]
     first = ipaddress.ip_network(subnet).network_address
-    cluster.addresses = {machine: str(first + 10 + index) for index, machine in enumerate(HOSTS)}
+    cluster.addresses = {machine: str(first + 10 + index) for index, machine in enumerate(cluster.machines)}
 
 
 def _prepare_share(cluster: Cluster) -> None:
@@ -162,7 +175,7 @@ def _start_containers(cluster: Cluster) -> None:
     if manager == "cgroupfs":
         shared.append(f"--cgroup-parent=/{PREFIX}-{cluster.name}")
     shared += [f"--add-host={machine}:{address}" for machine, address in cluster.addresses.items()]
-    for machine in HOSTS:
+    for machine in cluster.machines:
         own = [f"--name={cluster.container(machine)}", f"--hostname={machine}", f"--ip={cluster.addresses[machine]}"]
         host.podman("run", "--detach", *own, *shared, cluster.image, "tini", "-g", "--", "start-node.sh")
 
@@ -177,14 +190,14 @@ def ready(cluster: Cluster) -> bool:
     """Whether every node is up, in Slurm's eyes; a busy or drained node is up."""
     states = node_states(cluster)
     down = ("down", "unk", "inval", "*")
-    return set(states) == set(COMPUTE) and not any(word in state for state in states.values() for word in down)
+    return set(states) == set(cluster.compute) and not any(word in state for state in states.values() for word in down)
 
 
 def _wait_ready(cluster: Cluster) -> None:
     def alive_and_ready() -> bool:
-        gone = [machine for machine in HOSTS if machine not in running(cluster)]
+        gone = set(cluster.machines) - set(running(cluster))
         if gone:
-            raise ClusterError(f"the container of {', '.join(gone)} ended")
+            raise ClusterError(f"the container of {', '.join(sorted(gone))} ended")
         if ready(cluster):
             return True
         for machine in COMPUTE:
@@ -194,7 +207,7 @@ def _wait_ready(cluster: Cluster) -> None:
                 raise ClusterError(f"slurmd ended on {machine}")
         return False
 
-    wait_until("the compute nodes are not up in sinfo", 60, alive_and_ready)
+    wait_until("the compute nodes are not up in sinfo", 60 + cluster.fleet / 2, alive_and_ready)
     for machine in HOSTS:
         wait_until(f"{machine} does not answer by ssh", 20, partial(_ssh_answers, cluster, machine))
 
@@ -202,7 +215,7 @@ def _wait_ready(cluster: Cluster) -> None:
 def logs(cluster: Cluster) -> str:
     """The ends of the logs that explain why a cluster does not come up."""
     parts = []
-    for machine in HOSTS:
+    for machine in cluster.machines:
         container = host.podman("logs", "--tail=15", cluster.container(machine), check=False)
         parts.append(f"--- {machine}: container\n{container.stdout}{container.stderr}")
         script = 'for log in /var/log/slurm/*.log; do echo "--- $(hostname): $log"; tail -n 15 "$log"; done'
@@ -229,7 +242,7 @@ def probe_confinement(cluster: Cluster) -> str:
 
 
 def up(name: str, choices: dict[str, Any]) -> Cluster:
-    """Bring a cluster up, or find it up; returns it ready. `choices`: release, accounting, share_size, those chosen."""
+    """Bring a cluster up, or find it up; returns it ready. `choices`: release, accounting, share_size, fleet."""
     host.require_tools()
     _require_own(name)
     existing = Cluster.load(name)
@@ -240,13 +253,13 @@ def up(name: str, choices: dict[str, Any]) -> Cluster:
                     f"cluster {name} exists with {what} {getattr(existing, what)!r}, not {value!r};"
                     f" first: cluster down --name {name}, or choose another --name"
                 )
-        if len(running(existing)) == len(HOSTS) and _becomes_ready(existing):
+        if len(running(existing)) == len(existing.machines) and _becomes_ready(existing):
             if existing.image != images.names(existing.release)[1]:
                 host.say(f"the recipe has changed since {name} came up; to follow it: cluster down --name {name}")
             return existing
         host.say(f"cluster {name} is not whole; starting it anew, its share is kept")
         _remove_containers(existing)
-        wanted = Cluster(name, existing.release, existing.accounting, existing.share_size)
+        wanted = Cluster(name, existing.release, existing.accounting, existing.share_size, existing.fleet)
     else:
         wanted = Cluster(name, **choices)
         if _containers(wanted):

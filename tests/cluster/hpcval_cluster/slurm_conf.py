@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from hpcval_cluster.state import COMPUTE, GPUS_PER_NODE, LOGIN, Cluster
+from hpcval_cluster.state import COMPUTE, FLEET, GPUS_PER_NODE, LOGIN, Cluster
 
 CPUS = 16
 MEMORY_MIB = 128 * 1024
 DATABASE_PASSWORD = "local-only"
+FIRST_PORT = 17001  # of a fleet's slurmd
 
 
 def _release(cluster: Cluster) -> tuple[int, int]:
@@ -72,10 +73,15 @@ def slurm_conf(
     lines = [f"{key}={value}" for key, value in settings.items() if value]
     gres = f" Gres=gpu:{gpus}" if gpus else ""
     lines.append(f"NodeName={nodes} CPUs={CPUS} RealMemory={MEMORY_MIB}{gres} State=UNKNOWN")
-    lines.append(
-        f"PartitionName=gpu Nodes={nodes} Default=YES State=UP"
-        " DefaultTime=00:30:00 MaxTime=2-00:00:00 DefMemPerCPU=2048"
-    )
+    limits = "State=UP DefaultTime=00:30:00 MaxTime=2-00:00:00 DefMemPerCPU=2048"
+    lines.append(f"PartitionName=gpu Nodes={nodes} Default=YES {limits}")
+    if cluster.fleet:
+        first, last = cluster.fleet_nodes[0], cluster.fleet_nodes[-1]
+        names, ports = f"n[{first[1:]}-{last[1:]}]", f"[{FIRST_PORT}-{FIRST_PORT + cluster.fleet - 1}]"
+        lines.append(
+            f"NodeName={names} NodeAddr={FLEET} Port={ports} CPUs={CPUS} RealMemory={MEMORY_MIB}{gres} State=UNKNOWN"
+        )
+        lines.append(f"PartitionName={FLEET} Nodes={names} {limits}")
     if preempt:
         lines.append(f"PartitionName=urgent Nodes={nodes} PriorityTier=2 DefaultTime=00:30:00 DefMemPerCPU=2048")
     return "\n".join(lines) + "\n"
@@ -83,7 +89,7 @@ def slurm_conf(
 
 def gres_conf(gpus: int = GPUS_PER_NODE) -> str:
     """gres.conf: the simulated GPUs' device files."""
-    return f"NodeName={','.join(COMPUTE)} Name=gpu File=/dev/nvidia[0-{gpus - 1}]\n" if gpus else ""
+    return f"Name=gpu File=/dev/nvidia[0-{gpus - 1}]\n" if gpus else ""
 
 
 def cgroup_conf(cluster: Cluster, devices: bool = True) -> str:

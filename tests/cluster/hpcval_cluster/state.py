@@ -16,6 +16,8 @@ from pathlib import Path
 LOGIN = "login"
 COMPUTE = ("compute01", "compute02")
 HOSTS = (LOGIN, *COMPUTE)
+FLEET = "fleet"  # the container that all nodes of a fleet are in, and their partition
+MOST_FLEET = 1000
 GPUS_PER_NODE = 2
 ADMIN = "admin"
 ADMIN_UID = 1000
@@ -75,6 +77,7 @@ class Cluster:
     release: str = DEFAULT_RELEASE
     accounting: bool = True
     share_size: str = ""
+    fleet: int = 0
     cgroup: str = "none"
     confinement: str = "none"
     image: str = ""
@@ -102,13 +105,29 @@ class Cluster:
         return f"{PREFIX}-{self.name}"
 
     @property
+    def machines(self) -> tuple[str, ...]:
+        """What has a container of its own."""
+        return (*HOSTS, FLEET) if self.fleet else HOSTS
+
+    @property
+    def fleet_nodes(self) -> tuple[str, ...]:
+        """The nodes of the fleet: n001, …"""
+        width = max(3, len(str(self.fleet)))
+        return tuple(f"n{number:0{width}}" for number in range(1, self.fleet + 1))
+
+    @property
+    def compute(self) -> tuple[str, ...]:
+        """All compute nodes, in Slurm's order."""
+        return (*COMPUTE, *self.fleet_nodes)
+
+    @property
     def labels(self) -> list[str]:
         """What podman keeps with its containers and its network."""
         return [f"--label={PREFIX}={self.name}", f"--label={CHECKOUT_LABEL}={CHECKOUT}"]
 
     def container(self, host: str) -> str:
-        """Name of the container that plays a host."""
-        return f"{PREFIX}-{self.name}-{host}"
+        """Name of the container that a host is, or is in."""
+        return f"{PREFIX}-{self.name}-{host if host in HOSTS else FLEET}"
 
     def save(self) -> None:
         """Record the state."""

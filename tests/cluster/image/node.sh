@@ -9,7 +9,9 @@ set -eu
 useradd --create-home --uid 1000 --shell /bin/bash admin
 install -d -o slurm -g slurm /var/spool/slurmctld /var/log/slurm
 install -d /var/spool/slurmd /run/sshd /mnt/beegfs /etc/slurm
-install -m 755 /hpcval-recipe/start-node.sh /hpcval-recipe/node-service.sh /usr/local/sbin/
+for script in start-node fleet-node node-service gpu-states; do
+    install -m 755 "/hpcval-recipe/$script.sh" /usr/local/sbin/
+done
 install -m 755 /hpcval-recipe/kernel_log.py /hpcval-recipe/beegfs_stand_in.py /usr/local/lib/
 ln -s ../lib/kernel_log.py /usr/local/bin/dmesg
 ln -s ../lib/kernel_log.py /usr/local/bin/journalctl

@@ -21,7 +21,11 @@ install -d -m 755 -o slurm -g slurm /run/slurm
 [ ! -e /dev/fuse ] || chmod 666 /dev/fuse # what udev gives it elsewhere: Apptainer mounts its images by it
 
 # What BeeGFS's tools and kernel client answer here; `cluster beegfs` writes it.
-ln -sfn "$config/beegfs/$host/bin" /run/hpcval-beegfs
+case $host in
+    # Each node of a fleet has a /run/hpcval of its own.
+    fleet) ln -sfn /run/hpcval/beegfs/bin /run/hpcval-beegfs ;;
+    *) ln -sfn "$config/beegfs/$host/bin" /run/hpcval-beegfs ;;
+esac
 mount --bind "$config/beegfs/$host/proc_fs" /proc/fs
 # The kernel lets a user namespace, in which Apptainer builds, mount /proc only where a whole one can be seen already.
 install -d /run/hpcval-proc
@@ -55,13 +59,9 @@ SQL
     node-service.sh start slurmctld
 else
     install -d -m 755 /run/hpcval
-    for state in "$config/gpus/$host"/*; do
-        install -m 644 "$state" /run/hpcval/
-        index=$(basename "$state" | tr -dc 0-9)
-        [ -n "$index" ] || continue
+    for index in 0 1; do
         rm -f "/dev/nvidia$index"
         mknod -m 666 "/dev/nvidia$index" c 195 "$index"
-        install -m 666 /dev/null "/run/hpcval/gpu$index.held"
     done
     if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
         # cgroup v2 hands controllers only to groups whose parent holds no process itself.
@@ -75,7 +75,13 @@ else
             echo "+$controller" > /sys/fs/cgroup/cgroup.subtree_control || true
         done
     fi
-    node-service.sh start slurmd
+    if [ "$host" = fleet ]; then
+        sed "s/^/$(hostname -i) /" $config/fleet >> /etc/hosts
+        xargs -P 8 -n 1 fleet-node.sh begin < $config/fleet
+    else
+        gpu-states.sh "$host"
+        node-service.sh start slurmd
+    fi
 fi
 echo "hpcval: $host started"
 exec sleep infinity

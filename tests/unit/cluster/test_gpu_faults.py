@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from hpcval_cluster import gpu_faults, gpus
-from hpcval_cluster.state import ClusterError
+from hpcval_cluster.state import Cluster, ClusterError
 
 LOG = gpus.KERNEL_LOG
 
@@ -115,7 +115,7 @@ def test_xids_are_reported_in_their_order():
 
 
 def test_the_two_gpus_of_a_node_are_linked_to_each_other():
-    files = gpus.initial_states("x", "compute02")
+    files = gpus.initial_states(Cluster("x"), "compute02")
     states = [gpus.as_values(files[f"gpu{index}.state"]) for index in range(2)]
     assert [state["nvlink_peer"] for state in states] == [states[1]["bus_id"], states[0]["bus_id"]]
     assert len({state["uuid"] for state in states}) == 2
