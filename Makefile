@@ -5,7 +5,7 @@ ACCOUNTING ?= --accounting
 export HPC_VALIDATION_CLUSTER = $(CLUSTER)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help demo workload test test-slow test-matrix faults faults-preflight faults-reframe clean-runs mutants molecule sanity \
+.PHONY: help demo workload test test-slow test-matrix faults faults-preflight faults-fleet faults-reframe clean-runs mutants molecule sanity \
 	execution-environment lint pages bench up down status lock clean
 
 help:  ## This list
@@ -31,6 +31,9 @@ faults: .venv/ready  ## Every fault of tests/faults/faults.yml on live clusters,
 
 faults-preflight: .venv/ready  ## Every fault of tests/faults/preflight.yml, and the run after each repair
 	nox -s preflight_faults
+
+faults-fleet: .venv/ready  ## Every fault of tests/faults/fleet.yml on a fleet of 20 nodes; renews docs/faults.md
+	nox -s fleet_faults
 
 faults-reframe: .venv/ready  ## What ReFrame answers to the same faults; renews docs/faults.md
 	nox -s reframe

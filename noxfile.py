@@ -55,7 +55,7 @@ def artifact(session: nox.Session) -> None:
 @nox.session
 def integration(session: nox.Session) -> None:
     """On real local clusters."""
-    folders = ["tests/integration", "tests/workloads", "tests/faults"]
+    folders = ["tests/integration", "tests/workloads", "tests/faults", "--ignore=tests/faults/test_fleet.py"]
     _on_clusters(session, 2, *folders, "-m", "not slow", *session.posargs)
 
 
@@ -71,6 +71,21 @@ def _on_clusters(session: nox.Session, count: int, *arguments: str) -> None:
 def faults(session: nox.Session) -> None:
     """Every fault of tests/faults/faults.yml on the live clusters; renews docs/faults.md."""
     _on_clusters(session, 3, "tests/faults/test_faults.py", "--faults-document", *session.posargs)
+    if not session.posargs:
+        _on_a_fleet(session, "-m", "not slow")
+
+
+@nox.session
+def fleet_faults(session: nox.Session) -> None:
+    """Every fault of tests/faults/fleet.yml on a fleet of 20 nodes; renews docs/faults.md."""
+    _on_a_fleet(session, *session.posargs)
+
+
+def _on_a_fleet(session: nox.Session, *arguments: str) -> None:
+    name = f"{os.environ.get('HPC_VALIDATION_CLUSTER', 'local')}-fleet"
+    session.run("tests/cluster/cluster", "up", "--name", name, "--fleet", "20", external=True)
+    command = ["pytest", "tests/faults/test_fleet.py", "--faults-document", *arguments]
+    session.run(*command, env={"HPC_VALIDATION_CLUSTER": name})
 
 
 @nox.session

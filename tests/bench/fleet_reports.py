@@ -105,11 +105,11 @@ def report(name: str, now: float, draw: random.Random, *, bad: bool = False) -> 
         "messages": "",
         "begin": {"time": now + 0.5},
         "end": {"time": now + 3},
-        "host": {**example("host"), "host": name},
+        "host": {**example("host"), "host": name, "hostname": name, "time": now + 1},
         "gpus": facts,
         "confined": {"present": devices, "openable": devices[:1]},
         "without": None,
-        "share": {**example("share"), "node": name},
+        "share": {**example("share"), "node": name, "time": now + 1},
         "coherence": None,
     }
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 
 TABLE = Path(__file__).with_name("faults.yml")
+FLEET = Path(__file__).with_name("fleet.yml")
 GROUPS = ("slurm", "job", "judge", "gpu", "ranks", "share", "play", "stage")
 MOMENTS = (
     *("before", "preflight", "staging", "deploying", "submitted", "pending"),
@@ -81,7 +82,7 @@ def _one(given: dict[str, t.Any]) -> Row:
     except (KeyError, TypeError) as error:
         raise BadRowError(f"{given.get('id')}: {error}") from error
     choices = (
-        (row.group, GROUPS),
+        (row.group, (*GROUPS, "fleet")),
         (row.workload, WORKLOADS),
         (row.when, MOMENTS),
         (row.expect.verdict, (*VERDICTS, None)),

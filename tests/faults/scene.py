@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One row on the live cluster: a play of its canary, the fault at its moment, and the repair.
+"""One row on the live cluster: a play of its canary, or of a preflight, the fault at its moment, and the repair.
 
 A step is a line; its first word says what is done:
   gpu|beegfs|share|slurm|clock …  a fault of tests/cluster/cluster (see its README)
@@ -17,6 +17,7 @@ A step is a line; its first word says what is done:
   again [JSON]                    waits for the play's end and plays the same again, with these variables besides;
                                   `canary` is another behaviour
   beside                          plays the same at the same time
+  report NODE WORD                damages what the node has reported, once it is whole (reports.py has the words)
 In a step %j is the canary's job id, %o the folder of its output, %s the share, %w the folder of the play's workloads,
 %p the folder of the newest play's run while it goes on, and %r the same when it has ended, which it waits for.
 """
@@ -35,6 +36,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.faults import reports
 from tests.faults.rows import Row
 from tests.faults.slurm import at_rest, submissions
 from tests.integration.canaries import label, select
@@ -116,6 +118,8 @@ class Scene:
     row: Row
     folder: Path
     variables: dict[str, t.Any]
+    playbook: Path = ROOT / "playbooks/validate_category1.yml"
+    counted: str | None = None  # the job that is counted, if it is not the canary's
     plays: list[Play] = field(default_factory=list)
     struck: float = 0.0
     undone: bool = False
@@ -149,7 +153,8 @@ class Scene:
         results = {"hpc_validation_results": str(folder / "results")}
         extra = {**results, **self.variables, **self.row.settings, **(besides or {})}
         # Otherwise a task's name is shown only with its result.
-        process = started_play(extra, folder / "screen", {"ANSIBLE_DISPLAY_SKIPPED_HOSTS": "1"})
+        environment = {"ANSIBLE_DISPLAY_SKIPPED_HOSTS": "1"}
+        process = started_play(extra, folder / "screen", environment, self.playbook)
         return Play(folder, process)
 
     def await_moment(self) -> None:
@@ -211,6 +216,14 @@ class Scene:
 
         wait_for(written, PATIENCE)
 
+    def report(self, node: str, word: str) -> None:
+        """Damage a node's report as soon as it and another are whole."""
+        folder = CACHE / "clusters" / CLUSTER / "share/jobs/.preflight"
+        wait_for(lambda: node in reports.whole(folder) and len(reports.whole(folder)) > 1, PATIENCE)
+        found = reports.whole(folder)
+        other = next(path for name, path in found.items() if name != node)
+        reports.DAMAGES[word](found[node], other)
+
     def steps(self, lines: list[str]) -> None:
         """Carry out steps."""
         for line in lines:
@@ -258,6 +271,8 @@ class Scene:
                 folder = self.folder / f"workloads{len(self.plays)}"
                 besides.update(select(folder, self.row.workload, canary, **self.row.manifest))
             self.plays.append(self.start(besides))
+        elif verb == "report":
+            self.report(*words)
         elif verb == "beside":
             self.plays.append(self.start())
         else:
@@ -271,7 +286,7 @@ class Scene:
 
     def jobs(self, expected: int) -> int:
         """How many jobs of the canary Slurm saw since the row began."""
-        return submissions(self.label, self.began, expected)
+        return submissions(self.counted or self.label, self.began, expected)
 
     def abandon(self) -> None:
         """End what still runs and repair what was not: the row did not come to an end."""

@@ -20,12 +20,16 @@ import typing as t
 from collections import Counter
 from pathlib import Path
 
-from tests.faults.rows import GROUPS, Row, load
+from tests.faults.rows import FLEET, GROUPS, Row, load
 from tests.integration.conftest import ROOT, cluster
 
 DOCUMENT = ROOT / "docs/faults.json"
 PAGE = ROOT / "docs/faults.md"
 Json = dict[str, t.Any]
+
+
+def _all() -> list[Row]:
+    return [*load(), *load(FLEET)]
 
 
 def result(row: Row, problems: list[str], seconds: float) -> Json:
@@ -61,7 +65,7 @@ def renew(parts: Json, document: Path = DOCUMENT, page: Path = PAGE) -> None:
     before = json.loads(document.read_text(encoding="utf-8")) if document.exists() else {}
     whole = {**before, **parts}
     if "rows" in whole:
-        known = {row.id for row in load()}
+        known = {row.id for row in _all()}
         played = {**before.get("rows", {}), **parts.get("rows", {})}
         whole["rows"] = {identity: row for identity, row in played.items() if identity in known}
     document.write_text(json.dumps(whole, indent=1, sort_keys=True) + "\n", encoding="utf-8")
@@ -77,7 +81,7 @@ def _summary(whole: Json) -> list[str]:
     rows = list(whole["rows"].values())
     seconds = [row["seconds"] for row in rows]
     caught = sum(row["caught"] for row in rows)
-    never = sorted({row.id for row in load()} - set(whole["rows"]))
+    never = sorted({row.id for row in _all()} - set(whole["rows"]))
     minutes = whole["measured"].get("minutes")
     at_once = f", all at once in {minutes:g} min" if minutes else ""
     lines = [
@@ -112,7 +116,8 @@ def markdown(whole: Json) -> str:
         "Each fault is put into the live local cluster, or into the files on its share, while a play of a canary",
         "runs, of one process or of two ranks; the verdict must be the one stated, name the part at fault, and come in",
         f"time. `make faults` plays them all, and `make faults GROUP=judge` one group: {', '.join(GROUPS[:-1])} or",
-        f"{GROUPS[-1]}. Preflight has faults of its own in `tests/faults/preflight.yml` (`make faults-preflight`).",
+        f"{GROUPS[-1]}. Preflight has faults of its own in `tests/faults/preflight.yml` (`make faults-preflight`), and",
+        "on a fleet of 20 nodes those of `tests/faults/fleet.yml` (`make faults-fleet`).",
         "",
         f"{measured['date']}, {measured['machine']}, Slurm {measured['slurm']}, ansible-core {measured['ansible']}:",
         "",
@@ -120,7 +125,7 @@ def markdown(whole: Json) -> str:
         "",
     ]
     answers = whole.get("reframe", {}).get("rows", {})
-    for group in GROUPS:
+    for group in (*GROUPS, "fleet"):
         rows = {identity: row for identity, row in whole["rows"].items() if row["group"] == group}
         if not rows:
             continue

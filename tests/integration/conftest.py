@@ -104,12 +104,15 @@ def play_command(
 
 
 def started_play(
-    variables: dict[str, t.Any], screen: Path, environment: dict[str, str] | None = None
+    variables: dict[str, t.Any],
+    screen: Path,
+    environment: dict[str, str] | None = None,
+    playbook: Path = ROOT / "playbooks/validate_category1.yml",
 ) -> subprocess.Popen[bytes]:
     """A play in a process group of its own; its screen goes to a file."""
     with screen.open("wb") as stream:
         return subprocess.Popen(
-            play_command(variables),
+            play_command(variables, playbook),
             cwd=ROOT,
             env={**os.environ, **ANSI, **(environment or {})},
             stdin=subprocess.DEVNULL,

@@ -74,6 +74,14 @@ def os_name(path: Path = Path("/etc/os-release")) -> str | None:
     return said.get("PRETTY_NAME", "").strip('"') or None
 
 
+def boot_id(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str | None:
+    """Return what tells this machine, since it was booted, from every other."""
+    try:
+        return path.read_text(encoding="ascii").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
 def munge() -> dict[str, Any]:
     """Encode a credential and decode it again: {ok, error}."""
     made = ask(["munge", "--no-input"])
@@ -160,6 +168,8 @@ def facts(
             "schema": 1,
             **job.stamp,
             "host": node_name(),
+            "hostname": platform.node(),
+            "boot_id": boot_id(),
             "user": getpass.getuser(),
             "time": time.time() if now is None else now,
             "kernel": platform.release(),

@@ -40,6 +40,8 @@ TITLES = {
     "scheduler.confinement": "A step can open only the GPUs it was given",
     complete.ID: complete.TITLE,
     "node.job": "A job runs to completion on the node",
+    "node.report": "The node's report is complete and its own",
+    "node.unique": "The node is a machine of its own",
     "node.clock": "Clock difference between the node and slurmctld",
     "node.python": "Version of Python",
     **GPU_TITLES,

@@ -10,11 +10,13 @@ import typing as t
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu import node as gpu_node
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks, host
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.machines import Machines
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.plan import PAIR_SCRIPT
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import findings as share_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.coherence import coherence_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.guard import GUARD, guard_finding
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.likeness import likeness, same_everywhere
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.speeds import Speeds
 
 Json = dict[str, t.Any]
 # How far a node's clock may be from slurmctld's; both are known to the second. munge rejects more than 300.
@@ -31,6 +33,7 @@ class Judging:
         self._jobs, self._outcomes = _mapping(waited.get("jobs_by_key")), _mapping(waited.get("outcomes"))
         self._gpus = {node["name"]: node["gpus"] for node in planned["nodes"]}
         self._mounts: dict[str, dict[str, str] | None] = {}
+        self._machines, self._speeds = Machines(), Speeds()
         self._probed: Json = {"nodes": [], "gpus": [], "drivers": {}}
         self.unplanned: list[str] = []  # jobs with a report that are not in the plan
 
@@ -51,8 +54,10 @@ class Judging:
                 self.unplanned.append(identity)
         for wanted, job in waiting.values():
             yield from self._of_job(wanted, job, {})
+        expect, kind = self._settings["share_expect"], self._settings["share_type"]
+        yield from self._machines.findings()
+        yield from self._speeds.findings(expect, kind)
         if len(self._mounts) > 1:
-            expect, kind = self._settings["share_expect"], self._settings["share_type"]
             yield from same_everywhere(self._mounts, expect, share_type=kind)
         if not any(wanted["script"] == PAIR_SCRIPT for wanted in self._planned["jobs"]):
             yield _alone(self._mounts)
@@ -66,16 +71,21 @@ class Judging:
         if wanted["script"] == PAIR_SCRIPT:
             return _coherence(wanted["nodes"], job, outcome, found, self._settings)
         node = wanted["key"]
+        found = _own(found, node)
         self._mounts[node] = likeness(found.get("share"))
         if _ended_well(job):
-            self._note(node, _mapping(found.get("gpus")))
+            self._note(node, found)
         return _node(node, self._gpus[node], job, outcome, found, self._settings)
 
-    def _note(self, node: str, facts: Json) -> None:
+    def _note(self, node: str, found: Json) -> None:
         self._probed["nodes"].append(node)
+        facts = _mapping(found.get("gpus"))
         listed = facts.get("gpus")
         told = listed if isinstance(listed, list) else []
-        self._probed["gpus"] += [str(gpu["uuid"]) for gpu in told if isinstance(gpu, dict) and gpu.get("uuid")]
+        uuids = [str(gpu["uuid"]) for gpu in told if isinstance(gpu, dict) and gpu.get("uuid")]
+        self._probed["gpus"] += uuids
+        self._machines.add(node, found.get("host"), uuids)
+        self._speeds.add(node, found.get("share"))
         driver = _mapping(facts.get("driver")).get("version")
         self._probed["drivers"][node] = driver if isinstance(driver, str) else ""
 
@@ -137,6 +147,52 @@ def _job_ran(node: str, job: Json, outcome: Json, found: Json) -> Json:
     )
 
 
+# The parts of a node's report, and the field in which each names the node.
+_PARTS = {"host": "host", "gpus": "node", "share": "node"}
+_SECONDS = 1.0  # by which a part may seem to be older than its job's begin marker: clocks are read in tenths
+
+
+def _own(found: Json, node: str) -> Json:
+    """Return a report without the parts that were made on another node, or not while the job ran."""
+    begin, end = (_mapping(found.get(kind)).get("time") for kind in ("begin", "end"))
+    problems = dict(_mapping(found.get("problems")))
+    own = dict(found)
+    for part, name in _PARTS.items():
+        told = found.get(part)
+        if not isinstance(told, dict):
+            continue
+        maker, made = told.get(name), told.get("time")
+        if maker != node:
+            own[part], problems[part] = None, f"{part}.json is of {scalars.show(maker)}"
+        elif not _within(begin, made, end):
+            own[part], problems[part] = None, f"{part}.json was not made while the job ran"
+    return {**own, "problems": problems}
+
+
+def _within(begin: t.Any, made: t.Any, end: t.Any) -> bool:
+    """Return whether a time lies between those of the markers; one that is not known excludes nothing."""
+    late = scalars.is_number(end) and scalars.is_number(made) and made > end + _SECONDS
+    early = scalars.is_number(begin) and scalars.is_number(made) and made < begin - _SECONDS
+    return scalars.is_number(made) and not late and not early
+
+
+def _complete(node: str, gpus: bool, job: Json, found: Json) -> Json:
+    """Judge whether a job that ended well reported all that it should have."""
+    wanted = ("host", "share", *(("gpus",) if gpus else ()))
+    problems = _mapping(found.get("problems"))
+    missing = [str(problems.get(part) or f"{part}.json is missing") for part in wanted if found.get(part) is None]
+    return checks.judged(
+        "node.report",
+        "eq",
+        0,
+        None if missing else 0,
+        unit="missing parts",
+        source=_name(job),
+        where={"node": node},
+        missing="; ".join(missing),
+    )
+
+
 def _node(node: str, gpus: int, job: Json, outcome: Json, found: Json, settings: Json) -> list[Json]:
     code = job.get("exit_code")
     if code in GUARD:
@@ -150,6 +206,8 @@ def _node(node: str, gpus: int, job: Json, outcome: Json, found: Json, settings:
     else:
         missing = set()
     findings = [ran]
+    if _ended_well(job):
+        findings.append(_complete(node, settings["accelerator"] != "cpu", job, found))
     if "host" not in missing:
         findings += [_clock(node, job, found)] if ran["verdict"] != "undetermined" else []
         findings += host.node_findings(found.get("host"), node, apptainer=settings["apptainer"], gpus=gpus)

@@ -24,6 +24,7 @@ TITLES = {
     "share.writable": "The share can be written to",
     "share.guard": "The share can be used from the node",
     "share.same_on_every_node": "The share is mounted the same way on every node",
+    "share.node_speed": "The share is not far slower on the node than on most",
     "share.servers": "BeeGFS's servers can be asked",
     "share.nodes_reachable": "Every server answers",
     "share.servers_tool": "The tool used to ask BeeGFS's servers",

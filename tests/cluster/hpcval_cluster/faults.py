@@ -66,26 +66,6 @@ def change_driver(cluster: Cluster, machine: str, change: Change) -> str:
     return text
 
 
-# What each word makes of a share that is as `cluster up` mounted it. "$1": the share, "$2": where it is kept meanwhile.
-SHARES = {
-    "mounted": "",
-    "unmounted": 'mkdir -p "$2"; mount --move "$1" "$2"',
-    "other": 'mount -t tmpfs -o size=64m,mode=1777 other "$1"',
-    "read_only": 'mount -o remount,bind,ro "$1"',
-    "full": 'mount -t tmpfs -o size=64k,mode=1777 other "$1"',
-}
-AS_MOUNTED = """
-while [ "$(findmnt -nr -o SOURCE --mountpoint "$1" | tail -n 1)" = other ]; do umount -l "$1"; done
-if mountpoint -q "$2"; then mount --move "$2" "$1"; fi
-mount -o remount,bind,rw "$1"
-"""
-
-
-def change_share(cluster: Cluster, machine: str, word: str) -> None:
-    """Take the share away from one node, put another or a read-only one there, or put it back."""
-    shell(cluster, machine, AS_MOUNTED + SHARES[word], SHARE, "/run/hpcval-share")
-
-
 # What a node of the fleet has of its own instead of what all of them have. "$1": its folder.
 BEEGFS = """
 if [ "$(readlink /run/hpcval/beegfs)" != "$1" ]; then
@@ -102,26 +82,61 @@ def change_beegfs(cluster: Cluster, machine: str, words: list[str]) -> None:
         shell(cluster, machine, BEEGFS, f"/etc/hpcval/beegfs/{machine}")
 
 
-# "$1": the shim, "$2": the seconds, written in place: processes that run look at this very file.
-CLOCK_OFF = """
+# A shim that every program loads which starts on the node. "$1": the shim, whose source is on standard input.
+SHIM_ON = """
 if [ ! -e "$1" ]; then gcc -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o "$1" -x c -; fi
-printf '%-15s\\n' "$2" 1<> /run/hpcval/clock
 grep -qxF "$1" /etc/ld.so.preload || echo "$1" >> /etc/ld.so.preload
 """
+# In place: on a node of the fleet the file is a mount.
+SHIM_OFF = """
+others=$(grep -vxF "$1" /etc/ld.so.preload)
+printf '%s\\n' "$others" > /etc/ld.so.preload
+"""
+
+
+def _shim(cluster: Cluster, machine: str, name: str, script: str, *arguments: str) -> None:
+    source = (Path(__file__).resolve().parent.parent / f"shims/{name}.c").read_text(encoding="utf-8")
+    shell(cluster, machine, script, f"/usr/local/lib/libhpcval-{name}.so", *arguments, text_in=source)
+
+
+# What each word makes of a share that is as `cluster up` mounted it. "$1": the share, "$2": where it is kept meanwhile.
+SHARES = {
+    "mounted": "",
+    "unmounted": 'mkdir -p "$2"; mount --move "$1" "$2"',
+    "other": 'mount -t tmpfs -o size=64m,mode=1777 other "$1"',
+    "read_only": 'mount -o remount,bind,ro "$1"',
+    "full": 'mount -t tmpfs -o size=64k,mode=1777 other "$1"',
+    "slow": "",
+}
+AS_MOUNTED = """
+while [ "$(findmnt -nr -o SOURCE --mountpoint "$1" | tail -n 1)" = other ]; do umount -l "$1"; done
+if mountpoint -q "$2"; then mount --move "$2" "$1"; fi
+mount -o remount,bind,rw "$1"
+"""
+
+
+def change_share(cluster: Cluster, machine: str, word: str) -> None:
+    """Take the share away from one node, put another, a read-only or a slow one there, or put it back."""
+    shell(cluster, machine, AS_MOUNTED + SHARES[word], SHARE, "/run/hpcval-share")
+    _shim(cluster, machine, "slow", SHIM_ON if word == "slow" else SHIM_OFF)
+
+
+# "$2": the seconds, written in place: processes that run look at this very file.
+CLOCK_OFF = f"""
+{SHIM_ON}
+printf '%-15s\\n' "$2" 1<> /run/hpcval/clock
+"""
 # The right time comes first: processes that run on keep the shim.
-CLOCK_RIGHT = """
+CLOCK_RIGHT = f"""
 if [ -e /run/hpcval/clock ]; then printf '%-15s\\n' 0 1<> /run/hpcval/clock; fi
 rm -f /run/hpcval/clock
-others=$(grep -vxF "$1" /etc/ld.so.preload)
-printf '%s\n' "$others" > /etc/ld.so.preload
+{SHIM_OFF}
 """
 
 
 def change_clock(cluster: Cluster, machine: str, word: str) -> None:
     """Put a node's clock so many seconds ahead (or, below 0, behind) for the Python that starts there, or `right`."""
-    source = (Path(__file__).resolve().parent.parent / "clock/clock.c").read_text(encoding="utf-8")
-    script = CLOCK_RIGHT if word == "right" else CLOCK_OFF
-    shell(cluster, machine, script, "/usr/local/lib/libhpcval-clock.so", word, text_in=source)
+    _shim(cluster, machine, "clock", CLOCK_RIGHT if word == "right" else CLOCK_OFF, word)
 
 
 EPILOG = "/etc/slurm/epilog.sh"

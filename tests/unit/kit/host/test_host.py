@@ -151,6 +151,16 @@ def test_a_damaged_file_is_as_good_as_none(tmp_path: Path) -> None:
     assert host_facts.read_json(tmp_path / "x.json") is None
 
 
+def test_a_machine_is_told_by_its_boot_id(tmp_path: Path) -> None:
+    (tmp_path / "boot_id").write_text("6f3c1b5e-8f0e\n")
+    assert host_facts.boot_id(tmp_path / "boot_id") == "6f3c1b5e-8f0e"
+    (tmp_path / "boot_id").write_text("\n")
+    assert host_facts.boot_id(tmp_path / "boot_id") is None
+    (tmp_path / "boot_id").write_bytes(b"\xff")
+    assert host_facts.boot_id(tmp_path / "boot_id") is None
+    assert host_facts.boot_id(tmp_path / "none") is None
+
+
 def test_the_systems_name_comes_from_os_release(tmp_path: Path) -> None:
     (tmp_path / "os-release").write_text('ID=debian\nPRETTY_NAME="Debian GNU/Linux 13 (trixie)"\n\n')
     assert host_facts.os_name(tmp_path / "os-release") == "Debian GNU/Linux 13 (trixie)"

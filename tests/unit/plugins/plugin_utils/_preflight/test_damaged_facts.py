@@ -86,17 +86,24 @@ PLANNED = preflight_plan.plan(INFO, SETTINGS)
 PRESENT = ["/dev/nvidia0", "/dev/nvidia1"]
 
 
+def _gpus(node: str) -> Json:
+    facts = {**gpu_node.healthy(), "node": node, "time": gpu_node.NOW + 1}
+    for gpu in facts["gpus"]:
+        gpu["uuid"] = f"{gpu['uuid']}-{node}"
+    return facts
+
+
 def report(node: str) -> Json:
     return {
         "problems": {},
         "messages": "",
         "begin": {"time": gpu_node.NOW + 0.5},
         "end": {"time": gpu_node.NOW + 3},
-        "host": {**example("host"), "host": node},
-        "gpus": {**gpu_node.healthy(), "node": node},
+        "host": {**example("host"), "host": node, "hostname": node, "time": gpu_node.NOW + 1},
+        "gpus": _gpus(node),
         "confined": {"present": PRESENT, "openable": PRESENT[:1]},
         "without": None,
-        "share": {"error": "not looked at here"},
+        "share": {"error": "not looked at here", "node": node, "time": gpu_node.NOW + 1},
         "coherence": None,
     }
 

@@ -45,18 +45,20 @@ COHERENT = {
 
 
 def report(node: str, example: t.Callable[[str], Json]) -> Json:
-    facts = {**gpu_node.healthy(), "node": node}
+    facts = {**gpu_node.healthy(), "node": node, "time": START + 1}
+    for gpu in facts["gpus"]:
+        gpu["uuid"] = f"{gpu['uuid']}-{node}"
     present = ["/dev/nvidia0", "/dev/nvidia1"]
     return {
         "problems": {},
         "messages": "",
         "begin": {"time": START + 0.5},
         "end": {"time": START + 3},
-        "host": {**example("host"), "host": node},
+        "host": {**example("host"), "host": node, "hostname": node, "time": START + 1},
         "gpus": facts,
         "confined": {"present": present, "openable": present[:1]},
         "without": None,
-        "share": {**example("share"), "node": node},
+        "share": {**example("share"), "node": node, "time": START + 1},
         "coherence": None,
     }
 
@@ -126,7 +128,7 @@ def test_a_healthy_cluster_passes_and_says_what_was_looked_at(world: Json) -> No
     assert {"gpu.count", "gpu.pcie_width", "share.mounted", "share.coherence", "share.same_on_every_node"} <= passed
     looked_at = probed(world)
     assert looked_at["nodes"] == list(NODES)
-    assert len(looked_at["gpus"]) == 2  # the two nodes' facts are alike here
+    assert len(looked_at["gpus"]) == 4
 
 
 @pytest.mark.parametrize(
@@ -157,6 +159,61 @@ def test_a_busy_node_is_undetermined_and_hides_no_other(world: Json) -> None:
     finding = next(f for f in found if f["id"] == "node.job" and f["verdict"] == "undetermined")
     assert "it waited 120 s" in finding["why"]
     assert "squeue --nodelist=compute01" in finding["remedy"]
+
+
+def the(found: list[Json], identity: str, node: str) -> Json:
+    (finding,) = [f for f in found if f["id"] == identity and f["where"].get("node") == node]
+    return finding
+
+
+@pytest.mark.parametrize("part", ["host", "gpus", "share"])
+def test_a_part_that_could_not_be_read_is_named(world: Json, part: str) -> None:
+    world["reports"]["11"].update({part: None, "problems": {part: f"{part}.json is incomplete: line 1"}})
+    finding = the(judged(world), "node.report", "compute01")
+    assert (finding["verdict"], finding["value"]) == ("undetermined", None)
+    assert f"{part}.json is incomplete" in finding["why"]
+
+
+@pytest.mark.parametrize("part", ["host", "gpus", "share"])
+def test_a_part_that_another_node_made_is_none(world: Json, part: str) -> None:
+    world["reports"]["11"][part] = world["reports"]["12"][part]
+    found = judged(world)
+    assert f'{part}.json is of "compute02"' in the(found, "node.report", "compute01")["why"]
+    assert "compute02" not in {node for _other, _other, node in odd(found)}
+
+
+@pytest.mark.parametrize("part", ["host", "gpus", "share"])
+@pytest.mark.parametrize("time", [START - 86400, START - 0.6, START + 4.1, None, "now"])
+def test_a_part_that_was_made_at_another_time_is_none(world: Json, part: str, time: t.Any) -> None:
+    world["reports"]["11"][part]["time"] = time
+    finding = the(judged(world), "node.report", "compute01")
+    assert finding["verdict"] == "undetermined"
+    assert f"{part}.json was not made while the job ran" in finding["why"]
+
+
+@pytest.mark.parametrize("time", [START - 0.5, START + 0.5, START + 4])
+def test_a_part_may_be_a_second_off_the_markers(world: Json, time: float) -> None:
+    world["reports"]["11"]["host"]["time"] = time
+    assert odd(judged(world)) == set()
+
+
+def test_without_markers_no_time_is_wrong(world: Json) -> None:
+    world["reports"]["11"].update(begin=None, end=None)
+    assert the(judged(world), "node.report", "compute01")["verdict"] == "pass"
+
+
+def test_a_report_that_is_gone_names_every_part(world: Json) -> None:
+    del world["reports"]["11"]
+    finding = the(judged(world), "node.report", "compute01")
+    assert finding["verdict"] == "undetermined"
+    assert [part in finding["why"] for part in ("host.json", "gpus.json", "share.json")] == [True] * 3
+    cpu = the(judged(world, accelerator="cpu"), "node.report", "compute01")
+    assert "gpus.json" not in cpu["why"]
+
+
+def test_one_machine_under_two_names_is_found(world: Json) -> None:
+    world["reports"]["12"]["host"]["hostname"] = "compute01"
+    assert odd(judged(world)) == {("node.unique", "fail", "compute02")}
 
 
 def test_a_job_that_was_refused_hides_no_other(world: Json) -> None:

@@ -12,6 +12,10 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.expect
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.expect import SHARE, amount
 
 NAMES = ["share.flock"]
+AMOUNTS = (
+    *("write_mib_s", "read_mib_s", "metadata_ops_s", "free_gib", "free_inodes", "coherence_seconds"),
+    "node_speed_ratio",
+)
 DEFAULTS = {
     "write_mib_s": 50,
     "read_mib_s": 50,
@@ -21,6 +25,7 @@ DEFAULTS = {
     "target_free_gib": {"meta": 1, "storage": 1},
     "target_free_inodes": {"meta": 100_000, "storage": 200_000},
     "coherence_seconds": 5,
+    "node_speed_ratio": 0.1,
     "global_locks": True,
     "not_applicable": {},
 }
@@ -37,11 +42,7 @@ def test_what_is_expected_where_nothing_is_stated() -> None:
         ("config_file", "/etc/beegfs/beegfs-client.conf"),
         ("fstype", ["nfs4", "nfs"]),
         *((key, value) for key in ("rdma", "read_only", "global_locks", "quota") for value in (True, False)),
-        *(
-            (key, value)
-            for key in ("write_mib_s", "read_mib_s", "metadata_ops_s", "free_gib", "free_inodes", "coherence_seconds")
-            for value in (0, 2.5)
-        ),
+        *((key, value) for key in AMOUNTS for value in (0, 2.5)),
         *(
             (key, value)
             for key in ("target_free_gib", "target_free_inodes")
@@ -71,10 +72,7 @@ def test_what_may_be_expected(key: str, value: t.Any) -> None:
             for value in ("nfs", {"nfs": "nfs"}, [], [""], [7], ["nfs", ""], ["nfs", 7], [["nfs"]], 7)
         ),
         *((key, 1, "true or false") for key in ("rdma", "read_only", "global_locks", "quota")),
-        *(
-            (key, -1, "a number of 0 or more")
-            for key in ("write_mib_s", "read_mib_s", "metadata_ops_s", "free_gib", "free_inodes", "coherence_seconds")
-        ),
+        *((key, -1, "a number of 0 or more") for key in AMOUNTS),
         *(
             (key, value, "a number of 0 or more, or an object with such numbers for meta and storage")
             for key in ("target_free_gib", "target_free_inodes")
