@@ -139,11 +139,12 @@ class ActionModule(ActionBase):
         odd = [finding for finding in verdict["findings"] if finding["verdict"] in ("fail", "undetermined")]
         if self._task.check_mode:
             lines.insert(0, "CHECK MODE: nothing was submitted or judged; the following is not a verdict")
-        Display().display("\n" + fitted("\n".join(lines)) + "\n", color=colour)
+        text = fitted("\n".join(lines))
+        Display().display(f"\n{text}\n", color=colour)
         return {
             "changed": False,
             "failed": bool(odd) if self._task.check_mode else verdict["verdict"] != "pass",
-            "msg": f"{verdict['verdict']}: {verdict['why']}",
+            "msg": text,  # where another callback rules, such as AWX's, this is what people see
             "verdict": verdict["verdict"],
             "folder": str(folder),
         }

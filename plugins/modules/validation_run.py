@@ -177,6 +177,10 @@ waves:
   type: list
   elements: list
   sample: [[MLOPS-1.1], [MLOPS-1.2], [MLOPS-2.1]]
+msg:
+  description: The verdict as the screen shows it, coverage, failures, evidence and next command included.
+  returned: O(state=finished)
+  type: str
 verdict:
   description: V(pass), V(fail) or V(undetermined).
   returned: O(state=finished)

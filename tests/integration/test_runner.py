@@ -102,6 +102,8 @@ def test_a_pass_in_events_status_and_artifacts(pipeline):
     assert piped.verdict["verdict"] == "pass"
     (made,) = piped.of_task("runner_on_ok", "Make the verdict")
     assert made["verdict"] == "pass"
+    assert made["msg"].startswith("VERDICT: PASS")
+    assert len(made["msg"].splitlines()) <= 20
     assert made["folder"] == str(next(piped.results.iterdir()))
     assert ran.stats["failures"] == {}
     assert list(ran.stats["processed"]) == ["login"]
