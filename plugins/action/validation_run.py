@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import platform
+import time
 import typing as t
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import expectations
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import summary
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.screen import fitted
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import interrupted, runs
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import (
     images,
     manifests,
@@ -120,10 +121,19 @@ class ActionModule(ActionBase):
             "probes_only": args["probes_only"],
             "needs_days": args["needs_days"],
             "verdict_schema": args["verdict_schema"],
+            "process": interrupted.process(),
         }
-        folder = runs.start(runs.results_folder(args["results"]), plan, versions)
-        waves = selection.waves(workloads)
-        return {"changed": True, "folder": str(folder), "run": folder.name, "workloads": workloads, "waves": waves}
+        results = runs.results_folder(args["results"])
+        left = interrupted.interrupted(results, time.time())
+        folder = runs.start(results, plan, versions)
+        return {
+            "changed": True,
+            "folder": str(folder),
+            "run": folder.name,
+            "interrupted": left,
+            "workloads": workloads,
+            "waves": selection.waves(workloads),
+        }
 
     def _expanded(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         path = runs.expand(Path(args["folder"]))

@@ -166,6 +166,13 @@ run:
   description: The run's ID.
   returned: O(state=started)
   type: str
+interrupted:
+  description: >-
+    Earlier runs of the last hours, with the same results folder and from the same host, that have not finished although
+    their play is over.
+  returned: O(state=started)
+  type: list
+  elements: str
 workloads:
   description: The selected manifests, each with its C(folder).
   returned: O(state=started)
