@@ -6,7 +6,7 @@ export HPC_VALIDATION_CLUSTER = $(CLUSTER)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .PHONY: help demo workload test test-slow test-matrix faults faults-preflight faults-fleet faults-reframe clean-runs mutants molecule sanity \
-	execution-environment lint pages bench up down status lock clean
+	execution-environment lint pages bench fleet up down status lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -58,6 +58,9 @@ pages: .venv/ready  ## Renew the generated parts of docs/: the diagram of the pa
 
 bench: .venv/ready up  ## Speed and memory, as ratios against peers and limits
 	nox -s bench
+
+fleet: .venv/ready  ## A preflight of NODES=100 nodes with a slurmd each, measured, beside ReFrame on 50 of them
+	nox -s fleet -- $(if $(NODES),--nodes $(NODES))
 
 up: .venv/ready  ## The local cluster; CLUSTER=name SLURM=22.05|24.11|26.05 ACCOUNTING=--no-accounting
 	tests/cluster/cluster up --name $(CLUSTER) --slurm $(SLURM) $(ACCOUNTING)

@@ -81,8 +81,12 @@ def fleet_faults(session: nox.Session) -> None:
     _on_a_fleet(session, *session.posargs)
 
 
+def _fleet_cluster() -> str:
+    return f"{os.environ.get('HPC_VALIDATION_CLUSTER', 'local')}-fleet"
+
+
 def _on_a_fleet(session: nox.Session, *arguments: str) -> None:
-    name = f"{os.environ.get('HPC_VALIDATION_CLUSTER', 'local')}-fleet"
+    name = _fleet_cluster()
     session.run("tests/cluster/cluster", "up", "--name", name, "--fleet", "20", external=True)
     command = ["pytest", "tests/faults/test_fleet.py", "--faults-document", *arguments]
     session.run(*command, env={"HPC_VALIDATION_CLUSTER": name})
@@ -143,6 +147,13 @@ def sanity(session: nox.Session) -> None:
     """Ansible's own checks: ansible-test, antsibull-docs, galaxy-importer."""
     session.install("--require-hashes", "-r", "tests/sanity/requirements.txt")
     session.run("python", "-m", "tests.sanity", *session.posargs)
+
+
+@nox.session
+def fleet(session: nox.Session) -> None:
+    """A preflight of 100 nodes, measured, beside ReFrame on 50 of them."""
+    environment = {"PYTHONPATH": "collections", "HPC_VALIDATION_CLUSTER": _fleet_cluster()}
+    session.run("python", "-m", "tests.bench.bench_fleet", *session.posargs, env=environment)
 
 
 @nox.session

@@ -64,7 +64,7 @@ class ActionModule(ActionBase):
         except BadArgumentsError as error:
             raise AnsibleActionFail(str(error)) from error
         self._args = args
-        self._token = uuid.uuid4().hex
+        self._token = args["token"] or uuid.uuid4().hex
         self._looked: float | None = None
         self._cancellable = False
         self._cancelled: set[str] = set()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import platform
+import time
 import typing as t
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import expectations
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import summary
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.screen import fitted
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import interrupted, runs
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import (
     images,
     manifests,
@@ -120,10 +121,19 @@ class ActionModule(ActionBase):
             "probes_only": args["probes_only"],
             "needs_days": args["needs_days"],
             "verdict_schema": args["verdict_schema"],
+            "process": interrupted.process(),
         }
-        folder = runs.start(runs.results_folder(args["results"]), plan, versions)
-        waves = selection.waves(workloads)
-        return {"changed": True, "folder": str(folder), "run": folder.name, "workloads": workloads, "waves": waves}
+        results = runs.results_folder(args["results"])
+        left = interrupted.interrupted(results, time.time())
+        folder = runs.start(results, plan, versions)
+        return {
+            "changed": True,
+            "folder": str(folder),
+            "run": folder.name,
+            "interrupted": left,
+            "workloads": workloads,
+            "waves": selection.waves(workloads),
+        }
 
     def _expanded(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         path = runs.expand(Path(args["folder"]))
@@ -139,11 +149,12 @@ class ActionModule(ActionBase):
         odd = [finding for finding in verdict["findings"] if finding["verdict"] in ("fail", "undetermined")]
         if self._task.check_mode:
             lines.insert(0, "CHECK MODE: nothing was submitted or judged; the following is not a verdict")
-        Display().display("\n" + fitted("\n".join(lines)) + "\n", color=colour)
+        text = fitted("\n".join(lines))
+        Display().display(f"\n{text}\n", color=colour)
         return {
             "changed": False,
             "failed": bool(odd) if self._task.check_mode else verdict["verdict"] != "pass",
-            "msg": f"{verdict['verdict']}: {verdict['why']}",
+            "msg": text,  # where another callback rules, such as AWX's, this is what people see
             "verdict": verdict["verdict"],
             "folder": str(folder),
         }

@@ -134,6 +134,8 @@ options:
         (100000 of metadata, as the share's, and 200000 of storage), each a number or an object of C(meta) and
         C(storage)."
       - "C(chunk_kib): chunk size. C(coherence_seconds): time within which another node must see a change (default 5).
+        C(node_speed_ratio): in a preflight of four nodes or more, the part of the median over the nodes that at least
+        one of a node's four throughputs must reach (default 0.1).
         C(capacity_pool): with V(normal), a target in pool low fails; by default it is recorded. C(targets),
         C(nodes), C(mirrors): how many targets, servers and mirror groups there are, such as
         V({meta: 2, storage: 12})."

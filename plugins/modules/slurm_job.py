@@ -206,7 +206,9 @@ options:
     type: path
     version_added: 0.4.0
   token:
-    description: Marks a task's own submissions in the journal. Set by the action plugin.
+    description:
+      - Marks a task's own submissions in the journal, for one task only. By default the action plugin makes one up.
+      - With O(state=absent), the jobs of the task with this token are cancelled, and it can submit no more.
     type: str
   looked:
     description: When this task last asked Slurm for the user's jobs, in epoch seconds. Set by the action plugin.

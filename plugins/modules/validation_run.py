@@ -166,6 +166,13 @@ run:
   description: The run's ID.
   returned: O(state=started)
   type: str
+interrupted:
+  description: >-
+    Earlier runs of the last hours, with the same results folder and from the same host, that have not finished although
+    their play is over.
+  returned: O(state=started)
+  type: list
+  elements: str
 workloads:
   description: The selected manifests, each with its C(folder).
   returned: O(state=started)
@@ -177,6 +184,10 @@ waves:
   type: list
   elements: list
   sample: [[MLOPS-1.1], [MLOPS-1.2], [MLOPS-2.1]]
+msg:
+  description: The verdict as the screen shows it, coverage, failures, evidence and next command included.
+  returned: O(state=finished)
+  type: str
 verdict:
   description: V(pass), V(fail) or V(undetermined).
   returned: O(state=finished)

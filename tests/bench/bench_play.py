@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How much time a play takes beyond its job's own, with everything staged: the cost of asking the question.
 
+Before that, how soon ansible-playbook shows its first line.
+
 Usage: bench_play.py [--runs N]    against the local cluster that HPC_VALIDATION_CLUSTER names
 """
 
@@ -31,12 +33,26 @@ def play(results: Path, variables: dict[str, object]) -> tuple[float, float]:
     return wall, workload["job"]["run_seconds"]
 
 
+def first_line() -> float:
+    """Return the seconds from the start of a play to its first line; the play is then ended."""
+    began = time.monotonic()
+    command = ["ansible-playbook", "playbooks/validate_category1.yml", "-i", "inventories/local"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        seconds = time.monotonic() - began
+        process.terminate()
+    return seconds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=3)
     arguments = parser.parse_args()
     canary = {"hpc_validation_workload_folders": [str(ROOT / "tests/integration")], "hpc_validation_only": ["TEST-1"]}
     mnist = {"hpc_validation_only": ["MLOPS-1.1"]}
+    soonest = statistics.median(first_line() for _each in range(5))
+    print(f"first line after {soonest:.2f} s, median of five (goal: 2 s)\n")
     print("| play | runs | wall, median s | job, median s | beyond the job, median s | wall / job |")
     print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:

@@ -76,7 +76,7 @@ def play(tasks: list[Json]) -> tuple[float, float, int]:
             process = subprocess.Popen(["ansible-playbook", str(book)], cwd=ROOT, stdout=screen, stderr=screen)
             peak = 0.0
             while process.poll() is None:
-                peak = max(peak, sum(map(_memory, _family(process.pid))))
+                peak = max(peak, sum(map(memory_of, family(process.pid))))
                 time.sleep(0.02)
             screen.seek(0)
             lines = screen.read().splitlines()
@@ -86,7 +86,7 @@ def play(tasks: list[Json]) -> tuple[float, float, int]:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, peak, len(lines)
 
 
-def _family(pid: int) -> list[int]:
+def family(pid: int) -> list[int]:
     """Return a process and all its descendants."""
     found = [pid]
     for parent in found:
@@ -96,7 +96,7 @@ def _family(pid: int) -> list[int]:
     return found
 
 
-def _memory(pid: int) -> float:
+def memory_of(pid: int) -> float:
     """Return the MB of a process, shared pages divided among those that share them."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():

@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.docs import criteria, layers, preflight
+from tests.docs import criteria, layers, preflight, screens
 from tests.docs.pages import ROOT, renewed
 
 # Page → the name of its generated part, and what generates it.
 PAGES = {
     "docs/architecture.md": ("layers", lambda: layers.diagram(layers.read())),
+    "docs/verdicts.md": ("thousand", screens.thousand),
     "docs/reference/criteria.md": ("criteria", criteria.tables),
     "docs/reference/preflight.md": ("checks", preflight.tables),
 }

@@ -16,9 +16,10 @@ HUGE = 500_000_000  # bytes; the file has a hole
 
 
 def whole(folder: Path) -> dict[str, Path]:
-    """The folders below it in which a job has written its whole report, by node."""
+    """The folders of the newest run in which a job has written its whole report, by node."""
     found = {}
-    for path in folder.glob(f"*/[0-9]*/{PART}"):
+    run = max(folder.glob("*"), default=folder)
+    for path in run.glob(f"[0-9]*/{PART}"):
         try:
             found[json.loads(path.read_text(encoding="utf-8"))["node"]] = path.parent
         except (OSError, ValueError, KeyError):

@@ -15,7 +15,7 @@ from pathlib import Path
 import ansible_runner
 import pytest
 
-from tests.integration.conftest import ROOT, cluster, jobs, wait_for
+from tests.integration.conftest import BRIEF, ROOT, cluster, jobs, wait_for
 
 PLAYBOOK = "mlops.hpc_validation.validate_category1"
 EXAMPLE = ROOT / "docs/examples/validate_with_runner.py"
@@ -27,6 +27,7 @@ class Pipeline:
 
     def __init__(self, folder: Path, variables: dict[str, t.Any]) -> None:
         self.folder = folder
+        self.environment = dict(ENVIRONMENT)
         self.statuses: list[str] = []
         self.events: list[dict[str, t.Any]] = []
         (folder / "env").mkdir(parents=True)
@@ -39,7 +40,7 @@ class Pipeline:
             private_data_dir=str(self.folder),
             playbook=PLAYBOOK,
             ident="one",
-            envvars=ENVIRONMENT,
+            envvars=self.environment,
             extravars={"hpc_validation_results": str(self.results)},
             suppress_env_files=True,
             quiet=True,
@@ -94,14 +95,17 @@ def processes(word: str) -> list[str]:
     return found
 
 
-def test_a_pass_in_events_status_and_artifacts(pipeline):
+def test_a_pass_in_events_status_and_artifacts_and_a_short_screen(pipeline):
     piped = pipeline()
+    piped.environment.update(BRIEF)
     ran = piped.run()
     assert (ran.status, ran.rc) == ("successful", 0), piped.screen()
     assert piped.statuses == ["starting", "running", "successful"]
     assert piped.verdict["verdict"] == "pass"
     (made,) = piped.of_task("runner_on_ok", "Make the verdict")
     assert made["verdict"] == "pass"
+    assert made["msg"].startswith("VERDICT: PASS")
+    assert len(made["msg"].splitlines()) <= 20
     assert made["folder"] == str(next(piped.results.iterdir()))
     assert ran.stats["failures"] == {}
     assert list(ran.stats["processed"]) == ["login"]
@@ -109,6 +113,7 @@ def test_a_pass_in_events_status_and_artifacts(pipeline):
     assert (artifacts / "rc").read_text() == "0"
     assert (artifacts / "status").read_text() == "successful"
     assert "VERDICT: PASS" in piped.screen()
+    assert len(piped.screen().splitlines()) <= 40, piped.screen()
     assert len(list((artifacts / "job_events").glob("*.json"))) == len(piped.events)
     assert jobs() == []
 

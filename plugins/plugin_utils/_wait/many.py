@@ -40,6 +40,7 @@ class ManyNews:
         self._failed: list[Waiting] = []
         self._alone = 0
         self._ended = False
+        self._text = ""  # of the last line on all
 
     def lines(self, jobs: Sequence[Waiting], left: Left, grace: float | None, now: float) -> list[str]:
         """Return a line on each new failure, a handful in an interval, and one on all jobs at its end."""
@@ -56,7 +57,9 @@ class ManyNews:
         if self._failed:
             lines.append(clean(f"{len(self._failed)} more did not end well: {_names(self._failed)}", WIDTH))
         self._failed, self._alone, self._last, self._ended = [], 0, now, is_end
-        return [*lines, summary(jobs, left, grace, now - self._start, now)]
+        text, before = summary(jobs, left, grace, now - self._start, now), self._text
+        self._text = text
+        return lines if text == before and is_end else [*lines, text]
 
 
 def summary(jobs: Sequence[Waiting], left: Left, grace: float | None, elapsed: float, now: float) -> str:

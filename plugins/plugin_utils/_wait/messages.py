@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import fold_nodes
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import describe_state
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text import clean
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.progress import end_line
@@ -79,7 +80,7 @@ def submitted_lines(entries: Sequence[Mapping[str, object]]) -> list[str]:
     if len(new) < 2:
         return lines
     ids = [str(entry["job_id"]) for entry in new]
-    names = ", ".join(clean(entry["name"], 60) for entry in new[:_FEW]) + (", …" if len(new) > _FEW else "")
+    names = clean(fold_nodes(str(entry["name"]) for entry in new), 200)
     how = f"scancel {' '.join(ids)}" if len(new) <= _FEW else "Ctrl-C, or the playbook cleanup"
     return [f"jobs {ids[0]} to {ids[-1]} submitted: {names}; to cancel: {how}", *lines]
 

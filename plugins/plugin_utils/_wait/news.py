@@ -42,9 +42,9 @@ class News:
             return False
         reason = one.job["reason"] if state == "PENDING" else None
         flags, attempt = tuple(one.job["flags"]), one.job["attempt"]
-        key = (state, flags, attempt, one.outcome, one.script.has_ended, reason)
+        key = (state, flags, attempt, one.outcome, reason)
         is_quiet = bool(one.outcome) or now - shown.at < self._interval
-        if not shown.key and state == "RUNNING" and len(self._shown) > 1 and not one.script.has_ended:
+        if not shown.key and state == "RUNNING" and len(self._shown) > 1:
             shown.key = key  # of several that start at once, the start is not told
         if key == shown.key and is_quiet:
             return False

@@ -50,7 +50,9 @@ def job_line(
     line = f"job {job['job_id']} {clean(job['name'], 60)}: {words}".replace(" :", ":")
     if job.get("attempt"):
         line += f" (attempt {job['attempt']})"
+    trains = state == "RUNNING" and bool(markers.get("progress"))
     if elapsed is not None and state in ("PENDING", "RUNNING", "SUSPENDED"):
+        limit = None if trains else limit  # once it trains, how long is left is more than that
         line += f" for {seconds(elapsed)}" + (f" of at most {seconds(limit)}" if limit else "")
     if state == "PENDING":
         reason = clean(job["reason"], 120)
@@ -60,7 +62,7 @@ def job_line(
         line += f" on {where}"
     if state == "RUNNING" and "end" in markers:
         line += f", its script has ended with exit code {markers['end'].get('exit_code', '?')}"
-    elif state == "RUNNING" and markers.get("progress"):
+    elif trains:
         line += f": {training_text(markers['progress'])}"
     return line
 

@@ -54,6 +54,17 @@ def test_the_end_is_told_at_once_and_once(jobs: list[Waiting]) -> None:
     assert news.lines(jobs, Left(), None, 99.0) == []
 
 
+def test_an_end_that_was_told_is_not_told_again(jobs: list[Waiting]) -> None:
+    news = ManyNews(30.0, 0.0)
+    for one in jobs:
+        run(one)
+        one.script.markers["end"] = {"exit_code": 0}
+    assert news.lines(jobs, Left(), None, 10.0) == ["100 of 100 jobs ended"]
+    for one in jobs:
+        end(one)
+    assert news.lines(jobs, Left(), None, 12.0) == []
+
+
 def test_a_failure_is_told_as_it_comes_and_only_once(jobs: list[Waiting]) -> None:
     news = ManyNews(30.0, 0.0)
     end(jobs[6], "FAILED")

@@ -44,6 +44,13 @@ def test_a_running_line_says_how_far_it_is() -> None:
     )
 
 
+def test_a_running_line_has_the_limit_until_the_job_trains() -> None:
+    running = job(state="RUNNING")
+    assert job_line(running, {}, 65.0, 600.0) == "job 12 train: RUNNING for 65 s of at most 10 min 0 s on n1"
+    trains = {"progress": {"step": 4, "steps": 7}}
+    assert job_line(running, trains, 65.0, 600.0) == "job 12 train: RUNNING for 65 s on n1: step 4/7"
+
+
 def test_names_are_cleaned() -> None:
     line = job_line(job(state="RUNNING", name="a\x1b]0;x\x07b\nc"), {}, 1.0, None)
     assert line.startswith("job 12 ab c: RUNNING")
@@ -106,7 +113,7 @@ def test_one_submission_is_a_line_of_its_own() -> None:
 def test_several_submissions_are_one_line_and_others_have_their_own() -> None:
     entries = [_entry(7), _entry(8, attached=True), _entry(9, refused="sbatch refused it"), _entry(10)]
     first, *others = messages.submitted_lines(entries)
-    assert first.startswith("jobs 7 to 10 submitted: job-7, job-10;")
+    assert first.startswith("jobs 7 to 10 submitted: job-[7,10];")
     assert first.endswith("scancel 7 10")
     assert others == [messages.submitted_line(entries[1]), "sbatch refused it"]
 
