@@ -25,6 +25,7 @@ COMMANDS = {
     "wheels": "fetch a wheel that the kit needs, by its pinned hash",
     "sample": "sample this job's GPUs on this node until stopped",
     "host": "describe this host apart from GPUs and the share",
+    "preflight": "examine this node, as its preflight job",
     "devices": "list the GPUs that this process may use",
     "reports": "gather what the jobs of a preflight wrote",
     "probe": "describe the GPUs and their health: facts as JSON",

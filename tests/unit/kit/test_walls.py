@@ -25,6 +25,7 @@ THIRD_PARTY = {
 PREFLIGHT = {
     "begin": ["begin"],
     "host": ["host", "--output", "host.json"],
+    "preflight": ["preflight", "--output", ".", "--path", ".", "--type", "other"],
     "probe": ["probe", "--kernel-log", "none", "--output", "gpus.json"],
     "devices": ["devices", "--output", "devices.json"],
     "share": ["share", "--path", ".", "--type", "other", "--checks", "mount"],

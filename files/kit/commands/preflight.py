@@ -1,0 +1,88 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`kit preflight`: examine this node, as its preflight job; one process, since on 1,000 nodes each costs minutes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from kit.commands import begin
+from kit.errors import KitError
+from kit.evidence import markers
+from kit.files import write_json
+from kit.host import facts
+from kit.job import current_job, node_name
+from kit.share import look, mounts
+
+NOT_BEGUN = 70  # exit code: the begin marker could not be written
+STEP_SECONDS = 60
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    begin.add_arguments(parser)
+    parser.add_argument("--output", type=Path, required=True, help="folder for what is found")
+    parser.add_argument("--path", required=True, help="the share")
+    parser.add_argument("--type", choices=mounts.TYPES, default="beegfs")
+    parser.add_argument("--image", help="container image to look for the GPUs in")
+    parser.add_argument("--gpus", action="store_true", help="examine the GPUs, too")
+    parser.add_argument("--kernel-log", default="none", help="how to read the kernel log, as for `kit probe`")
+    parser.add_argument("--xid-seconds", type=int, default=0, help="age of the Xids that count; 0: since the boot")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the markers and the parts. What one part cannot find out keeps no other from being written."""
+    try:
+        job, folder = current_job(), begin.folder(arguments)
+        markers.begin(folder, job)
+    except (KitError, OSError) as error:
+        print(f"kit preflight: {error}", file=sys.stderr)
+        raise SystemExit(NOT_BEGUN) from None
+    beside = _gpu_commands(arguments) if arguments.gpus else []
+    running = [subprocess.Popen(command, stdin=subprocess.DEVNULL) for command in beside]
+    _write(arguments.output / "host.json", lambda: facts.facts(job, image=arguments.image, reach=(), index=False))
+    _write(arguments.output / "share.json", lambda: look.collect(_share(arguments)))
+    for each in running:
+        each.wait()
+    if len(running) > 1 and len(facts.devices()["present"]) == 1:
+        # A step with the node's only GPU sees it by right: only one without any shows confinement.
+        subprocess.run(_step("none", arguments.output / "without.json"), stdin=subprocess.DEVNULL, check=False)
+    markers.end(folder, job, 0)
+
+
+def _write(path: Path, find: Callable[[], object]) -> None:
+    try:
+        write_json(path, find())
+    except (KitError, OSError) as error:
+        print(f"kit preflight: {path.name}: {error}", file=sys.stderr)
+
+
+def _share(arguments: argparse.Namespace) -> look.Options:
+    jobs = "jobs"
+    return look.Options(arguments.path, arguments.type, directories=(jobs,), folder=jobs, tool="own", node=node_name())
+
+
+def _gpu_commands(arguments: argparse.Namespace) -> list[list[str]]:
+    """Return what examines the GPUs; a step tries which of them it can open if the job was given any."""
+    since = str(int(time.time()) - arguments.xid_seconds) if arguments.xid_seconds else "boot"
+    probe = ["probe", "--output", str(arguments.output / "gpus.json"), "--kernel-log", arguments.kernel_log]
+    commands: list[list[str]] = [_kit(*probe, "--since", since)]
+    if os.environ.get("SLURM_JOB_GPUS") or os.environ.get("CUDA_VISIBLE_DEVICES"):
+        commands.append(_step("gpu:1", arguments.output / "confined.json"))
+    return commands
+
+
+def _step(gres: str, output: Path) -> list[str]:
+    limited = ["timeout", str(STEP_SECONDS), "srun", "--ntasks=1", f"--gres={gres}"]
+    return [*limited, *_kit("devices", "--output", str(output))]
+
+
+def _kit(*words: str) -> list[str]:
+    return [sys.executable, "-m", "kit", *words]
