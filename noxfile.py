@@ -13,6 +13,8 @@ import nox
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "types", "unit", "artifact", "integration"]
 
+# Where scripts, unlike pytest and ansible-playbook, do not find the collection by themselves.
+COLLECTION = {"PYTHONPATH": "collections"}
 SHELL = ["tests/setup-controller", ".ci/run", *map(str, Path("tests/cluster").rglob("*.sh"))]
 
 
@@ -113,21 +115,23 @@ def slow(session: nox.Session) -> None:
 def matrix(session: nox.Session) -> None:
     """The real NVML, Slurm and ansible-core releases, Pythons of the nodes; renews docs/support.md."""
     session.run("python", "-m", "tests.matrix.real_nvml")
-    session.run("python", "-m", "tests.matrix", *session.posargs)
+    session.run("python", "-m", "tests.matrix", *session.posargs, env=COLLECTION)
 
 
 @nox.session
 def reframe(session: nox.Session) -> None:
     """What ReFrame answers to the faults that it can be asked about; renews docs/faults.md."""
     session.run("tests/cluster/cluster", "up", external=True)
-    session.run("python", "-m", "tests.faults.reframe.ask", *session.posargs)
+    session.run("python", "-m", "tests.faults.reframe.ask", *session.posargs, env=COLLECTION)
 
 
 @nox.session
 def clean_runs(session: nox.Session) -> None:
     """Thirty plays in a row where nothing is wrong; renews docs/faults.md."""
     name = os.environ.get("HPC_VALIDATION_CLUSTER", "local")
-    session.run("python", "-m", "tests.faults.clean_runs", "--clusters", name, f"{name}-1", "--document")
+    session.run(
+        "python", "-m", "tests.faults.clean_runs", "--clusters", name, f"{name}-1", "--document", env=COLLECTION
+    )
 
 
 @nox.session
@@ -152,7 +156,7 @@ def sanity(session: nox.Session) -> None:
 @nox.session
 def fleet(session: nox.Session) -> None:
     """A preflight of 100 nodes, measured, beside ReFrame on 50 of them."""
-    environment = {"PYTHONPATH": "collections", "HPC_VALIDATION_CLUSTER": _fleet_cluster()}
+    environment = {**COLLECTION, "HPC_VALIDATION_CLUSTER": _fleet_cluster()}
     session.run("python", "-m", "tests.bench.bench_fleet", *session.posargs, env=environment)
 
 
@@ -161,4 +165,4 @@ def bench(session: nox.Session) -> None:
     """Speed and memory as ratios taken in one run; only the goals for many nodes can be missed."""
     for name in ("metrics_assert", "waiting", "play", "preflight", "gpu_probe", "share", "speed_up"):
         session.run("python", "-m", f"tests.bench.bench_{name}", *session.posargs)
-    session.run("python", "-m", "tests.bench.bench_scale", env={"PYTHONPATH": "collections"})
+    session.run("python", "-m", "tests.bench.bench_scale", env=COLLECTION)
