@@ -26,13 +26,16 @@ def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
     """Return {scope, nodes, jobs, left_out, findings}: the nodes in scope, those that can take a job, a job for each.
 
     `info` is what slurm_cluster_info returned, `settings` the site's (settings.py), `expected` the inventory's
-    compute nodes. A job has a `key` (the name of its node, or both names with a comma), the name of its `script`, its
+    compute nodes. If hpc_validation_nodes names a node that cannot be in scope, there are only findings. A job has a `key` (the name of its node, or both names with a comma), the name of its `script`, its
     `options`, and the `nodes` it is about. Jobs for idle nodes come first.
     """
     info, wrong = read(info)
     if wrong:
         return {"scope": [], "nodes": [], "jobs": [], "left_out": [], "findings": [_no_nodes(info, settings)]}
     gpus = settings["accelerator"] != "cpu"
+    refused = _refused(info, settings)
+    if refused:
+        return {"scope": [], "nodes": [], "jobs": [], "left_out": [], "findings": refused}
     scope, left_out, findings = _scope(info, settings, expected)
     ready = [node for node in scope if usable(node)]
     findings += [_out_of_service(node) for node in scope if not usable(node)]
@@ -92,15 +95,21 @@ def _scope(info: Json, settings: Json, expected: t.Sequence[str]) -> tuple[list[
     listed = listed if any(name in known for name in listed) else []
     wanted = _as_slurm_has_them(names(settings["nodes"]), known)
     reached = _in_scope_of_all(info, settings)
-    findings = [
-        _unknown(name, sorted(known)) for name in sorted({*wanted, *listed, *settings["node_gpus"]} - set(known))
-    ]
-    findings += [_out_of_reach(name) for name in wanted if name in known and name not in reached]
+    findings = [_unknown(name, sorted(known)) for name in sorted({*listed, *settings["node_gpus"]} - set(known))]
     left_out = [{"name": name, "why": OUT_OF_REACH} for name in listed if name in known and name not in reached]
     named = reached if settings["accelerator"] == "cpu" else (*wanted, *listed)
     why = {name: _why_left_out(node, wanted, named) for name, node in reached.items()}
     left_out += [{"name": name, "why": reason} for name, reason in why.items() if reason]
     return [node for name, node in reached.items() if not why[name]], left_out, findings
+
+
+def _refused(info: Json, settings: Json) -> list[Json]:
+    """Return a finding for each name in hpc_validation_nodes that is no node's, or that of one out of reach."""
+    known = {node["name"] for node in info.get("nodes") or []}
+    wanted = sorted(set(_as_slurm_has_them(names(settings["nodes"]), sorted(known))))
+    reached = _in_scope_of_all(info, settings) if wanted else {}
+    unknown = [_unknown(name, sorted(known)) for name in wanted if name not in known]
+    return unknown + [_out_of_reach(name) for name in wanted if name in known and name not in reached]
 
 
 def _as_slurm_has_them(wanted: t.Iterable[str], known: t.Iterable[str]) -> list[str]:

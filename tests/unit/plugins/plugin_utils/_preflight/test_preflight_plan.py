@@ -111,9 +111,10 @@ def test_the_user_may_narrow_it_and_what_is_left_out_is_told(info: Json, nodes: 
     assert found["left_out"] == [{"name": "compute02", "why": "not among hpc_validation_nodes"}]
 
 
-def test_a_name_that_slurm_does_not_know_fails(info: Json) -> None:
+def test_a_name_that_slurm_does_not_know_fails_and_nothing_is_submitted(info: Json) -> None:
     found = planned(info, nodes=["compute01", "compute9"])
     assert odd(found) == {("scheduler.node_known", "compute9"): "fail"}
+    assert (found["jobs"], found["scope"], found["left_out"]) == ([], [], [])
 
 
 def test_a_text_that_names_no_nodes_narrows_to_nothing_and_fails(info: Json) -> None:
@@ -200,7 +201,9 @@ def test_nodes_of_a_workloads_own_partition_are_looked_at_through_it(info: Json)
 
 def test_a_wanted_node_that_the_sites_jobs_cannot_reach_fails(info: Json) -> None:
     info["nodes"][2]["partitions"] = ["big"]
-    assert odd(planned(info, nodes=["compute01", "compute03"])) == {("scheduler.node_in_reach", "compute03"): "fail"}
+    found = planned(info, nodes=["compute01", "compute03"])
+    assert odd(found) == {("scheduler.node_in_reach", "compute03"): "fail"}
+    assert found["jobs"] == []
     assert planned(info, ["compute01", "compute03"])["left_out"][0]["name"] == "compute03"
 
 
