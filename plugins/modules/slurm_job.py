@@ -290,6 +290,11 @@ jobs_by_key:
   returned: when state is present, except in check mode
   version_added: 0.4.0
   sample: {"compute01": {key: compute01, job_id: "12", state: COMPLETED}}
+saved:
+  description: How many jobs with a O(key) were written to the file O(save).
+  type: int
+  returned: if O(save) was given
+  version_added: 0.4.0
 attached:
   description: Whether every job already existed.
   type: bool

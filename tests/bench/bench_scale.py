@@ -29,8 +29,8 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight im
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.reports import FILE
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
 
-from tests.bench import fleet_reports
 from tests.bench.bench_play import ROOT
+from tests.unit import fleet_reports
 
 Json = dict[str, t.Any]
 VERSIONS = {"collection": "0", "ansible": "2", "python": "3"}

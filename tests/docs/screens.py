@@ -13,8 +13,8 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.scree
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.summary import summary
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
 
-from tests.bench import fleet_reports
 from tests.bench.bench_scale import prepared
+from tests.unit import fleet_reports
 
 NODES = 1000
 BAD = 0.01

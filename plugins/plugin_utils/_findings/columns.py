@@ -58,7 +58,7 @@ class Column:
         self.which.append(self._position(value))
 
     def _position(self, value: t.Any) -> int:
-        key = value if type(value) is str else (json.dumps(value),)  # which tells 1, 1.0 and true apart
+        key = value if isinstance(value, str) else (json.dumps(value),)  # which tells 1, 1.0 and true apart
         position = self._known.get(key)
         if position is None:
             _require_value(self._field, value)

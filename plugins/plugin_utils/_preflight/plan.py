@@ -26,8 +26,9 @@ def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
     """Return {scope, nodes, jobs, left_out, findings}: the nodes in scope, those that can take a job, a job for each.
 
     `info` is what slurm_cluster_info returned, `settings` the site's (settings.py), `expected` the inventory's
-    compute nodes. If hpc_validation_nodes names a node that cannot be in scope, there are only findings. A job has a `key` (the name of its node, or both names with a comma), the name of its `script`, its
-    `options`, and the `nodes` it is about. Jobs for idle nodes come first.
+    compute nodes. A job has a `key` (the name of its node, or both names with a comma), the name of its `script`, its
+    `options`, and the `nodes` it is about. Jobs for idle nodes come first. If hpc_validation_nodes names a node that
+    cannot be in scope, there are only findings.
     """
     info, wrong = read(info)
     if wrong:

@@ -84,8 +84,12 @@ def _probed_amiss(facts: t.Any) -> list[str]:
     ] + [
         f"scope: expected name as text and gpus as a number, found {scalars.show(node)}"
         for node in lists["scope"]
-        if not isinstance(node.get("name"), str) or type(node.get("gpus")) is not int
+        if not isinstance(node.get("name"), str) or not _is_count(node.get("gpus"))
     ]
+
+
+def _is_count(value: t.Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _unread(path: Path, exc: Exception) -> Json:

@@ -15,8 +15,8 @@ from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible_collections.mlops.hpc_validation.plugins.action.preflight_nodes import ActionModule
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
 
-from tests.bench import fleet_reports
-from tests.bench.fleet_reports import SETTINGS
+from tests.unit import fleet_reports
+from tests.unit.fleet_reports import SETTINGS
 from tests.unit.plugins.plugin_utils._preflight.test_sweep import Fleet
 
 Json = dict[str, t.Any]

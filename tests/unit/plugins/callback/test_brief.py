@@ -18,6 +18,7 @@ import pytest
 from tests.unit.conftest import ROOT
 
 Json = dict[str, t.Any]
+BRIEF = {"ANSIBLE_STDOUT_CALLBACK": "mlops.hpc_validation.brief"}
 QUIET = [{"ansible.builtin.command": {"cmd": "true"}, "name": "Quiet"} for _each in range(9)]
 
 
@@ -31,7 +32,7 @@ def play(tmp_path: Path) -> t.Callable[..., tuple[int, list[str]]]:
         ended = subprocess.run(
             ["ansible-playbook", str(book), *options],
             cwd=ROOT,
-            env={**os.environ, **environment},
+            env={**os.environ, **BRIEF, **environment},
             capture_output=True,
             text=True,
             check=False,
@@ -97,7 +98,8 @@ def test_a_play_without_hosts_is_named(tmp_path: Path) -> None:
     book = tmp_path / "book.yml"
     book.write_text(json.dumps([{"name": "For nobody", "hosts": "nobody", "gather_facts": False, "tasks": []}]))
     argv = ["ansible-playbook", str(book), "-i", "localhost,"]
-    ended = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    brief = {**os.environ, **BRIEF}
+    ended = subprocess.run(argv, cwd=ROOT, env=brief, capture_output=True, text=True, check=False, timeout=120)
     assert "PLAY [For nobody]" in ended.stdout
     assert "no hosts matched" in ended.stdout
 
@@ -109,7 +111,7 @@ def on_a_terminal(book: Path, **environment: str) -> str:
     play = subprocess.Popen(
         ["ansible-playbook", str(book)],
         cwd=ROOT,
-        env={**known, "TERM": "xterm", **environment},
+        env={**known, **BRIEF, "TERM": "xterm", **environment},
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=theirs,

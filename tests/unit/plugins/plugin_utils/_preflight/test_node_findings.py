@@ -14,7 +14,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight im
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.bench.fleet_reports import SETTINGS
+from tests.unit.fleet_reports import SETTINGS
 from tests.unit.plugins.plugin_utils._gpu import gpu_node
 
 Json = dict[str, t.Any]

@@ -15,8 +15,8 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight im
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.reports import FILE
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
 
-from tests.bench import fleet_reports
-from tests.bench.fleet_reports import SETTINGS
+from tests.unit import fleet_reports
+from tests.unit.fleet_reports import SETTINGS
 
 Json = dict[str, t.Any]
 NODES = 6
