@@ -18,7 +18,12 @@ import pytest
 from tests.unit.conftest import ROOT
 
 Json = dict[str, t.Any]
-BRIEF = {"ANSIBLE_STDOUT_CALLBACK": "mlops.hpc_validation.brief"}
+# What the checkout's ansible.cfg says, and Ansible's defaults: ansible-test has settings of its own.
+BRIEF = {
+    "ANSIBLE_STDOUT_CALLBACK": "mlops.hpc_validation.brief",
+    "ANSIBLE_LOCALHOST_WARNING": "False",
+    "ANSIBLE_HOST_PATTERN_MISMATCH": "warning",
+}
 QUIET = [{"ansible.builtin.command": {"cmd": "true"}, "name": "Quiet"} for _each in range(9)]
 
 

@@ -80,7 +80,7 @@ def test_a_job_given_by_its_id_is_not_submitted_and_takes_a_place() -> None:
 
 
 def test_where_more_are_in_the_queue_than_the_window_takes_none_is_submitted() -> None:
-    window = Window([*({"job_id": str(number)} for number in range(1, 4)), *({"path": "/x"} for _ in range(5))], 2)
+    window = Window([*({"job_id": str(number)} for number in range(1, 4)), *({"path": "/x"} for _each in range(5))], 2)
     assert window.next(0.0) == []
 
 
