@@ -21,6 +21,7 @@ Json = dict[str, t.Any]
 # What the checkout's ansible.cfg says, and Ansible's defaults: ansible-test has settings of its own.
 BRIEF = {
     "ANSIBLE_STDOUT_CALLBACK": "mlops.hpc_validation.brief",
+    "ANSIBLE_CALLBACK_RESULT_FORMAT": "yaml",
     "ANSIBLE_LOCALHOST_WARNING": "False",
     "ANSIBLE_HOST_PATTERN_MISMATCH": "warning",
 }
