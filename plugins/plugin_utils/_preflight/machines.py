@@ -16,16 +16,14 @@ class Machines:
     """The machine and the GPUs that each node reported."""
 
     def __init__(self) -> None:
-        self._machines: dict[str, tuple[str, str] | None] = {}  # host name and boot ID
+        self._machines: dict[str, tuple[str, str]] = {}  # host name and boot ID, empty if unknown
         self._holders: dict[str, str] = {}  # UUID of a GPU → the node that reported it first
         self._shared: dict[str, tuple[str, str]] = {}  # node → UUID, and the node that reported it first
 
     def add(self, node: str, host: t.Any, gpus: t.Iterable[str]) -> None:
         """Note what a node's job reported about its host, and the UUIDs of its GPUs."""
         facts = host if isinstance(host, dict) else {}
-        name, boot = facts.get("hostname"), facts.get("boot_id")
-        known = isinstance(name, str) and isinstance(boot, str) and name and boot
-        self._machines[node] = (t.cast(str, name), t.cast(str, boot)) if known else None
+        self._machines[node] = (_text(facts.get("hostname")), _text(facts.get("boot_id")))
         for uuid in gpus:
             first = self._holders.setdefault(uuid, node)
             if first != node:
@@ -35,19 +33,23 @@ class Machines:
         """Yield a finding for each node; one that is a machine of another name names that."""
         first: dict[tuple[str, str], str] = {}
         for node, machine in self._machines.items():
-            twin = first.setdefault(machine, node) if machine else node
+            twin = first.setdefault(machine, node) if all(machine) else node
             uuid, holder = self._shared.get(node, ("", node))
-            words = [f"{twin} is the host {machine[0]} too" if machine and twin != node else ""]
-            words.append(f"{holder} has {uuid} too" if holder != node else "")
+            words = [f"{twin} is the host {machine[0]} too"] if twin != node else []
+            words += [f"{holder} has {uuid} too"] if holder != node else []
             others = {twin, holder} - {node}
             yield checks.judged(
                 "node.unique",
                 "eq",
                 0,
-                len(others) if machine or others else None,
+                len(others) if all(machine) or others else None,
                 unit="other names",
                 source="kit host; kit probe",
                 where={"node": node},
                 missing="the host's name and boot ID were not reported",
-                detail="; ".join(filter(None, words)) or None,
+                detail="; ".join(words),
             )
+
+
+def _text(value: t.Any) -> str:
+    return value if isinstance(value, str) else ""

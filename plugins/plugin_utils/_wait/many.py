@@ -39,7 +39,6 @@ class ManyNews:
         self._over: set[int] = set()
         self._failed: list[Waiting] = []
         self._alone = 0
-        self._ended = False
         self._text = ""  # of the last line on all
 
     def lines(self, jobs: Sequence[Waiting], left: Left, grace: float | None, now: float) -> list[str]:
@@ -52,11 +51,11 @@ class ManyNews:
         self._failed = self._failed[len(alone) :]
         lines = [_failure(one) for one in alone]
         is_end = len(self._over) == len(jobs) and not left.jobs
-        if self._ended or not (is_end or now - self._last >= self._interval):
+        if not (is_end or now - self._last >= self._interval):
             return lines
         if self._failed:
             lines.append(clean(f"{len(self._failed)} more did not end well: {_names(self._failed)}", WIDTH))
-        self._failed, self._alone, self._last, self._ended = [], 0, now, is_end
+        self._failed, self._alone, self._last = [], 0, now
         text, before = summary(jobs, left, grace, now - self._start, now), self._text
         self._text = text
         return lines if text == before and is_end else [*lines, text]

@@ -70,6 +70,11 @@ def test_a_node_without_all_figures_is_left_to_its_own_findings(told: t.Any) -> 
     assert "n9" not in judged(fleet(n9=told))
 
 
+def test_speeds_below_one_count_as_well() -> None:
+    found = judged({f"n{number}": facts(0.5, 0, 0, 0) for number in range(4)})
+    assert {(finding["verdict"], finding["value"]) for finding in found.values()} == {("pass", 1.0)}
+
+
 def test_where_most_have_no_speed_at_all_nothing_is_known() -> None:
     found = judged({f"n{number}": facts(0, 0, 0, 0) for number in range(4)})
     assert {(finding["verdict"], finding["value"]) for finding in found.values()} == {("undetermined", None)}
