@@ -133,7 +133,7 @@ def _kill(process: subprocess.Popen[bytes]) -> bytes:
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired, ValueError):
-        return process.communicate(timeout=2)[1] or b""
+        return process.communicate(timeout=2)[1]
     return b""
 
 

@@ -43,7 +43,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         "#!/bin/sh\n"
         'case $1 in told) umask; pwd; echo "$SLURM_TIME_FORMAT $LC_ALL $SQUEUE_FORMAT"; cat ;;\n'
         'fail) printf "a\\377b"; printf "c\\377d" >&2; exit 3 ;;\n'
-        'hang) sleep 300 & echo $! > "$2"; exec sleep 300 ;; esac\n'
+        'hang) printf "$3" >&2; sleep 300 & echo $! > "$2"; exec sleep 300 ;; esac\n'
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
@@ -114,6 +114,15 @@ def test_a_command_that_does_not_answer_is_killed_with_all_that_it_started(
     assert cli.is_unreachable(done)
     assert cli.is_ambiguous(done)
     assert not cli.is_missing(done)
+
+
+def test_what_a_command_said_before_it_hung_is_told(
+    command: str, tmp_path: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
+    noted = tmp_path / "pid"
+    done = run([command, "hang", str(noted), "slurmctld is full"], seconds=0.5)
+    assert (done.rc, done.err) == (None, "squeue did not answer within 0 s: slurmctld is full")
+    assert has_ended_with_all_that_it_started(started[0], noted)
 
 
 def test_whoever_is_interrupted_leaves_no_command_behind(
