@@ -73,6 +73,12 @@ def renew(parts: Json, document: Path = DOCUMENT, page: Path = PAGE) -> None:
         page.write_text(markdown(whole), encoding="utf-8")
 
 
+def _caught(whole: Json, identities: set[str]) -> str:
+    """How many of these rows were caught; one that was never played was not."""
+    caught = sum(row["caught"] for identity, row in whole["rows"].items() if identity in identities)
+    return f"{caught} of {len(identities)}"
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
@@ -80,12 +86,13 @@ def _cell(text: str) -> str:
 def _summary(whole: Json) -> list[str]:
     rows = list(whole["rows"].values())
     seconds = [row["seconds"] for row in rows]
-    caught = sum(row["caught"] for row in rows)
+    fleet = {row.id for row in load(FLEET)}
     never = sorted({row.id for row in _all()} - set(whole["rows"]))
     minutes = whole["measured"].get("minutes")
     at_once = f", all at once in {minutes:g} min" if minutes else ""
     lines = [
-        f"- rows caught with the right name: {caught} of {len(rows) + len(never)}{at_once}",
+        f"- rows caught with the right name: {_caught(whole, {row.id for row in load()})}{at_once}",
+        f"- of a fleet: {_caught(whole, fleet)}",
         f"- each row as it last came out, the oldest on {min(row['date'] for row in rows)}",
         *([f"- never played: {', '.join(never)}"] if never else []),
         f"- from the fault to the verdict: median {statistics.median(seconds):.0f} s, worst {max(seconds):.0f} s",

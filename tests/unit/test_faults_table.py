@@ -42,10 +42,11 @@ def test_a_row_that_is_no_longer_in_the_table_is_forgotten(renew):
 
 
 def test_a_row_that_was_never_played_counts_as_not_caught(renew):
-    every = rows.load()
+    every = [*rows.load(), *rows.load(rows.FLEET)]
     played = {row.id: table.result(row, [], 1) for row in every[1:]}
     _document, page = renew(measured=MEASURED, rows=played)
-    assert f"caught with the right name: {len(every) - 1} of {len(every)}\n" in page
+    assert f"caught with the right name: {len(rows.load()) - 1} of {len(rows.load())}\n" in page
+    assert f"of a fleet: {len(rows.load(rows.FLEET))} of {len(rows.load(rows.FLEET))}\n" in page
     assert f"- never played: {every[0].id}\n" in page
     _document, page = renew(rows={every[0].id: table.result(every[0], [], 1)})
     assert "never played" not in page
