@@ -40,6 +40,9 @@ SAY_IT_THEMSELVES = {
 }
 
 
+SHORT = 60  # JSON of this length still fits behind the host's name
+
+
 class CallbackModule(Default):
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"
@@ -160,4 +163,7 @@ class CallbackModule(Default):
 
     def _dump_results(self, *args: t.Any, **kwargs: t.Any) -> str:
         text = str(super()._dump_results(*args, **kwargs))
-        return fitted(text) if self._is_brief else text
+        if not self._is_brief:
+            return text
+        is_one_line = "\n" not in text and len(text) > SHORT
+        return fitted(f"\n{text}" if is_one_line else text)

@@ -58,9 +58,12 @@ def test_what_goes_well_is_not_shown_and_what_is_said_is(play: t.Callable[..., t
     assert not any("\x1b" in line for line in lines)
 
 
-def test_a_failure_is_shown_whole_and_adds_only_itself(play: t.Callable[..., tuple[int, list[str]]]) -> None:
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_a_failure_is_shown_whole_and_adds_only_itself(play: t.Callable[..., tuple[int, list[str]]], form: str) -> None:
     words = "word " * 60
-    code, lines = play([*QUIET, {"ansible.builtin.fail": {"msg": words}, "name": "Break"}, *QUIET])
+    code, lines = play(
+        [*QUIET, {"ansible.builtin.fail": {"msg": words}, "name": "Break"}, *QUIET], ANSIBLE_CALLBACK_RESULT_FORMAT=form
+    )
     assert code != 0
     assert any("Break" in line for line in lines)
     assert "".join(lines).count("word") >= 60
