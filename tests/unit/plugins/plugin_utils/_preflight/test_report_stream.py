@@ -57,7 +57,7 @@ def test_a_line_that_is_no_report_hides_no_other(tmp_path: Path, bad: bytes) -> 
     assert len(problems) == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00", b"{}", gzip.compress(b"x" * 999)[:-9]])
+@pytest.mark.parametrize("content", [b"", b"\x00", b"{}", gzip.compress(b"x" * 999, mtime=0)[:-9]])
 def test_a_file_that_is_none_has_no_reports(tmp_path: Path, content: bytes) -> None:
     jobs, problems = read(tmp_path, content)
     assert jobs == []
