@@ -12,13 +12,24 @@ short_description: A line for each phase of a play, and what fails
 description:
   - >-
     Shows a line for each role of a play with its outcome and time, what the collection's actions say meanwhile, and
-    whatever fails, as a whole and at once. With C(-v) the output is that of the default callback.
+    whatever fails, as a whole and at once. A task that takes long is named while it runs.
+    With C(-v) the output is that of the default callback.
   - >-
     Nothing is left out but tasks that went well: warnings, differences, and what C(debug) and C(assert) say are shown.
   - It is only used if C(stdout_callback) or C(ANSIBLE_STDOUT_CALLBACK) names it.
 extends_documentation_fragment:
   - default_callback
   - result_format_callback
+options:
+  patience:
+    description: Seconds after which a running task is named, again after twice as long, and so on.
+    type: float
+    default: 30
+    env:
+      - name: MLOPS_HPC_VALIDATION_BRIEF_PATIENCE
+    ini:
+      - section: callback_brief
+        key: patience
 author:
   - mlops.hpc_validation authors (@mlops)
 """
@@ -31,14 +42,14 @@ from ansible import constants, context
 from ansible.plugins.callback.default import CallbackModule as Default
 from ansible.utils import color
 from ansible.utils.fqcn import add_internal_fqcns
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.screen import Phases, fitted
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.screen import Patience, Phases, fitted
 
 # These print their own outcome, in more words than their result has.
 SAY_IT_THEMSELVES = {
     "mlops.hpc_validation.validation_run": "verdict",
     "mlops.hpc_validation.check_workload": "faults",
 }
-
+TELL_PROGRESS = ("mlops.hpc_validation.slurm_job",)
 
 SHORT = 60  # JSON of this length still fits behind the host's name
 
@@ -54,6 +65,7 @@ class CallbackModule(Default):
         if os.environ.get("NO_COLOR") and not constants.ANSIBLE_FORCE_COLOR:
             color.ANSIBLE_COLOR = False
         self._phases = Phases(time.monotonic)
+        self._patience: Patience | None = None
         self._amiss = 0
         self._is_unsaid = False  # whether something failed that did not say how itself
 
@@ -101,6 +113,12 @@ class CallbackModule(Default):
         one_by_one = self._play.strategy not in add_internal_fqcns(("free", "host_pinned"))
         self._last_task_name = task.get_name().strip() if one_by_one else None
         self._say(self._phases.enter(task._role.get_name() if task._role else None))
+        if self._patience is None:
+            self._patience = Patience(self.get_option("patience"), self._say)
+        if task.action in TELL_PROGRESS:
+            self._patience.end()
+        else:
+            self._patience.begin(self._phases.current, task.get_name().strip())
 
     def v2_playbook_on_include(self, included_file: t.Any) -> None:
         if not self._is_brief:
@@ -156,6 +174,8 @@ class CallbackModule(Default):
         if not self._is_brief:
             super().v2_playbook_on_stats(stats)
             return
+        if self._patience is not None:
+            self._patience.end()
         self._say(self._phases.end())
         is_to_tell = self._is_unsaid and (stats.failures or stats.dark)
         if is_to_tell or (stats.custom and self.get_option("show_custom_stats")):

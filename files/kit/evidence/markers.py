@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import socket
 import sys
 import time
@@ -40,7 +39,7 @@ def end(folder: str | os.PathLike[str], job: Job, exit_code: int) -> None:
     """
     if not 0 <= exit_code <= 255:
         raise KitError(f"expected an exit code from 0 to 255, found {exit_code}")
-    nonce = secrets.token_hex(16)
+    nonce = os.urandom(16).hex()
     line = f"hpc-validation-end job={job.job_id} attempt={job.attempt} exit={exit_code} nonce={nonce}"
     for stream in (sys.stdout, sys.stderr):
         # The job's last output may have no newline; the end line must be a line of its own.

@@ -14,9 +14,6 @@ import shutil
 import signal
 import subprocess
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -127,6 +124,10 @@ def in_image(program: str, image: str) -> dict[str, Any]:
 
 def reachable(url: str, seconds: float = SECONDS) -> dict[str, Any]:
     """Return {host, ok, error}: whether an HTTP server answers there, with any answer."""
+    import urllib.error  # not above: a fifth of what this module costs a node that is asked for no address
+    import urllib.parse
+    import urllib.request
+
     parts = urllib.parse.urlsplit(url)
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])
     try:

@@ -1,11 +1,12 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keep what is shown within the width of a terminal, and say which phase of a play has ended, how, and when."""
+"""Keep what is shown within the width of a terminal; say which phase of a play has ended, how, and when; and what lasts."""
 
 from __future__ import annotations
 
 import textwrap
+import threading
 import typing as t
 
 WIDTH = 120
@@ -46,6 +47,11 @@ class Phases:
         self._name, self._began, self._failed = name, self._clock(), False
         return line
 
+    @property
+    def current(self) -> str:
+        """The name of the current phase; empty before the first."""
+        return self._name
+
     def failed(self) -> None:
         """Take note of a task that failed, even if the play goes on."""
         self._failed = True
@@ -56,3 +62,27 @@ class Phases:
             return None
         outcome = "failed" if self._failed else "ok"
         return f"{self._name:<11} {outcome:<6} {self._clock() - self._began:6.1f} s"
+
+
+class Patience:
+    """Says that a task lasts: after `first` seconds, and whenever it has taken twice as long as when last said."""
+
+    def __init__(self, first: float, say: t.Callable[[str], None]) -> None:
+        self._first, self._say = first, say
+        self._ended = threading.Event()
+
+    def begin(self, phase: str, task: str) -> None:
+        """Take note of a task that begins, which ends the one before it."""
+        self.end()
+        self._ended = threading.Event()
+        threading.Thread(target=self._watch, args=(phase, task, self._ended), daemon=True).start()
+
+    def end(self) -> None:
+        """Take note that no task runs."""
+        self._ended.set()
+
+    def _watch(self, phase: str, task: str, ended: threading.Event) -> None:
+        said, due = 0.0, self._first
+        while not ended.wait(due - said):
+            said, due = due, 2 * due
+            self._say(f"{phase:<11} for {said:.0f} s: {task}")

@@ -73,6 +73,13 @@ def test_a_failure_is_shown_whole_and_adds_only_itself(play: t.Callable[..., tup
     assert not any("Quiet" in line for line in lines)
 
 
+def test_a_task_that_lasts_is_named_while_it_runs(play: t.Callable[..., tuple[int, list[str]]]) -> None:
+    lasts = {"ansible.builtin.command": {"cmd": "sleep 1.5"}, "name": "Install everything"}
+    code, lines = play([*QUIET, lasts], MLOPS_HPC_VALIDATION_BRIEF_PATIENCE="1")
+    assert code == 0
+    assert [line.split() for line in lines[1:]] == [["for", "1", "s:", "Install", "everything"]]
+
+
 def test_what_an_assertion_says_is_shown(play: t.Callable[..., tuple[int, list[str]]]) -> None:
     _code, lines = play([{"ansible.builtin.assert": {"that": [True], "success_msg": "all is well"}}])
     assert any("all is well" in line for line in lines)

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import queue
+
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import screen
 from hypothesis import given
@@ -69,3 +71,37 @@ def test_a_failure_is_that_of_its_phase_alone() -> None:
 def test_a_play_without_roles_has_no_phases() -> None:
     phases = screen.Phases(lambda: 0.0)
     assert (phases.enter(None), phases.end()) == (None, None)
+
+
+def test_a_task_that_lasts_is_told_at_twice_the_time_again() -> None:
+    said: queue.Queue[str] = queue.Queue()
+    patience = screen.Patience(0.01, said.put)
+    patience.begin("stage", "Install the environment")
+    lines = [said.get(timeout=10) for _each in range(3)]
+    patience.end()
+    assert lines == [f"stage       for {seconds} s: Install the environment" for seconds in (0, 0, 0)]
+
+
+def test_a_task_that_lasts_is_told_with_its_time() -> None:
+    waits: list[float] = []
+
+    class Ended:
+        def wait(self, seconds: float) -> bool:
+            waits.append(seconds)
+            return len(waits) > 3
+
+    said: list[str] = []
+    screen.Patience(30, said.append)._watch("", "Copy", Ended())  # type: ignore[arg-type]
+    assert waits == [30, 30, 60, 120]
+    assert said == [f"            for {seconds} s: Copy" for seconds in (30, 60, 120)]
+
+
+def test_a_task_that_has_ended_is_told_no_more() -> None:
+    said: queue.Queue[str] = queue.Queue()
+    patience = screen.Patience(0.2, said.put)
+    patience.begin("stage", "Short")
+    patience.begin("stage", "Long")
+    assert "Long" in said.get(timeout=10)
+    patience.end()
+    with pytest.raises(queue.Empty):
+        said.get(timeout=1)
