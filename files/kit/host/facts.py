@@ -124,9 +124,10 @@ def in_image(program: str, image: str) -> dict[str, Any]:
 
 def reachable(url: str, seconds: float = SECONDS) -> dict[str, Any]:
     """Return {host, ok, error}: whether an HTTP server answers there, with any answer."""
-    import urllib.error  # not above: a fifth of what this module costs a node that is asked for no address
-    import urllib.parse
-    import urllib.request
+    # Not above: a fifth of what this module costs a node that is asked for no address.
+    import urllib.error  # noqa: PLC0415
+    import urllib.parse  # noqa: PLC0415
+    import urllib.request  # noqa: PLC0415
 
     parts = urllib.parse.urlsplit(url)
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])

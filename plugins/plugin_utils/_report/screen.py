@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keep what is shown within the width of a terminal; say which phase of a play has ended, how, and when; and what lasts."""
+"""Keep what is shown within the width of a terminal; name each phase of a play once it has ended, and what lasts."""
 
 from __future__ import annotations
 
