@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`kit legs`: run a distributed workload, between two runs on fewer ranks where it has a baseline."""
+"""`kit legs`: run a distributed workload, as several runs where it has legs or a baseline."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes", type=int, default=1, help="nodes to distribute them over evenly (default 1)")
     parser.add_argument("--baseline", type=int, help="ranks of the runs before and after, on the first of the GPUs")
     parser.add_argument(
+        "--leg",
+        action="append",
+        metavar="NAME[:RANKS[:ENDS]]",
+        help="one of several runs, on all ranks unless told; it ends `ok` or is `killed`; one is `measured`",
+    )
+    parser.add_argument(
         "--work", choices=("weak", "strong"), help="what stays equal: the batch of a rank, or of all ranks"
     )
     parser.add_argument("--steady-seconds", type=float, help="minimum time that each leg trains steadily")
@@ -35,13 +41,24 @@ def run(arguments: argparse.Namespace) -> None:
         raise KitError(f"--nodes {arguments.nodes}: expected a number that divides the {arguments.ranks} ranks")
     if arguments.baseline is not None and not 1 <= arguments.baseline < arguments.ranks:
         raise KitError(f"--baseline {arguments.baseline}: expected fewer than the {arguments.ranks} ranks")
+    if arguments.baseline is not None and arguments.leg:
+        raise KitError("--baseline and --leg exclude each other")
     if not arguments.launcher:
         raise KitError("no command to start the ranks is given")
     output = os.environ.get("OUTPUT_DIR")
     if not output:
         raise KitError("OUTPUT_DIR is not set: the job script must set the output folder")
     rules = {"work": arguments.work, "steady_seconds": arguments.steady_seconds}
-    legged = legs.plan(Path(output), arguments.ranks, arguments.baseline, arguments.nodes)
+    legged = legs.plan(Path(output), arguments.ranks, arguments.nodes, _told(arguments))
     status = legs.Runner(arguments.launcher, Path(output), rules).run(legged)
     if status:
         raise SystemExit(status if status > 0 else 128 - status)
+
+
+def _told(arguments: argparse.Namespace) -> list[str]:
+    """Return the legs as `legs.plan` reads them."""
+    if arguments.leg:
+        return list(arguments.leg)
+    if arguments.baseline is None:
+        return [legs.MEASURED]
+    return [f"{legs.BEFORE}:{arguments.baseline}", legs.MEASURED, f"{legs.AFTER}:{arguments.baseline}"]

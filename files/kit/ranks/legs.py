@@ -1,15 +1,16 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A distributed workload's legs: its run on all ranks, and a run on fewer ranks before and after it (A-B-A).
+"""A distributed workload's legs: runs in one job, one after the other, each a fresh set of processes.
 
-All legs run in one job, one after the other on the same nodes and GPUs. A drift of the machine shows as a difference
-between the two runs on fewer ranks; then there is no baseline to compare with.
+One of them is measured. With a baseline a run on fewer ranks comes before and after it (A-B-A), on the same nodes and
+GPUs: a drift of the machine shows as a difference between those two, and then there is nothing to compare with.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -31,17 +32,21 @@ from kit.ranks import state as ranks
 
 MEASURED, BEFORE, AFTER = "measured", "before", "after"
 LEGS_FILE = "legs.json"
+OK, KILLED = "ok", "killed"  # how a leg can be meant to end
+AS_EXPECTED = "as expected"
+UNHARMED = 1  # exit code where a leg that was to be killed came to its end
 PATIENCE = 6  # seconds: the job script kills this process 10 s after asking it to end
 
 
 @dataclass(frozen=True)
 class Leg:
-    """One of the runs: the number of ranks and of the job's nodes, and the output folder."""
+    """One of the runs: the number of ranks and of the job's nodes, the output folder, and how it is to end."""
 
     name: str
     ranks: int
     output: Path
     nodes: int = 1
+    ends: str = OK
 
     @property
     def ranks_a_node(self) -> int:
@@ -49,16 +54,34 @@ class Leg:
         return self.ranks // self.nodes
 
 
-def plan(output: Path, ranks_in_all: int, baseline: int | None, nodes_in_all: int = 1) -> list[Leg]:
-    """Return the legs in order. A baseline must fill whole nodes, or be on one; raise KitError otherwise."""
-    measured = Leg(MEASURED, ranks_in_all, output, nodes_in_all)
-    if baseline is None:
-        return [measured]
-    full, rest = divmod(baseline, measured.ranks_a_node)
+def plan(output: Path, ranks_in_all: int, nodes_in_all: int, told: Sequence[str]) -> list[Leg]:
+    """Return the legs in order, from texts ``name[:ranks[:ends]]``; without ranks on all. Raise KitError.
+
+    Fewer ranks fill whole nodes, or are on one. The measured leg writes to ``output`` itself, the others below it.
+    """
+    legs = [_leg(text, output, ranks_in_all, nodes_in_all) for text in told]
+    names = [leg.name for leg in legs]
+    if names.count(MEASURED) != 1 or len(set(names)) < len(names):
+        raise KitError(f"legs {', '.join(names) or 'none'}: expected different names, and one of them {MEASURED}")
+    return legs
+
+
+def _leg(text: str, output: Path, ranks_in_all: int, nodes_in_all: int) -> Leg:
+    name, ranks_text, ends, *others = [*text.split(":"), "", ""][: max(3, text.count(":") + 1)]
+    try:
+        ranks = int(ranks_text) if ranks_text else ranks_in_all
+    except ValueError:
+        ranks = 0
+    if others or not re.match(r"^[a-z][a-z0-9-]*$", name) or ends not in ("", OK, KILLED):
+        raise KitError(f"leg {text!r}: expected name[:ranks[:{OK} or {KILLED}]]")
+    if not 1 <= ranks <= ranks_in_all:
+        raise KitError(f"leg {text!r}: expected 1 to {ranks_in_all} ranks")
+    each = ranks_in_all // nodes_in_all
+    full, rest = divmod(ranks, each)
     if full and rest:
-        raise KitError(f"{baseline} ranks do not fill nodes of {measured.ranks_a_node} ranks each")
-    before, after = (Leg(name, baseline, output / f"baseline-{name}", max(1, full)) for name in (BEFORE, AFTER))
-    return [before, measured, after]
+        raise KitError(f"leg {text!r}: {ranks} ranks do not fill nodes of {each} ranks each")
+    folder = {MEASURED: output, **{side: output / f"baseline-{side}" for side in (BEFORE, AFTER)}}
+    return Leg(name, ranks, folder.get(name, output / name), max(1, full), ends or OK)
 
 
 def environment_of(
@@ -93,7 +116,7 @@ def free_port() -> int:
 
 
 class Runner:
-    """Runs legs one after the other, and writes legs.json after each."""
+    """Runs legs one after the other, and writes legs.json after each: by name, what each was, and how it ended."""
 
     def __init__(self, command: Sequence[str], output: Path, rules: Mapping[str, Any]) -> None:
         """Run ``command`` for each leg; its environment names the leg. ``rules`` of all legs: work, steady_seconds."""
@@ -102,12 +125,13 @@ class Runner:
         self._done: dict[str, Any] = dict(rules)
 
     def run(self, legs: Sequence[Leg]) -> int:
-        """Run the legs; return 0 or the exit code of the last that failed.
+        """Run the legs; return 0, or the exit code of the last that did not end as it was meant to.
 
-        The measured leg runs even if the one before it failed: its result on all ranks is worth having. The leg after
-        it does not run then: there is nothing left to compare with.
+        The measured leg runs even if one before it failed: its result is worth having. No other does: each leg needs
+        what those before it left.
         """
         cpus, most = len(os.sched_getaffinity(0)), max(leg.ranks_a_node for leg in legs)
+        self._done.update(planned=len(legs), outcomes={})
         status = 0
         for leg in legs:
             if status and leg.name != MEASURED:
@@ -130,9 +154,15 @@ class Runner:
         except BaseException:
             self._end()
             raise
-        self._done[leg.name] = {**self._facts(leg, code), "exit_code": code, "started": began, "ended": time.time()}
+        facts = self._facts(leg, code)
+        self._done[leg.name] = {**facts, "exit_code": code, "started": began, "ended": time.time()}
+        if (code != 0) == (leg.ends == KILLED):
+            outcome = AS_EXPECTED
+        else:
+            outcome = "ended without a failure" if code == 0 else str(facts["first_failure"])
+        self._done["outcomes"][leg.name] = {"outcome": outcome}
         write_json(self._output / LEGS_FILE, {**current_job().stamp, **self._done})
-        return code
+        return 0 if outcome == AS_EXPECTED else code or UNHARMED
 
     def _end(self) -> None:
         """Ask the launcher to end its ranks; if it does not, kill it, and the kernel kills its ranks."""
@@ -171,7 +201,7 @@ def look_at_gpus(output: Path) -> None:
     if not path.is_file():
         return
     document = strict_json.read(path)
-    for name in (BEFORE, MEASURED, AFTER):
+    for name in document["outcomes"]:
         if name in document:
             document[name]["gpus"] = _gpus(output, document[name]["steady_windows"])
     write_json(path, document)

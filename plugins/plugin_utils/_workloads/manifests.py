@@ -95,7 +95,7 @@ def _whole(manifest: dict[str, t.Any], path: Path, option: str = NO_OPTION) -> d
         raise WorkloadError(f"{where}: {schema.place_text(place)}: {why}")
     for key in ("needs", "data", "models"):
         manifest.setdefault(key, [])
-    manifest.setdefault("alone", "baseline" in manifest)
+    manifest.setdefault("alone", "baseline" in manifest or "legs" in manifest)
     manifest["output"].setdefault("artifacts", [])
     manifest["output"].setdefault("logs", "jobs")
     manifest["criteria"] += common_criteria(manifest)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import typing as t
 from pathlib import Path
@@ -18,6 +19,7 @@ Json = dict[str, t.Any]
 BACKSTOP_SECONDS = 7200
 OWN_KEYS = ("gres_type", "extra")  # of hpc_validation_slurm: not options of sbatch
 MARKERS = {"begin_marker": "%j.begin.json", "progress_marker": "%j.progress.json", "end_marker": "%j.end.json"}
+SETTINGS_FILE = "site.json"  # what the inventory says of the training itself
 LEGS = {"before": "baseline-before/metrics.json", "after": "baseline-after/metrics.json"}
 
 
@@ -61,9 +63,11 @@ def plan(workload: Json, settings: Json, before: Json, kit: Path = FILES / "kit"
         # The workload on fewer ranks runs before and after (files/kit/ranks/legs.py), unless a baseline is given.
         "legs": LEGS if "baseline" in workload and not baseline else None,
         "baseline": baseline,
+        "settings": _own_settings(workload, settings),
+        "settings_file": SETTINGS_FILE,
         "files": files(workload),
         "context": _context(workload, settings, runtime),
-        "payload": _payload(workload, [*staged, key], before["digests"], kit),
+        "payload": _payload(workload, [*staged, key], before["digests"], kit, _own_settings(workload, settings)),
         "data": {name: before["data"][name] for name in staged if name in before["data"]},
         "submit": {
             **{marker: f"{share}/jobs/.markers/{file}" for marker, file in MARKERS.items()},
@@ -78,6 +82,17 @@ def _unmet(workload: Json, key: str, before: Json) -> list[str]:
     needs = [need for need in workload["needs"] if need in before["selected"] and need not in before["passed"]]
     missing = [name for name in (*workload["data"], *workload["models"]) if name not in before["digests"]]
     return needs + missing + ([key] if key in before["missing_runtimes"] else [])
+
+
+def _own_settings(workload: Json, settings: Json) -> Json | None:
+    """Return what the inventory says of this workload's training; None for a workload without such settings."""
+    name = workload.get("settings")
+    if name is None:
+        return None
+    own = settings[name]
+    if not isinstance(own, dict):
+        raise WorkloadPlanError(f"hpc_validation_{name}: expected keys and values, found {type(own).__name__}")
+    return own
 
 
 def _seconds(settings: Json, name: str) -> int:
@@ -141,13 +156,14 @@ def _context(workload: Json, settings: Json, runtime: Json) -> Json:
     }
 
 
-def _payload(workload: Json, staged: list[str], digests: Json, kit: Path) -> str:
+def _payload(workload: Json, staged: list[str], digests: Json, kit: Path, own: Json | None) -> str:
     """Return a SHA-256 of what the job runs and reads.
 
     It is part of the script, so that a run attaches only to a job with the same workload, kit and data.
     """
     parts = [tree.digest(Path(workload["folder"])), tree.digest(kit)]
     parts += [str(digests[name]) for name in staged if name in digests]
+    parts += [] if own is None else [json.dumps(own, sort_keys=True, default=str)]
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
 

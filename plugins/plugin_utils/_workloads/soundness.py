@@ -54,6 +54,27 @@ def _baseline(manifest: Manifest, _folder: Path) -> Faults:
         yield ("baseline", "ranks"), f"{baseline} ranks do not fill nodes with {each} each"
 
 
+def _legs(manifest: Manifest, _folder: Path) -> Faults:
+    """Yield the faults of legs, as files/kit/ranks/legs.py will find them in the job."""
+    if "legs" not in manifest:
+        return
+    if "launcher" not in manifest:
+        yield ("legs",), "needs a launcher, which starts the ranks"
+    if "baseline" in manifest:
+        yield ("legs",), "a baseline has legs of its own: give one of the two"
+    names = [text.partition(":")[0] for text in manifest["legs"]]
+    if names.count("measured") != 1 or len(set(names)) < len(names):
+        yield ("legs",), f"expected different names, and one of them measured, found {', '.join(names)}"
+    each = manifest["resources"]["ntasks_per_node"]
+    most = each * manifest["resources"]["nodes"]
+    for position, text in enumerate(manifest["legs"]):
+        ranks = int(text.split(":")[1] or most) if ":" in text else most
+        if ranks > most:
+            yield ("legs", str(position)), f"{text!r}: expected at most the workload's {most} ranks"
+        elif ranks > each and ranks % each:
+            yield ("legs", str(position)), f"{text!r}: {ranks} ranks do not fill nodes with {each} each"
+
+
 def _config(manifest: Manifest, folder: Path) -> Faults:
     if "config" in manifest and not (folder / manifest["config"]).is_file():
         yield ("config",), f"{manifest['config']!r} is not in {folder}"
@@ -63,6 +84,7 @@ _CHECKS: tuple[tuple[tuple[str, ...], t.Callable[[Manifest, Path], Faults]], ...
     (("name",), _name),
     (("command",), _script),
     (("baseline", "launcher", "resources"), _baseline),
+    (("legs", "launcher", "baseline", "resources"), _legs),
     (("config",), _config),
 )
 

@@ -107,6 +107,19 @@ def test_without_a_baseline_or_with_a_stored_one_all_ranks_run_alone(render, set
     assert "--baseline" not in start
 
 
+def test_each_leg_is_told_as_the_manifest_has_it(render):
+    _sample, start = launched(render(manifest={**RANKS, "legs": ["shape:1", "measured", "killed::killed"]}))
+    assert start.startswith(
+        '"$kit_python" -m kit legs --ranks 2 --leg shape:1 --leg measured --leg killed::killed ${launcher'
+    )
+
+
+def test_a_job_finds_the_inventorys_settings_of_its_training(render):
+    script = render(manifest={**RANKS, "settings": "pretraining"})
+    assert "export SETTINGS_FILE=/mnt/beegfs/configs/mnist_single_gpu/site.json" in script.splitlines()
+    assert "SETTINGS_FILE=" not in render(manifest=RANKS)
+
+
 def test_how_long_a_speed_is_measured_is_the_manifests(render):
     baseline = {"ranks": 1, "work": "strong", "steady_seconds": 12.5}
     _sample, start = launched(render(manifest={**RANKS, "baseline": baseline}))

@@ -48,8 +48,9 @@ class Run:
         monkeypatch.setenv("OUTPUT_DIR", str(output))
         monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(8)))
 
-    def run(self, ranks: int, baseline: int | None) -> int:
-        planned = legs.plan(self.output, ranks, baseline)
+    def run(self, ranks: int, baseline: int | None, *told: str) -> int:
+        told = told or ("measured",) if baseline is None else (f"before:{baseline}", "measured", f"after:{baseline}")
+        planned = legs.plan(self.output, ranks, 1, told)
         return legs.Runner([sys.executable, "-c", LAUNCHER], self.output, RULES).run(planned)
 
     @property
@@ -86,7 +87,7 @@ def test_the_baseline_runs_before_and_after_with_the_same_threads(run: Run) -> N
 def test_without_a_baseline_there_is_one_leg(run: Run) -> None:
     assert run.run(2, None) == 0
     assert [call[0] for call in run.calls] == ["measured"]
-    assert set(run.written) == {"job_id", "attempt", "work", "steady_seconds", "measured"}
+    assert set(run.written) == {"job_id", "attempt", "work", "steady_seconds", "measured", "planned", "outcomes"}
 
 
 def test_states_windows_and_gpus_of_a_leg_are_kept(run: Run) -> None:
@@ -153,6 +154,28 @@ def test_what_failed_is_said_and_nothing_is_run_in_vain(
     assert broken["steady_windows"] == []
 
 
+KILLED = "import os, signal; os.environ['HPC_VALIDATION_LEG'] == 'killed' and os.kill(os.getpid(), signal.SIGKILL)"
+
+
+def test_a_leg_may_be_meant_to_be_killed(run: Run) -> None:
+    planned = legs.plan(run.output, 2, 1, ["plain:1", "measured", "killed:2:killed", "resumed"])
+    assert legs.Runner([sys.executable, "-c", KILLED], run.output, RULES).run(planned) == 0
+    written = run.written
+    assert written["planned"] == 4
+    assert {name: each["outcome"] for name, each in written["outcomes"].items()} == dict.fromkeys(
+        ("plain", "measured", "killed", "resumed"), "as expected"
+    )
+    assert written["killed"]["exit_code"] == -9
+    assert [leg.output.name for leg in planned] == ["plain", run.output.name, "killed", "resumed"]
+
+
+def test_a_leg_that_was_to_be_killed_and_was_not_is_a_failure_and_the_last(run: Run) -> None:
+    planned = legs.plan(run.output, 2, 1, ["measured", "killed:2:killed", "resumed"])
+    assert legs.Runner([sys.executable, "-c", ""], run.output, RULES).run(planned) == legs.UNHARMED
+    assert run.written["outcomes"]["killed"] == {"outcome": "ended without a failure"}
+    assert "resumed" not in run.written
+
+
 def test_ranks_of_several_nodes_are_started_by_a_step_and_meet_at_a_free_port(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -163,7 +186,7 @@ def test_ranks_of_several_nodes_are_started_by_a_step_and_meet_at_a_free_port(
     srun.chmod(0o755)
     monkeypatch.setenv("PATH", str(srun.parent), prepend=":")
     monkeypatch.setenv("SLURMD_NODENAME", "compute01")
-    planned = legs.plan(run.output, 2, 1, 2)
+    planned = legs.plan(run.output, 2, 2, ["before:1", "measured", "after:1"])
     assert [(leg.ranks, leg.nodes) for leg in planned] == [(1, 1), (2, 2), (1, 1)]
     legs.Runner([sys.executable, "-c", LAUNCHER], run.output, RULES).run(planned)
     assert [call[0] for call in run.calls] == ["before", "after"]  # by themselves, on the job's first node
@@ -174,7 +197,7 @@ def test_ranks_of_several_nodes_are_started_by_a_step_and_meet_at_a_free_port(
 
 
 def test_a_baseline_of_whole_nodes_is_on_as_many() -> None:
-    before, measured, after = legs.plan(Path("/out"), 8, 4, 4)
+    before, measured, after = legs.plan(Path("/out"), 8, 4, ["before:4", "measured", "after:4"])
     assert [(leg.ranks_a_node, leg.nodes) for leg in (before, measured, after)] == [(2, 2), (2, 4), (2, 2)]
 
 
@@ -220,7 +243,7 @@ class Launcher:
 
 def arguments(**changes: object) -> object:
     class Arguments:
-        ranks, nodes, baseline, work, steady_seconds, launcher = 2, 1, None, None, None, ["true"]
+        ranks, nodes, baseline, leg, work, steady_seconds, launcher = 2, 1, None, None, None, None, ["true"]
 
     for name, value in changes.items():
         setattr(Arguments, name, value)
@@ -237,6 +260,15 @@ def arguments(**changes: object) -> object:
         ({"nodes": 3}, "--nodes 3: expected a number that divides the 2 ranks"),
         ({"ranks": 6, "nodes": 3, "baseline": 3}, "3 ranks do not fill nodes of 2 ranks each"),
         ({"launcher": []}, "no command"),
+        ({"baseline": 1, "leg": ["measured"]}, "exclude each other"),
+        ({"leg": ["measured", "half:3"]}, "leg 'half:3': expected 1 to 2 ranks"),
+        ({"leg": ["measured", "half:0"]}, "leg 'half:0': expected 1 to 2 ranks"),
+        ({"leg": ["measured", "half:x"]}, "leg 'half:x': expected 1 to 2 ranks"),
+        ({"leg": ["measured", "half:1:gone"]}, "expected name"),
+        ({"leg": ["measured", "half:1:ok:2"]}, "expected name"),
+        ({"leg": ["measured", "../up"]}, "expected name"),
+        ({"leg": ["plain"]}, "legs plain: expected different names, and one of them measured"),
+        ({"leg": ["measured", "plain", "plain"]}, "legs measured, plain, plain: expected different names"),
     ],
 )
 @pytest.mark.usefixtures("run")

@@ -99,7 +99,7 @@ def test_all_faults_are_named_at_once(faults):
     ]
     why = dict(zip(places(found), (why for _line, _key, why in found), strict=True))
     assert why[6, ""] == "the key 'category' appears twice, on lines 5 and 6; keep one of them"
-    assert "available: oumi" in why[8, "runtime"]
+    assert "available: deepspeed, oumi" in why[8, "runtime"]
     assert "did you mean 'nodes'?" in why[9, "resources.nods"]
     assert "'queue' is a required property" in why[10, "limits.queue"]
     assert why[18, "criteria.T-1.gt"] == "expected a finite number, found 'high'"

@@ -92,7 +92,7 @@ def test_a_file_that_is_not_there_or_not_named_by_its_hash_is_refused(images, ex
     [
         (
             {"images": {"ouml": {}}},
-            r"images\.ouml: unknown environment; available: oumi, oumi_deepspeed",
+            r"images\.ouml: unknown environment; available: deepspeed, oumi, oumi_deepspeed",
         ),
         (
             {"images": {"oumi": "build"}},

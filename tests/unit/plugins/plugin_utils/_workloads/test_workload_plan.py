@@ -57,6 +57,7 @@ SETTINGS: Json = {
     "context": {},
     "gpu": {},
     "nccl_tests": "",
+    "pretraining": {},
 }
 BEFORE: Json = {
     "check_mode": False,
@@ -113,6 +114,8 @@ def test_a_whole_plan(planned: t.Callable[..., Json], folders: Json) -> None:
         "several_nodes": False,
         "legs": None,
         "baseline": None,
+        "settings": None,
+        "settings_file": "site.json",
         "files": {
             "metrics": {"path": "metrics.json", "format": "json"},
             "provenance": {"path": "provenance.json", "format": "json"},
@@ -293,3 +296,18 @@ def test_what_cannot_be_planned_fails_the_filter(folders: Json, change: Json, wo
     workload = {**WORKLOAD, "folder": str(folders["workload"]), **change}
     with pytest.raises(AnsibleFilterError, match=words):
         workload_plan(workload, SETTINGS if change else {**SETTINGS, "queue_timeout": "x"}, BEFORE)
+
+
+def test_the_inventorys_own_settings_are_handed_on_and_part_of_what_runs(planned: t.Callable[..., Json]) -> None:
+    manifest = {"settings": "pretraining"}
+    none, more, again = (
+        planned(manifest, pretraining=own) for own in ({}, {"training": {"steps": 3}}, {"training": {"steps": 3}})
+    )
+    assert [each["settings"] for each in (none, more)] == [{}, {"training": {"steps": 3}}]
+    assert none["payload"] != more["payload"] == again["payload"]
+
+
+@pytest.mark.parametrize("wrong", ["steps=3", None, ["steps"]])
+def test_own_settings_that_are_no_keys_and_values_are_refused(planned: t.Callable[..., Json], wrong: t.Any) -> None:
+    with pytest.raises(WorkloadPlanError, match="hpc_validation_pretraining: expected keys and values"):
+        planned({"settings": "pretraining"}, pretraining=wrong)

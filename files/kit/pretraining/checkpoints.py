@@ -1,0 +1,199 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checkpoints as folders that are whole or are not taken.
+
+A checkpoint is written beside its place, file by file, each on the disk; then its manifest, with the SHA-256 of every
+file; then it is renamed. What a crash, a full disk or a failing disk leaves is recognised by that, and the newest
+checkpoint before it is taken. PyTorch's and DeepSpeed's own readers load damaged files without a word.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable
+
+from kit import strict_json
+from kit.errors import KitError
+from kit.files import sha256, sync_directory, write_json
+
+MANIFEST = "manifest.json"
+NAME = re.compile(r"^(final_)?checkpoint_step_([0-9]+)$")
+INCOMPLETE = ".incomplete-"
+NONE_WHOLE = 4  # exit code of a training that was to resume and found no whole checkpoint
+MARGIN = 1.05  # bytes asked for, relative to those of the tensors
+
+
+class NoneWholeError(KitError):
+    """There are checkpoints, or there should be, and none can be taken; the message names each with its reason."""
+
+
+class DamagedError(KitError):
+    """A checkpoint is not whole; the message says which file, and how."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A whole checkpoint, its manifest, and the newer ones that were refused: name → reason."""
+
+    path: Path
+    manifest: dict[str, Any]
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+def name_of(step: int, *, final: bool = False) -> str:
+    """Return the name of a checkpoint's folder."""
+    return f"{'final_' if final else ''}checkpoint_step_{step}"
+
+
+def step_of(name: str) -> int | None:
+    """Return the step of a checkpoint by its folder's name, None for other names."""
+    match = NAME.match(name)
+    return int(match[2]) if match else None
+
+
+def rank_file(rank: int, ranks: int) -> str:
+    """Return the name of a rank's own file."""
+    return f"rank-{rank:04d}-of-{ranks:04d}.safetensors"
+
+
+def begin(folder: Path, name: str, size: int) -> Path:
+    """Make the place where checkpoint ``name`` is written, after checking that ``size`` bytes fit. Raise KitError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    asked, free = int(size * MARGIN), shutil.disk_usage(folder).free
+    if free < asked:
+        raise KitError(
+            f"no space for {name}: it takes {asked:,} bytes, {folder} has {free:,} free; remove old checkpoints there, "
+            f"or lower checkpoint.keep"
+        )
+    place = folder / f"{INCOMPLETE}{name}"
+    if place.exists():
+        shutil.rmtree(place)
+    place.mkdir()
+    return place
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """Put a written file onto the disk, and return its entry for the manifest, from what is there."""
+    with path.open("rb+") as stream:
+        os.fsync(stream.fileno())
+    return {"name": path.name, "bytes": path.stat().st_size, "sha256": sha256(path)}
+
+
+def finish(place: Path, facts: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> Path:
+    """Write the manifest of what `begin` made a place for, and rename it into view; return where it is then."""
+    name = place.name[len(INCOMPLETE) :]
+    manifest = {"schema": 1, "name": name, **facts, "time": time.time(), "files": list(files)}
+    sync_directory(place)
+    write_json(place / MANIFEST, manifest)
+    target = place.parent / name
+    if target.exists():  # of a run that went back behind it
+        shutil.rmtree(target)
+    place.rename(target)
+    sync_directory(place.parent)
+    return target
+
+
+def verify(path: Path, *, hashed: bool = True, rank: int = 0, ranks: int = 1) -> dict[str, Any]:
+    """Return the manifest of a whole checkpoint. Raise DamagedError.
+
+    Without ``hashed`` sizes are compared only, for a list that must be quick. With ``ranks`` this one of them reads only
+    its part of the files, and the others read the rest.
+    """
+    try:
+        manifest = strict_json.read(path / MANIFEST)
+    except FileNotFoundError:
+        raise DamagedError(f"{path.name} has no {MANIFEST}: it was not finished") from None
+    except (OSError, ValueError) as error:
+        raise DamagedError(f"{path.name}/{MANIFEST} cannot be read: {error}") from error
+    try:
+        if manifest["name"] != path.name or int(manifest["step"]) != step_of(path.name):
+            raise DamagedError(f"{path.name}/{MANIFEST} is of {manifest['name']}, step {manifest['step']}")
+        expected = {rank_file(rank, manifest["ranks"]) for rank in range(manifest["ranks"])}
+        entries = {str(entry["name"]): entry for entry in manifest["files"]}
+        if not expected or set(entries) != expected:
+            raise DamagedError(f"{path.name} has files of {len(entries)} ranks, {manifest['ranks']} wrote it")
+        for position, (name, entry) in enumerate(sorted(entries.items())):
+            _compare(path / name, entry, hashed and position % ranks == rank)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedError(f"{path.name}/{MANIFEST} is damaged: {error!r}") from error
+    return dict(manifest)
+
+
+def _compare(path: Path, entry: Mapping[str, Any], hashed: bool) -> None:
+    where = f"{path.parent.name}/{path.name}"
+    try:
+        size = path.stat().st_size
+        if size != entry["bytes"]:
+            raise DamagedError(f"{where} has {size} bytes, {entry['bytes']} were written")
+        if hashed and sha256(path) != entry["sha256"]:
+            raise DamagedError(f"{where} is not what was written: its SHA-256 differs")
+    except OSError as error:
+        raise DamagedError(f"{where} cannot be read: {error.strerror}") from error
+
+
+def listed(folder: Path) -> list[Path]:
+    """Return the checkpoints in a folder, newest first; those that were not finished are not among them."""
+    try:
+        found = [path for path in folder.iterdir() if step_of(path.name) is not None]
+    except FileNotFoundError:
+        return []
+    return sorted(found, key=lambda path: (step_of(path.name) or 0, path.name.startswith("final_")), reverse=True)
+
+
+def newest(
+    folder: Path,
+    result_settings: Mapping[str, Any] | None = None,
+    check: Callable[[Path], dict[str, Any]] = verify,
+) -> Taken:
+    """Return the newest whole checkpoint of this training. Raise NoneWholeError if there is none.
+
+    ``result_settings`` are those that change the result, by name: a checkpoint that was made with others is refused.
+    ``check`` is for ranks that verify together: each calls it for the same folders, and it answers the same to all.
+    """
+    refused: dict[str, str] = {}
+    for path in listed(folder):
+        try:
+            manifest = check(path)
+            if result_settings is not None:
+                _require_same(path.name, manifest.get("settings"), result_settings)
+        except DamagedError as error:
+            refused[path.name] = str(error)
+            continue
+        return Taken(path, manifest, refused)
+    said = "; ".join(refused.values()) or "there is none"
+    raise NoneWholeError(f"no whole checkpoint in {folder}: {said}")
+
+
+def _require_same(name: str, made: Any, now: Mapping[str, Any]) -> None:
+    if not isinstance(made, dict):
+        raise DamagedError(f"{name} does not say with which settings it was made")
+    for key in sorted({*made, *now}):
+        if key not in made or key not in now or made[key] != now[key]:
+            there, here = (repr(each[key]) if key in each else "nothing" for each in (made, now))
+            raise DamagedError(f"{name} was made with {key} {there}, this training has {here}")
+
+
+def retain(folder: Path, keep: int) -> list[str]:
+    """Remove the oldest checkpoints but ``keep``, and return their names. The newest whole one always stays."""
+    found = listed(folder)
+    spared = None
+    for path in found:
+        try:
+            verify(path, hashed=False)
+        except DamagedError:
+            continue
+        spared = path
+        break
+    removed = []
+    for path in found[max(1, keep) :]:
+        if path != spared:
+            shutil.rmtree(path)
+            removed.append(path.name)
+    return removed
