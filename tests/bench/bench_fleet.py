@@ -7,8 +7,8 @@ Usage: bench_fleet.py [--nodes N] [--reframe N] [--accelerator cpu|simulated] [-
 
 Brings up the cluster that HPC_VALIDATION_CLUSTER names with so many nodes (tests/cluster/README.md) and leaves it up.
 Submissions and queries are counted by sdiag, from its reset before to the end. The memory is that of all processes of
-ansible-playbook together. Ends 1 if a goal is missed: the verdict, the lines on the screen, queries a minute, and
-for 1,000 nodes the time.
+ansible-playbook together. Ends 1 if a goal is missed: the verdict, the lines on the screen, and for 1,000 nodes also
+queries a minute and the time; with fewer, the ten queries that every run makes once are most of them.
 """
 
 from __future__ import annotations
@@ -144,8 +144,9 @@ def main() -> int:
         print(reframe(arguments.reframe, names), flush=True)
     print(f"\n```text\n{screen.strip()}\n```")
     missed = ["lines"] * (whole.lines > LINES)
-    missed += ["queries a minute"] * (whole.queries / whole.seconds * 60 > QUERIES_A_MINUTE)
-    missed += ["time"] * (arguments.nodes >= GOAL_NODES and whole.seconds > GOAL_SECONDS)
+    if arguments.nodes >= GOAL_NODES:
+        missed += ["queries a minute"] * (whole.queries / whole.seconds * 60 > QUERIES_A_MINUTE)
+        missed += ["time"] * (whole.seconds > GOAL_SECONDS)
     if missed:
         print(f"missed: {', '.join(missed)}")
     return bool(missed)
