@@ -10,37 +10,30 @@ a Feistel cipher, since a list of them would take memory on every rank and time 
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
-from collections.abc import Sequence
-from itertools import accumulate
 
 ROUNDS = 4
 
 
 class Order:
-    """The samples of shards with ``tokens`` tokens each, of ``length`` tokens to read and one more to predict."""
+    """The samples in a number of tokens, each of ``length`` tokens to read and one more to predict."""
 
-    def __init__(self, tokens: Sequence[int], length: int, seed: int) -> None:
-        """Raise ValueError if no shard has a whole sample."""
+    def __init__(self, tokens: int, length: int, seed: int) -> None:
+        """Raise ValueError if there is no whole sample."""
         self.length = length
         # Neighbours share a token: the last that one predicts is the first that the next reads.
-        counts = [max(0, (count - 1) // length) for count in tokens]
-        self._ends = list(accumulate(counts))
-        self.samples = self._ends[-1] if self._ends else 0
+        self.samples = max(0, tokens - 1) // length
         if not self.samples:
-            raise ValueError(f"no shard has the {length + 1} tokens of a sample")
-        # What is predicted is counted: the first token of a shard never is.
-        self.left_out = sum(tokens) - len(tokens) - self.samples * length
+            raise ValueError(f"{tokens} tokens are fewer than the {length + 1} of a sample")
+        # What is predicted is counted: the very first token never is.
+        self.left_out = tokens - 1 - self.samples * length
         self._seed = seed
         # The cipher permutes 2 ** (2 * bits) numbers, fewer than four times as many as there are.
         self._bits = max(1, ((self.samples - 1).bit_length() + 1) // 2)
 
-    def place(self, number: int) -> tuple[int, int]:
-        """Return the shard of sample ``number``, counted from 0 over all epochs, and the position of its first token."""
+    def place(self, number: int) -> int:
+        """Return the position of the first token of sample ``number``, counted from 0 over all epochs."""
         epoch, within = divmod(number, self.samples)
-        sample = self._permuted(epoch, within)
-        shard = bisect_right(self._ends, sample)
-        return shard, (sample - (self._ends[shard - 1] if shard else 0)) * self.length
+        return self._permuted(epoch, within) * self.length
 
     def _permuted(self, epoch: int, number: int) -> int:
         while True:  # what falls outside is permuted again: on a cycle each number inside has one follower inside

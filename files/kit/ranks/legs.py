@@ -89,12 +89,14 @@ def environment_of(
     own: Mapping[str, str],
     cpus: int,
     most_ranks: int,
+    all_ranks: int,
     steady_seconds: float | None = None,
     rendezvous: str | None = None,
 ) -> dict[str, str]:
     """Return the environment of a leg's launcher; ``rendezvous`` is where launchers of several nodes meet.
 
     A rank has as many threads in each leg: its share of the node's ``cpus`` among the ``most_ranks`` that a node has.
+    ``all_ranks`` is the number in the largest leg.
     """
     said = {
         **({} if rendezvous is None else {"HPC_VALIDATION_RENDEZVOUS": rendezvous}),
@@ -103,6 +105,7 @@ def environment_of(
         "HPC_VALIDATION_LEG": leg.name,
         "HPC_VALIDATION_RANKS": str(leg.ranks_a_node),
         "HPC_VALIDATION_NODES": str(leg.nodes),
+        "HPC_VALIDATION_ALL_RANKS": str(all_ranks),
         "OMP_NUM_THREADS": str(max(1, cpus // most_ranks)),
     }
     return {**own, **said, **{f"APPTAINERENV_{name}": value for name, value in said.items()}}
@@ -131,13 +134,14 @@ class Runner:
         what those before it left.
         """
         cpus, most = len(os.sched_getaffinity(0)), max(leg.ranks_a_node for leg in legs)
+        all_ranks = max(leg.ranks for leg in legs)
         self._done.update(planned=len(legs), outcomes={})
         status = 0
         for leg in legs:
             if status and leg.name != MEASURED:
                 break
             meeting = f"{node_name()}:{free_port()}" if leg.nodes > 1 else None
-            environment = environment_of(leg, os.environ, cpus, most, self._done.get("steady_seconds"), meeting)
+            environment = environment_of(leg, os.environ, cpus, most, all_ranks, self._done.get("steady_seconds"), meeting)
             status = self._run(leg, environment) or status
         return status
 

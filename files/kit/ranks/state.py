@@ -22,6 +22,8 @@ from kit.job import current_job, node_name
 
 FOLDER = "ranks"  # below a leg's output
 ENDED, FAILED = "ended", "failed"
+STALLED = 71  # exit code of a rank that gave up, as no step ended
+WAITING = "waiting for other ranks"  # what such a rank says of itself if it is not the one that stands still
 EVERY = 1.0  # seconds between two reports of a step
 
 
@@ -126,14 +128,18 @@ def _to_blame(codes: Mapping[int, int], by_rank: Mapping[int, Mapping[str, Any]]
     """Return the rank that failed first, and how.
 
     It is one that was killed, but not by SIGTERM, with which the launcher asks, nor by SIGABRT, with which NCCL's
-    watchdog ends a rank that waited too long: there it is one that still ran. Of those that ended themselves it is the
-    first, since the others only lost a peer.
+    watchdog ends a rank that waited too long: there it is one that still ran. Of ranks that gave up since no step ended
+    it is the one that waited for no other. Of those that ended themselves it is the first: the others lost a peer.
     """
     asked = (signal.SIGTERM, signal.SIGABRT)
+    stalled = [rank for rank, code in sorted(codes.items()) if code == STALLED]
     killed = [rank for rank, code in sorted(codes.items()) if code < 0 and -code not in asked]
     if killed:
         return killed[0], _ending(codes[killed[0]])
-    waited = [rank for rank, code in sorted(codes.items()) if -code == signal.SIGABRT]
+    waited = stalled or [rank for rank, code in sorted(codes.items()) if -code == signal.SIGABRT]
+    alone = [rank for rank in stalled if WAITING not in str(by_rank.get(rank, {}).get("error"))]
+    if alone:
+        return alone[0], "it stood still"
     late = [rank for rank in sorted(by_rank) if codes.get(rank, -signal.SIGTERM) == -signal.SIGTERM]
     if waited and late:
         return late[0], f"rank {waited[0]} gave up waiting for it"

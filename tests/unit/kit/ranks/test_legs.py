@@ -203,7 +203,7 @@ def test_a_baseline_of_whole_nodes_is_on_as_many() -> None:
 
 def test_a_rank_has_one_thread_at_least() -> None:
     leg = legs.Leg("measured", 8, Path("/out"))
-    assert legs.environment_of(leg, {}, cpus=2, most_ranks=8)["OMP_NUM_THREADS"] == "1"
+    assert legs.environment_of(leg, {}, cpus=2, most_ranks=8, all_ranks=8)["OMP_NUM_THREADS"] == "1"
 
 
 @pytest.mark.parametrize(("stubborn", "got"), [(False, ["TERM"]), (True, ["TERM", "KILL"])])

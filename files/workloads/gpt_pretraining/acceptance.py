@@ -1,0 +1,416 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The legs of the acceptance: each a fresh set of processes, which proves one thing about a long training.
+
+shape     the whole configuration, without memory: does it fit?
+plain     the same model, not sharded: sharding must change nothing
+measured  the training: sharded, with checkpoints and an evaluation at the end
+killed    the same, until the last rank is killed in the middle of a save
+resumed   goes on from the newest whole checkpoint, to the end
+resized   goes on from a checkpoint of the measured leg, on half as many ranks
+export    the last checkpoint for Transformers, and all legs compared
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from comparisons import apart, spike
+from engine import Replicated, Sharded
+from export import FOLDER, MODEL, export, use
+from gpt import GPT
+from kit import strict_json
+from kit.errors import KitError
+from kit.files import METRICS_FILE, write_json
+from kit.job import current_job
+from kit.metrics import write_metrics
+from kit.pretraining import checkpoints, shape, tokens
+from kit.pretraining.manifest import TRAIN, VALIDATION
+from kit.pretraining.monitor import Monitor
+from kit.training import device as training_device
+from kit.training.distributed import Group
+from kit.training.flops import peak_flops
+from loop import Run, Training
+from settings import Settings
+from utils.checkpoint_manager import Saver
+from utils.data_loader import Loader, held_out
+from utils.monitoring import Stall
+
+STARTED = time.monotonic()
+CHECKPOINTS = "checkpoints"
+PLAIN_MOST, RESIZED_MOST = 30, 10  # steps
+MEASURED = "measured"
+
+
+@dataclass
+class Leg:
+    """A leg of a job: its ranks, its settings, the job's output folder, and the leg's own."""
+
+    name: str
+    joined: Group
+    settings: Settings
+    data: Path
+    job: Path
+    output: Path
+    accelerator: str
+    stall: Stall
+
+    @property
+    def manifest(self) -> tokens.Manifest:
+        """The tokens' manifest. Raise KitError if the model does not know all of them."""
+        found = tokens.read_manifest(self.data)
+        vocabulary = self.settings["model.vocab_size"]
+        if found.max_token >= vocabulary:
+            raise KitError(f"{self.data}: the largest token is {found.max_token}, the model knows {vocabulary} tokens")
+        return found
+
+    def of_the_result(self) -> dict[str, Any]:
+        """Return what changes the result: settings and data."""
+        return {**self.settings.of_the_result(), "data": self.manifest.sha256}
+
+    def loader(self) -> Loader:
+        """Return what this rank reads in training."""
+        settings, joined = self.settings, self.joined
+        split = tokens.Split(self.data, self.manifest, TRAIN)
+        return Loader(
+            split,
+            settings.length,
+            settings["training.seed"],
+            batch=settings.batch,
+            micro=settings.micro,
+            rank=joined.rank,
+            ranks=joined.size,
+        )
+
+    def held_out(self, rank: int) -> list[Any]:
+        """Return a rank's part of the evaluation split."""
+        split = tokens.Split(self.data, self.manifest, VALIDATION)
+        return held_out(
+            split,
+            self.settings.length,
+            batches=self.settings["training.data.validation_batches"],
+            micro=self.settings.micro,
+            rank=rank,
+        )
+
+    def model(self) -> shape.Model:
+        """Return the model's numbers."""
+        return shape.read_model(self.settings.document()["model"])
+
+    def saver(self, folder: Path) -> Saver:
+        """Return what writes and reads checkpoints in a folder."""
+        keep = self.settings["training.checkpoint.keep"]
+        return Saver(folder / CHECKPOINTS, self.joined, self.of_the_result(), shape.parameters(self.model()), keep)
+
+    def training(self, engine: Replicated | Sharded, monitor: Monitor | None = None) -> Training:
+        """Return the loop over this leg's loader."""
+        peak = peak_flops(torch.cuda.get_device_name(self.joined.device)) if self.joined.device.type == "cuda" else None
+        flops = shape.flops_per_token(self.model())
+        return Training(self.joined, self.settings, engine, self.loader(), self.stall, monitor, flops, peak)
+
+
+def run(leg: Leg) -> dict[str, Any] | None:
+    """Run a leg on this rank; write what it found, and return it on rank 0."""
+    leg.joined.require_same({"the settings": leg.settings.fingerprint(), "the tokens": leg.manifest.sha256})
+    require_steps(leg.settings)
+    found = LEGS[leg.name](leg)
+    leg.joined.state.phase("reporting")
+    if leg.joined.rank:
+        return None
+    if leg.name == "export":  # the last one: what the measured leg found, and how all compare
+        whole = {**strict_json.read(leg.job / METRICS_FILE), **found}
+        write_metrics(leg.job / METRICS_FILE, whole)
+    else:
+        write_metrics(leg.output / METRICS_FILE, found)
+    return found
+
+
+def require_steps(settings: Settings) -> None:
+    """Raise KitError if the steps have no room for what the legs do."""
+    steps, every = settings["training.steps"], settings["training.checkpoint.every"]
+    if steps % every or steps < 3 * every:
+        raise KitError(
+            f"training.steps is {steps} and training.checkpoint.every {every}: an acceptance needs at least three "
+            f"checkpoints, the last at the end"
+        )
+
+
+def looked_at_shape(leg: Leg) -> dict[str, Any]:
+    """Count the model on the meta device, and what its training takes."""
+    from engine import shape_of  # noqa: PLC0415
+
+    settings, joined = leg.settings, leg.joined
+    with torch.device("meta"):
+        model = GPT(shape_of(settings))
+        sample = torch.zeros(1, settings.length, dtype=torch.long)
+    model(sample, sample).backward()
+    ranks = int(settings.document()["batch"]["ranks"])
+    memory = (
+        torch.cuda.get_device_properties(joined.device).total_memory if joined.device.type == "cuda" else None
+    )
+    planned = shape.Training(ranks, settings.micro, 4 if settings.precision == "fp32" else 2)
+    return {
+        "shape": {
+            **shape.describe(leg.model(), planned, memory),
+            "counted_parameters": sum(parameter.numel() for parameter in model.parameters()),
+            "gradients": all(parameter.grad is not None for parameter in model.parameters()),
+        }
+    }
+
+
+def plain(leg: Leg) -> dict[str, Any]:
+    """Train without sharding, and compute one micro batch twice."""
+    leg.joined.state.phase("building")
+    engine = Replicated(leg.settings, leg.joined)
+    loader = leg.loader()
+    replayed = [engine.gradients(loader.read(1, leg.joined.device).batches[0]) for _each in range(2)]
+    loader.close()
+    leg.joined.state.phase("training")
+    steps = min(PLAIN_MOST, 3 * leg.settings["training.steps"] // 8)
+    done = leg.training(engine).run(1, steps, leg.job)
+    same = leg.joined.gather(replayed[0] == replayed[1])
+    return {**steps_of(leg, done), "replayed_equal": {name: {"equal": equal} for name, equal in same.items()}}
+
+
+def measured(leg: Leg) -> dict[str, Any]:
+    """Train sharded, with checkpoints, and evaluate."""
+    joined, settings = leg.joined, leg.settings
+    joined.state.phase("reading data")
+    manifest = leg.manifest
+    mine = [shard for number, shard in enumerate(manifest.shards) if number % joined.size == joined.rank]
+    verified = sum(joined.gather(tokens.verify(leg.data, manifest, mine, scan=True)["verified_shards"]).values())
+    joined.state.phase("building")
+    leg.stall.beat()
+    engine = Sharded(settings, joined)
+    saver = leg.saver(leg.job)
+    steps = settings["training.steps"]
+    monitor = None
+    if joined.rank == 0:
+        write_json(leg.job / "settings.json", {**settings.document(), **current_job().stamp})
+    nodes = list(joined.gather(joined.node).values())
+    if joined.rank == 0:
+        watch = settings.document()["watch"]
+        every = settings["training.checkpoint.every"]
+        monitor = Monitor(leg.job, current_job(), steps, watch, checkpoint_every=every, nodes=nodes)
+    leg.stall.beat()
+    joined.state.phase("training")
+    began = time.monotonic()
+    training = leg.training(engine, monitor)
+    done = training.run(
+        1,
+        steps,
+        leg.job,
+        lambda step, final: saver.save(engine, step, settings.batch, final=final),
+        settings["training.checkpoint.every"],
+    )
+    seconds = time.monotonic() - began
+    joined.state.phase("evaluating")
+    validation = mean(joined, engine.loss(moved(leg.held_out(joined.rank), joined)))
+    leg.stall.beat()
+    if monitor:
+        monitor.close(in_order=done.stopped is None)
+    own = {"gpu": joined.gpu, "node": joined.node, "parameters_share": engine.share()}
+    own["solo_seconds"] = min(done.solo)
+    digest = engine.digest()
+    ranks = joined.gather({**own, "digest": digest})
+    fastest = min(each["solo_seconds"] for each in ranks.values())
+    first_digest = next(iter(ranks.values()))["digest"]
+    for each in ranks.values():
+        each["pace"] = fastest / each["solo_seconds"]
+        each["same_parameters"] = each.pop("digest") == first_digest
+    leg.stall.beat()
+    kept = saver.verified()
+    found = {
+        **steps_of(leg, done),
+        "completed": done.stopped is None and done.last == steps,
+        "stopped": done.stopped,
+        "planned_steps": steps,
+        "world_size": joined.size,
+        "batch": settings.document()["batch"],
+        "samples_a_step": done.samples[0][1] - done.samples[0][0] + 1,
+        "mfu": training.mfu(done_seconds(done)),
+        "precision": settings.precision,
+        "settings": {"fingerprint": settings.fingerprint()},
+        "skipped_steps": engine.skipped,
+        "first_loss_above_uniform": done.losses[0] - math.log(settings["model.vocab_size"]),
+        "spike": spike(done.losses),
+        "validation_loss": validation,
+        "entropy": manifest.entropy,
+        "above_entropy": None if manifest.entropy is None else validation - manifest.entropy,
+        "tokens": {
+            **tokens.describe(manifest),
+            "verified_shards": verified,
+            "above_vocabulary": manifest.max_token - settings["model.vocab_size"],
+            "left_out": training.loader.order.left_out,
+        },
+        "ranks": ranks,
+        "distinct_gpus": len({(each["node"], each["gpu"]) for each in ranks.values() if each["gpu"]}),
+        "training_time_seconds": seconds,
+        "wall_time_seconds": time.monotonic() - STARTED,
+        "saving": {"seconds": done.save_seconds, "checkpoints": saver.saved},
+        "checkpoints": kept,
+        **training_device.describe(joined.device, leg.accelerator),
+        "gpu_uuids": [each["gpu"] for each in ranks.values() if each["gpu"]],
+    }
+    if done.stopped and done.stopped.startswith("the loss"):
+        if joined.rank == 0:
+            write_metrics(leg.output / METRICS_FILE, found)
+        raise KitError(done.stopped)
+    return found
+
+
+def killed(leg: Leg) -> dict[str, Any]:
+    """Train until the second checkpoint, in the middle of which the last rank is killed."""
+    leg.joined.state.phase("building")
+    engine = Sharded(leg.settings, leg.joined)
+    saver, every = leg.saver(leg.output), leg.settings["training.checkpoint.every"]
+    leg.joined.state.phase("training")
+    done = leg.training(engine).run(
+        1,
+        2 * every,
+        leg.job,
+        lambda step, _final: saver.save(engine, step, leg.settings.batch, dies=step == 2 * every),
+        every,
+    )
+    return steps_of(leg, done)
+
+
+def resumed(leg: Leg) -> dict[str, Any]:
+    """Go on from the newest whole checkpoint of the leg that was killed."""
+    saver = leg.saver(leg.job / "killed")
+    taken = saver.newest()
+    engine, first = restored(leg, saver, taken)
+    steps = leg.settings["training.steps"]
+    done = leg.training(engine).run(
+        first,
+        steps,
+        leg.job,
+        lambda step, final: saver.save(engine, step, leg.settings.batch, final=final),
+        leg.settings["training.checkpoint.every"],
+    )
+    left = [path.name for path in saver.folder.glob(f"{checkpoints.INCOMPLETE}*")]
+    return {**steps_of(leg, done), "from": taken.path.name, "from_step": first - 1, "refused": taken.refused, "left": left}
+
+
+def resized(leg: Leg) -> dict[str, Any]:
+    """Go on from the second checkpoint of the measured leg, on fewer ranks, for some steps."""
+    saver, every = leg.saver(leg.job), leg.settings["training.checkpoint.every"]
+    path = saver.folder / checkpoints.name_of(2 * every)
+    taken = checkpoints.Taken(path, saver.check(path))
+    engine, first = restored(leg, saver, taken)
+    done = leg.training(engine).run(first, first - 1 + min(RESIZED_MOST, every), leg.job)
+    return {**steps_of(leg, done), "from": path.name, "from_ranks": taken.manifest["ranks"]}
+
+
+def restored(leg: Leg, saver: Saver, taken: checkpoints.Taken) -> tuple[Sharded, int]:
+    """Return an engine with a checkpoint's state, and the step that comes next."""
+    leg.joined.state.phase("building")
+    engine = Sharded(leg.settings, leg.joined)
+    leg.joined.state.phase("restoring")
+    step = saver.restore(engine, taken)
+    leg.stall.beat()
+    leg.joined.state.phase("training")
+    return engine, step + 1
+
+
+def exported(leg: Leg) -> dict[str, Any]:
+    """Export the measured leg's last checkpoint, use it, and compare all legs."""
+    saver = leg.saver(leg.job)
+    taken = saver.newest()
+    leg.joined.state.phase("exporting")
+    file = export(taken, leg.settings, leg.job / FOLDER)
+    of_the_measured = strict_json.read(leg.job / METRICS_FILE)
+    leg.joined.state.phase("using the export")
+    ranks = of_the_measured["world_size"]
+    used = use(leg.job / FOLDER, [leg.held_out(rank) for rank in range(ranks)])
+    found: dict[str, Any] = {
+        "shape": read(leg.job / "shape").get("shape"),
+        "export": {
+            "from": taken.path.name,
+            "bytes": file.stat().st_size,
+            **used,
+            "loss_apart": abs(used["held_out_loss"] - of_the_measured["validation_loss"]),
+        },
+    }
+    for name in ("plain", "resumed", "resized"):
+        other = read(leg.job / name)
+        found[name] = {
+            **{key: value for key, value in other.items() if key not in of_the_measured or key == "ranks"},
+            "apart": apart(of_the_measured, other) if other else None,
+            "tokens_per_second": other.get("tokens_per_second"),
+        }
+    if found["resumed"].get("from_step") is not None:
+        before = of_the_measured["samples"][found["resumed"]["from_step"] - 1][1]
+        found["resumed"]["samples_skipped"] = read(leg.job / "resumed")["samples"][0][0] - before - 1
+    return found
+
+
+def read(folder: Path) -> Mapping[str, Any]:
+    """Return a leg's metrics; empty if there are none, as for a leg that is not part of this job."""
+    try:
+        return dict(strict_json.read(folder / METRICS_FILE))
+    except FileNotFoundError:
+        return {}
+
+
+def done_seconds(done: Run) -> float:
+    """Return the mean seconds of a steady step."""
+    steady = done.steady()
+    return sum(steady) / len(steady)
+
+
+def moved(batches: list[Any], joined: Group) -> list[Any]:
+    """Return the batches on this rank's device."""
+    return [(one.to(joined.device), other.to(joined.device)) for one, other in batches]
+
+
+def mean(joined: Group, value: float) -> float:
+    """Return the mean of all ranks' values."""
+    return joined.sum(value) / joined.size
+
+
+def steps_of(leg: Leg, done: Run) -> dict[str, Any]:
+    """Return what every training leg says of its steps, the same on all ranks."""
+    settings, joined = leg.settings, leg.joined
+    steady = done.steady()
+    seconds = joined.largest(sum(steady))
+    samples = len(steady) * settings.batch
+    rate = samples * settings.length / seconds
+    return {
+        "first": done.first,
+        "steps": done.last,
+        "loss": done.losses,
+        "grad_norm": done.norms,
+        "checksums": done.checksums,
+        "samples": done.samples,
+        "tokens_per_second": rate,
+        "steps_per_hour": len(steady) / seconds * 3600,
+        "input_share": joined.largest(sum(done.data_seconds) / sum(done.seconds)),
+        "steady": {"seconds": seconds, "steps": len(steady), "windows": done.windows},
+        "memory_bytes": peak_memory(joined),
+    }
+
+
+def peak_memory(joined: Group) -> dict[str, dict[str, int]]:
+    """Return the most memory that each rank's process had, in bytes."""
+    import resource  # noqa: PLC0415
+
+    return joined.gather({"resident": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024})
+
+
+LEGS: dict[str, Callable[[Leg], dict[str, Any]]] = {
+    "shape": looked_at_shape,
+    "plain": plain,
+    MEASURED: measured,
+    "killed": killed,
+    "resumed": resumed,
+    "resized": resized,
+    "export": exported,
+}

@@ -1,0 +1,61 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRETRAIN-1: pretrain a GPT with DeepSpeed's ZeRO-3, and prove that it can be trusted with weeks of computing.
+
+Started by `kit legs` and `kit launch`, which set the ranks' environment; HPC_VALIDATION_LEG names the leg. The settings
+are the files in config, a profile, and the inventory's own in SETTINGS_FILE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from acceptance import LEGS, MEASURED, Leg, run
+from kit import strict_json
+from kit.errors import KitError
+from kit.pretraining.checkpoints import NONE_WHOLE, NoneWholeError
+from kit.training.distributed import group
+from settings import load
+from utils.monitoring import Stall
+
+
+def main() -> int:
+    """Run this rank; return 0 after a complete leg, 4 if there was no checkpoint to go on from, else 1."""
+    environment = os.environ
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", type=Path, default=Path(__file__).parent / "config", help="folder of the settings")
+    parser.add_argument("--profile", help="changes of the settings, of config/profiles")
+    arguments = parser.parse_args()
+    name = environment.get("HPC_VALIDATION_LEG", MEASURED)
+    output = Path(environment["OUTPUT_DIR"])
+    accelerator = environment.get("HPC_VALIDATION_ACCELERATOR") or "cuda"
+    try:
+        if name not in LEGS:
+            raise KitError(f"unknown leg {name!r}; there are {', '.join(LEGS)}")
+        own = strict_json.read(environment["SETTINGS_FILE"]) if environment.get("SETTINGS_FILE") else {}
+        with group(accelerator, output) as joined:
+            # A leg on fewer ranks keeps the batch; the shape is that of the whole job.
+            ranks = int(environment.get("HPC_VALIDATION_ALL_RANKS", joined.size)) if name == "shape" else joined.size
+            settings = load(arguments.config, arguments.profile, own, ranks)
+            stall = Stall(output, joined.state, joined.rank, settings["training.watch.stall_seconds"])
+            job = output if name == MEASURED else output.parent
+            data = Path(environment["DATA_DIR"])
+            found = run(Leg(name, joined, settings, data, job, output, accelerator, stall))
+            stall.end()
+            if found and "loss" in found:
+                print(f"{name}: step {found['steps']}, loss {found['loss'][-1]:.4f}", flush=True)
+    except NoneWholeError as error:
+        print(f"gpt_pretraining: {error}", file=sys.stderr, flush=True)
+        return NONE_WHOLE
+    except (KitError, OSError, ValueError) as error:
+        print(f"gpt_pretraining: {error}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
