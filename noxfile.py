@@ -165,4 +165,4 @@ def bench(session: nox.Session) -> None:
     """Speed and memory as ratios taken in one run; only the goals for many nodes can be missed."""
     for name in ("metrics_assert", "waiting", "play", "preflight", "gpu_probe", "share", "speed_up"):
         session.run("python", "-m", f"tests.bench.bench_{name}", *session.posargs)
-    session.run("python", "-m", "tests.bench.bench_scale", env=COLLECTION)
+    session.run("python", "-m", "tests.bench.bench_scale")

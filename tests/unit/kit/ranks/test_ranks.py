@@ -136,6 +136,30 @@ def test_ranks_that_all_gave_up_are_told_by_the_first(tmp_path: Path) -> None:
     assert failure(tmp_path, {0: -6, 1: -6}) == "rank 1 (compute01 GPU-1): killed by SIGABRT, last in training, step 30"
 
 
+@pytest.mark.parametrize("codes", [{0: 71}, {0: 71, 1: -15}])
+def test_a_rank_that_gave_up_on_another_is_not_to_blame(tmp_path: Path, codes: dict[int, int]) -> None:
+    state(tmp_path, 0, phase="failed in training", step=30, error="no step for 60 s, waiting for other ranks", time=9.0)
+    state(tmp_path, 1, phase="training", step=30, time=5.0)
+    assert failure(tmp_path, codes) == (
+        "rank 1 (compute01 GPU-1): rank 0 gave up waiting for it, last in training, step 30"
+    )
+
+
+def test_of_ranks_that_all_gave_up_the_one_that_waited_for_none_is_to_blame(tmp_path: Path) -> None:
+    state(tmp_path, 0, phase="failed in training", step=30, error="no step for 60 s, waiting for other ranks", time=1.0)
+    state(tmp_path, 1, phase="failed in training", step=30, error="no step for 61 s, at data.py, line 3", time=2.0)
+    assert failure(tmp_path, {0: 71, 1: 71}) == (
+        "rank 1 (compute01 GPU-1): it stood still, last in failed in training, step 30: no step for 61 s, at data.py, line 3"
+    )
+
+
+def test_ranks_that_all_waited_are_told_by_the_first(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        error = "no step for 60 s, waiting for other ranks"
+        state(tmp_path, rank, phase="failed in training", step=30, error=error, time=2.0 - rank)
+    assert failure(tmp_path, {0: 71, 1: 71}).startswith("rank 1 (compute01 GPU-1): ended with exit code 71")
+
+
 def test_of_ranks_that_ended_themselves_the_first_is_to_blame(tmp_path: Path) -> None:
     state(tmp_path, 0, phase="failed in training", error="peer", time=2.0)
     state(tmp_path, 1, phase="failed in training", error="own", time=1.5)

@@ -1,0 +1,174 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRETRAIN-1: its settings are checked before anything is computed, and what it compares without PyTorch is right."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import shutil
+import sys
+import typing as t
+from pathlib import Path
+
+import pytest
+
+from tests.unit.conftest import ROOT
+
+HOME = ROOT / "files/workloads/gpt_pretraining"
+sys.path.insert(0, str(HOME))  # as the interpreter does for the script
+
+settings = importlib.import_module("settings")
+comparisons = importlib.import_module("comparisons")
+Json = dict[str, t.Any]
+
+
+def load(profile: str | None = None, own: Json | None = None, ranks: int = 8, folder: Path = HOME / "config") -> t.Any:
+    """Load the settings as a rank does."""
+    return settings.load(folder, profile, own or {}, ranks)
+
+
+def test_the_documents_numbers() -> None:
+    found = load()
+    model = [found[f"model.{name}"] for name in ("n_embd", "n_layer", "n_head", "n_positions", "vocab_size")]
+    assert model == [1536, 24, 24, 2048, 50000]
+    assert (found.batch, found.micro, found.accumulation) == (512, 4, 16)
+    assert found.precision == "bf16"
+    assert found["deepspeed.gradient_clipping"] == 1.0
+    assert found.learning_rate(1000) == pytest.approx(1.5e-4)
+    assert found.learning_rate(2000) == pytest.approx(3e-4)
+    assert found.learning_rate(51000) == pytest.approx(3e-4 * 0.55)
+    assert found.learning_rate(100000) == found.learning_rate(200000) == pytest.approx(3e-5)
+
+
+def test_every_profile_loads() -> None:
+    ranks = {"mini": 4, "one_gpu": 1}
+    names = sorted(path.stem for path in (HOME / "config/profiles").glob("*.yaml"))
+    assert names == ["compile", "fp16", "full", "mini", "offload", "one_billion", "one_gpu"]
+    found = {name: load(name, ranks=ranks.get(name, 8)) for name in names}
+    assert found["full"]["training.steps"] == 49209 == 51_600_000_000 // (512 * 2048)
+    assert {name: each.precision for name, each in found.items() if each.precision != "bf16"} == {
+        "fp16": "fp16",
+        "mini": "fp32",
+    }
+    assert len({each.fingerprint() for each in found.values()}) >= 5
+
+
+@pytest.mark.parametrize(("ranks", "accumulation"), [(1, 128), (4, 32), (16, 8), (128, 1)])
+def test_the_batch_stays_on_any_number_of_ranks(ranks: int, accumulation: int) -> None:
+    found = load(ranks=ranks)
+    assert (found.batch, found.accumulation) == (512, accumulation)
+    assert found.fingerprint() == load().fingerprint()
+    assert found.deepspeed()["gradient_accumulation_steps"] == accumulation
+
+
+@pytest.mark.parametrize(
+    ("own", "ranks", "why"),
+    [
+        ({"training": {"stepz": 3}}, 8, "hpc_validation_pretraining: training.stepz: unknown setting; is it training.ste"),
+        ({"nonsense": 1}, 8, "hpc_validation_pretraining: nonsense: unknown setting"),
+        ({"training": {"steps": "3"}}, 8, "training.steps is '3', expected a whole number from 1"),
+        ({"training": {"steps": True}}, 8, "training.steps is True, expected a whole number"),
+        ({"training": {"steps": 0}}, 8, "training.steps is 0, expected a whole number from 1"),
+        ({"training": {"schedule": {"learning_rate": math.nan}}}, 8, "learning_rate is nan, expected a number from 0 to 1"),
+        ({"training": {"data": {"source": "s3://b"}}}, 8, "expected share, or gs://bucket/prefix"),
+        ({"training": {"optimizer": {"betas": [0.9]}}}, 8, "expected two numbers from 0 to 1"),
+        ({"training": {"checkpoint": {"keep": 1}}}, 8, "keep is 1, expected a whole number from 2"),
+        ({"deepspeed": {"gradient_accumulation_steps": 4}}, 8, "cannot be set: it follows from the batch"),
+        ({"deepspeed": {"bf16": {"enabled": "auto"}}}, 8, "bf16.enabled is 'auto', expected true or false"),
+        ({"deepspeed": {"fp16": {"enabled": True}}}, 8, "are both true"),
+        ({"model": {"n_head": 7}}, 8, "model.n_head 7 does not divide model.n_embd 1536"),
+        ({"model": {"bos_token_id": 50256}}, 8, "bos_token_id 50256 is not in a vocabulary of 50000 tokens"),
+        ({"model": {"tie_word_embeddings": False}}, 8, "tie_word_embeddings is False, expected one of True"),
+        ({"training": {"schedule": {"decay_steps": 10}}}, 8, "decay_steps is less than warmup_steps"),
+        ({}, 6, "cannot be split into micro batches of 4 on 6 ranks; ranks that divide 512 are 1, 2, 4, 8"),
+        ({"deepspeed": {"train_micro_batch_size_per_gpu": 48}}, 8, "with 8 ranks .*_per_gpu can be 1, 2, 4, 8, 16, 32, 64"),
+        ({"training": {"cost": {"price_per_hour": 7.92, "currency": "USD"}}}, 8, "cost.price_of is missing; a price of a"),
+        ({"training": {"cost": {"price_of": "node", "currency": "USD"}}}, 8, "cost.price_per_hour is missing"),
+        ({"training": {"cost": {"price_of": "box"}}}, 8, "price_of is 'box', expected one of node, gpu"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_name(own: Json, ranks: int, why: str) -> None:
+    with pytest.raises(settings.SettingsError, match=why):
+        load(own=own, ranks=ranks)
+
+
+def test_an_unknown_profile_names_those_that_there_are() -> None:
+    with pytest.raises(settings.SettingsError, match="unknown profile 'tiny'; available: compile, fp16, full, mini"):
+        load("tiny")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("model_config.json", "{", "model_config.json cannot be read"),
+        ("model_config.json", "[]", "model_config.json: expected keys and values, found list"),
+        ("training_config.yaml", "steps: [", "training_config.yaml cannot be read"),
+        ("training_config.yaml", "steps: 3", "training.seed, .*: missing"),
+        ("deepspeed_config.json", None, "deepspeed_config.json cannot be read"),
+    ],
+)
+def test_a_broken_file_is_named(tmp_path: Path, name: str, text: str | None, why: str) -> None:
+    folder = shutil.copytree(HOME / "config", tmp_path / "config")
+    (folder / name).unlink()
+    if text is not None:
+        (folder / name).write_text(text)
+    with pytest.raises(settings.SettingsError, match=why):
+        load(folder=folder)
+
+
+def test_later_settings_replace_earlier_ones_and_blocks_replace_null() -> None:
+    cost = {"price_per_hour": 7.92, "price_of": "node", "currency": "USD", "scenarios": [350, 2500]}
+    found = load("mini", {"training": {"steps": 60, "cost": cost}}, ranks=4)
+    document = found.document()
+    assert (document["steps"], document["schedule"]["warmup_steps"], document["cost"]) == (60, 10, cost)
+    assert load("mini", {"training": {"cost": None}}, ranks=4).document()["cost"] is None
+
+
+def test_the_fingerprint_is_of_what_changes_the_result() -> None:
+    known = load().fingerprint()
+    same: list[Json] = [{"training": {"steps": 7}}, {"training": {"checkpoint": {"every": 9}}}]
+    same += [{"deepspeed": {"train_micro_batch_size_per_gpu": 8}}, {"deepspeed": {"zero_optimization": {"stage": 2}}}]
+    other: list[Json] = [{"training": {"seed": 1}}, {"model": {"n_layer": 2}}, {"deepspeed": {"train_batch_size": 256}}]
+    other += [{"training": {"schedule": {"learning_rate": 1e-4}}}, {"deepspeed": {"gradient_clipping": 0.5}}]
+    assert {load(own=each).fingerprint() for each in same} == {known}
+    assert known not in {load(own=each).fingerprint() for each in other}
+
+
+def test_the_document_is_json() -> None:
+    assert json.loads(json.dumps(load().document()))["batch"] == {
+        "global": 512,
+        "micro": 4,
+        "accumulation": 16,
+        "ranks": 8,
+    }
+
+
+ONE = {"first": 1, "loss": [5.0, 4.0, 3.0, 2.0], "checksums": [1, 2, 3, 4]}
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        ({"first": 3, "loss": [3.0, 2.0], "checksums": [3, 4]}, (2, 0.0, 0)),
+        ({"first": 3, "loss": [2.5, 2.0], "checksums": [3, 4]}, (2, 0.5, 0)),
+        ({"first": 3, "loss": [3.25, 2.0, 9.0], "checksums": [3, 4, 5]}, (2, 0.25, 0)),
+        ({"first": 3, "loss": [3.0, 2.0], "checksums": [3, 5]}, (2, 0.0, 1)),
+        ({"first": 1, "loss": [math.nan], "checksums": [1]}, (1, math.inf, 0)),
+        ({"first": 5, "loss": [1.0], "checksums": [5]}, (0, None, None)),
+    ],
+)
+def test_runs_are_compared_where_both_were(other: Json, expected: tuple[int, float | None, int | None]) -> None:
+    found = comparisons.apart(ONE, other)
+    assert (found["steps"], found["loss"], found["samples"]) == expected
+    assert comparisons.apart(other, ONE)["loss"] == expected[1]
+
+
+def test_a_spike_is_five_high_losses_in_a_row() -> None:
+    calm = [4.0] * 40
+    assert comparisons.spike(calm) == 1.0
+    assert comparisons.spike([*calm[:20], 40.0, *calm[:19]]) == 1.0
+    assert (comparisons.spike([*calm[:20], *[12.0] * 5, *calm[:15]]) or 0) > 2
+    assert comparisons.spike([4.0] * 5) is None
