@@ -37,6 +37,7 @@ COMMANDS = {
     "environment": "run a command with the variables (JSON) on standard input",
     "share": "examine the share from this node: facts as JSON",
     "coherence": "check that two nodes see the same share, under srun",
+    "tokens": "make, verify, fetch or upload a folder of tokens for pretraining",
 }
 
 

@@ -43,16 +43,31 @@ Fill = Callable[[Path], None]  # put files into a folder, as published
 
 
 @dataclass(frozen=True)
+class Made:
+    """Files that are made, and made again only if their recipe differs from that of those which are staged."""
+
+    recipe: Mapping[str, Any]
+    fill: Fill
+
+
+Origin = Union[Source, Fill, Made, Path, None]
+
+
+@dataclass(frozen=True)
 class Asset:
     """Something that can be staged, and the functions that know its format."""
 
     name: str  # of its folder on the share
-    source: Source | Fill  # a repository of the Hugging Face hub, or what downloads from elsewhere
+    source: Source | Fill | Made  # a repository of the Hugging Face hub, or what downloads from elsewhere
     descriptions: Mapping[str, str]  # source → what the verdict says of it
     recipe: Mapping[str, Any]  # what the stand-in is made from
     make_stand_in: Fill
     # Check such a folder; return what jobs read, and facts for the provenance, described in `holds`. Raise KitError.
     prepare: Callable[[Path], tuple[Contents, Facts]]
+    # What jobs read if it is made from the files in a folder given by the site, too many to compare; None if it is not.
+    convert: Callable[[Path], Made | None] = lambda _folder: None
+    # Look at the finished folder, with the size and SHA-256 of each file, before jobs see it. Raise KitError.
+    check: Callable[[Path, Mapping[str, Mapping[str, Any]]], None] = lambda _folder, _files: None
 
 
 @dataclass(frozen=True)
@@ -82,11 +97,15 @@ def stage(
     else the hub's main is resolved once. ``check``: report whether anything would change, do nothing. ``verify``:
     compare every file with its recorded SHA-256. Raise KitError. Two processes may run this at the same time.
     """
-    recipe = (
-        json.loads(json.dumps(asset.recipe)) if source == "stand-in" else None
-    )  # in the form in which it is read back
+    origins = {
+        "download": asset.source,
+        "path": (asset.convert(folder) or folder) if folder else None,
+        "stand-in": Made(asset.recipe, asset.make_stand_in),
+    }
+    origin = origins.get(source)
+    recipe = json.loads(json.dumps(origin.recipe)) if isinstance(origin, Made) else None  # as it is read back
     wanted = {"name": asset.name, "source": source, "recipe": recipe}
-    given = asset.prepare(folder)[0] if folder else None
+    given = asset.prepare(origin)[0] if isinstance(origin, Path) else None
     target = target.absolute()
     changed = not is_staged(target, wanted, given=given, revision=revision, verify=verify)
     if changed and not check:
@@ -96,7 +115,7 @@ def stage(
                 # Another process may have finished while this one waited.
                 changed = not is_staged(target, wanted, given=given, revision=revision, verify=verify)
                 if changed:
-                    _renew(asset, target, wanted, folder, revision)
+                    _renew(asset, target, wanted, origin, revision)
         except OSError as error:
             raise KitError(
                 f"cannot write to {target.parent}: {error}; is the share mounted, writable and not full?"
@@ -161,14 +180,15 @@ def _answer(asset: Asset, target: Path, source: str, changed: bool, read: bool) 
     }
 
 
-def _renew(asset: Asset, target: Path, wanted: dict[str, Any], folder: Path | None, revision: str | None) -> None:
+def _renew(asset: Asset, target: Path, wanted: dict[str, Any], origin: Origin, revision: str | None) -> None:
     """Obtain, check and complete next to ``target``, then rename. Raise KitError, or OSError from the share."""
     unfinished.remove_beside(target)
     building = unfinished.beside(target)
-    with _obtain(asset, target, wanted["source"], folder, revision) as obtained:
+    with _obtain(asset, target, origin, revision) as obtained:
         contents, facts = asset.prepare(obtained.folder)
         try:
             files, times = _fill(building, contents, obtained)
+            asset.check(building, files)
             document = {
                 **wanted,
                 "description": _describe(asset, wanted["source"], obtained, facts),
@@ -191,14 +211,13 @@ def _describe(asset: Asset, source: str, obtained: Obtained, facts: Facts) -> st
 
 
 @contextmanager
-def _obtain(asset: Asset, target: Path, source: str, folder: Path | None, revision: str | None) -> Iterator[Obtained]:
+def _obtain(asset: Asset, target: Path, origin: Origin, revision: str | None) -> Iterator[Obtained]:
     """Provide a folder of files as published, and remove it afterwards if it is ours.
 
     An unfinished download from the hub is kept, and the next one continues it.
     """
-    origin = {"download": asset.source, "stand-in": asset.make_stand_in}.get(source)
-    if source == "path" and folder:
-        yield Obtained(folder, ours=False)
+    if isinstance(origin, Path):
+        yield Obtained(origin, ours=False)
     elif isinstance(origin, Source):
         requested = revision or _pinned(target, asset.name) or "main"
         fetched = download(origin, target, requested)
@@ -210,12 +229,12 @@ def _obtain(asset: Asset, target: Path, source: str, folder: Path | None, revisi
         made = building.with_name(f"{building.name}-made")
         try:
             made.mkdir(mode=0o755)
-            origin(made)
+            (origin.fill if isinstance(origin, Made) else origin)(made)
             yield Obtained(made, ours=True)
         finally:
             shutil.rmtree(made, ignore_errors=True)
     else:
-        raise ValueError(f"source {source!r} without a folder: expected one of {', '.join(SOURCES)}")
+        raise ValueError(f"no origin of {asset.name}: expected one of {', '.join(SOURCES)}, path with a folder")
 
 
 def _pinned(target: Path, name: str) -> str | None:
