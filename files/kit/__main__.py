@@ -36,6 +36,7 @@ COMMANDS = {
     "launch": "start a leg's ranks on this node, with the runtime's Python",
     "environment": "run a command with the variables (JSON) on standard input",
     "share": "examine the share from this node: facts as JSON",
+    "cost": "tell what a pretraining costs, from its job's output folder",
     "coherence": "check that two nodes see the same share, under srun",
     "tokens": "make, verify, fetch or upload a folder of tokens for pretraining",
 }
