@@ -5,21 +5,16 @@
 
 from __future__ import annotations
 
-import re
 import typing as t
 from functools import partial
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.cluster_facts import read, stated
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks, reach
 
 Json = dict[str, t.Any]
-# Base states in which Slurm starts jobs, now or when the node is free again.
-USABLE = {"idle", "allocated", "mixed"}
 MAX_PROBLEMS = 10  # listed in one finding
-UNUSABLE_FLAGS = {"drain", "fail", "maintenance", "not_responding", "invalid_reg", "powered_down", "powering_down"}
 
 finding = partial(checks.finding, source="slurm_cluster_info")
 
@@ -46,8 +41,8 @@ def _for_workload(info: Json, workload: Json, slurm: Json, accelerator: str) -> 
     judged = partition(info, slurm)
     if judged["verdict"] == "fail":
         return [judged]
-    names = ",".join(each["name"] for each in _chosen(info, slurm))
-    nodes = in_scope(info, slurm)
+    names = ",".join(each["name"] for each in reach.chosen(info, slurm))
+    nodes = reach.in_scope(info, slurm)
     return [judged, _eligible(workload, nodes, names, accelerator) if nodes else _nobody(workload, names, slurm)]
 
 
@@ -65,58 +60,6 @@ def _nobody(workload: Json, partition: str, slurm: Json) -> Json:
         remedy=remedies.remedy("scheduler.node_in_reach"),
         where={"workload": workload["id"]},
     )
-
-
-def _wanted(slurm: Json) -> list[str]:
-    return [name.strip() for name in (slurm.get("partition") or "").split(",") if name.strip()]
-
-
-def _chosen(info: Json, slurm: Json) -> list[Json]:
-    """Return the partitions for a job with these settings: those named, else the default one."""
-    wanted = _wanted(slurm)
-    return [p for p in info.get("partitions") or [] if (p["name"] in wanted if wanted else p.get("default"))]
-
-
-def usable(node: Json) -> bool:
-    """Return whether Slurm would start a job on `node`, now or later, without anyone's help."""
-    flags = {str(flag).lower() for flag in node.get("flags") or []}
-    return str(node.get("state")).lower() in USABLE and not flags & UNUSABLE_FLAGS
-
-
-def in_words(node: Json) -> str:
-    """Return the node's state in words."""
-    words = "+".join([str(node.get("state")), *[str(flag).lower() for flag in node.get("flags") or []]])
-    return f"{node['name']} is {words}" + (f" ({node['reason']})" if node.get("reason") else "")
-
-
-def in_scope(info: Json, slurm: Json) -> list[Json]:
-    """Return the nodes that jobs with these settings may run on, in any state."""
-
-    def listed(key: str) -> list[str]:
-        """Return the names; an expression that cannot be read is left to Slurm and excludes nothing here."""
-        return expand_nodes("".join((slurm.get(key) or "").split()))
-
-    exclude, nodelist = listed("exclude"), listed("nodelist")
-    partitions = [each["name"] for each in _chosen(info, slurm)]
-    kind = slurm.get("gres_type")
-    nodes = [node for node in info.get("nodes") or [] if set(partitions) & set(node.get("partitions") or [])]
-    return [
-        node
-        for node in nodes
-        if node["name"] not in exclude
-        and (not nodelist or node["name"] in nodelist)
-        and _has_features(node, slurm.get("constraint") or "")
-        and (not kind or not node.get("gres_types") or kind in node["gres_types"])
-    ]
-
-
-def _has_features(node: Json, constraint: str) -> bool:
-    """Return whether the node has the features of a plain constraint (a, a&b or a|b); others are left to Slurm."""
-    for sign, decide in (("&", all), ("|", any)):
-        wanted = constraint.split(sign)
-        if all(re.fullmatch(r"[\w.-]+", name) for name in wanted):
-            return decide(name in (node.get("features") or []) for name in wanted)
-    return True
 
 
 def _accounting(info: Json) -> Json:
@@ -150,7 +93,7 @@ def _answers(info: Json, wrong: list[str]) -> Json:
 
 def partition(info: Json, slurm: Json) -> Json:
     """Return the finding about the partition for a job with these settings."""
-    wanted, chosen, partitions = _wanted(slurm), _chosen(info, slurm), info.get("partitions") or []
+    wanted, chosen, partitions = reach.named(slurm), reach.chosen(info, slurm), info.get("partitions") or []
     missing = [name for name in wanted if name not in [partition["name"] for partition in chosen]]
     bound = f"partition {','.join(wanted)}" if wanted else "a default partition"
     if missing or not chosen:
@@ -183,7 +126,7 @@ def _eligible(workload: Json, nodes: list[Json], partition: str, accelerator: st
     resources = workload["resources"]
     gpus = 0 if accelerator == "cpu" else int(resources.get("gres", "gpu:0").split(":")[1])
     fitting = [node for node in nodes if (node.get("gres") or {}).get("gpu", 0) >= gpus]
-    ready = [node for node in fitting if usable(node)]
+    ready = [node for node in fitting if reach.usable(node)]
     judged = partial(
         finding,
         value=[node["name"] for node in ready],
@@ -204,7 +147,7 @@ def _eligible(workload: Json, nodes: list[Json], partition: str, accelerator: st
             "scheduler.nodes",
             verdict="undetermined",
             why=f"{len(ready)} of {len(fitting)} nodes can start jobs: "
-            + "; ".join(in_words(node) for node in fitting if not usable(node)),
+            + "; ".join(reach.in_words(node) for node in fitting if not reach.usable(node)),
             remedy=remedies.remedy("scheduler.nodes"),
         )
     return judged("scheduler.nodes", verdict="pass", why=f"{len(ready)} of {len(fitting)} nodes can start jobs")
