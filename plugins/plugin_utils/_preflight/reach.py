@@ -34,22 +34,27 @@ def usable(node: Json) -> bool:
 
 
 def in_words(node: Json) -> str:
+    """Return the node's state in words, with its name."""
+    return f"{node['name']} is {condition(node)}"
+
+
+def condition(node: Json) -> str:
     """Return the node's state in words."""
     words = "+".join([str(node.get("state")), *[str(flag).lower() for flag in node.get("flags") or []]])
-    return f"{node['name']} is {words}" + (f" ({node['reason']})" if node.get("reason") else "")
+    return words + (f" ({node['reason']})" if node.get("reason") else "")
 
 
 def in_scope(info: Json, slurm: Json) -> list[Json]:
     """Return the nodes that jobs with these settings may run on, in any state."""
 
-    def listed(key: str) -> list[str]:
+    def listed(key: str) -> set[str]:
         """Return the names; an expression that cannot be read is left to Slurm and excludes nothing here."""
-        return expand_nodes("".join((slurm.get(key) or "").split()))
+        return set(expand_nodes("".join((slurm.get(key) or "").split())))
 
     exclude, nodelist = listed("exclude"), listed("nodelist")
-    partitions = [each["name"] for each in chosen(info, slurm)]
+    partitions = {each["name"] for each in chosen(info, slurm)}
     kind = slurm.get("gres_type")
-    nodes = [node for node in info.get("nodes") or [] if set(partitions) & set(node.get("partitions") or [])]
+    nodes = [node for node in info.get("nodes") or [] if partitions & set(node.get("partitions") or [])]
     return [
         node
         for node in nodes

@@ -11,7 +11,8 @@ from functools import partial
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.cluster_facts import read, stated
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks, reach
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import capacity, checks, reach
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import plan as workload_plan
 
 Json = dict[str, t.Any]
 MAX_PROBLEMS = 10  # listed in one finding
@@ -31,35 +32,16 @@ def findings(
     if found[0]["verdict"] != "pass":
         return found  # without facts nothing else can be judged
     found += [_accounting(info)] if workloads else [_accounting(info), partition(info, stated(slurm))]
+    settings = {"slurm": slurm, "workload_slurm": workload_slurm or {}, "accelerator": accelerator}
     for workload in workloads:
-        settings = stated({**slurm, **((workload_slurm or {}).get(workload["id"]) or {})})
-        found += [entry for entry in _for_workload(info, workload, settings, accelerator) if entry not in found]
+        found += [entry for entry in _for_workload(info, workload, settings) if entry not in found]
     return found
 
 
-def _for_workload(info: Json, workload: Json, slurm: Json, accelerator: str) -> list[Json]:
-    judged = partition(info, slurm)
-    if judged["verdict"] == "fail":
-        return [judged]
-    names = ",".join(each["name"] for each in reach.chosen(info, slurm))
-    nodes = reach.in_scope(info, slurm)
-    return [judged, _eligible(workload, nodes, names, accelerator) if nodes else _nobody(workload, names, slurm)]
-
-
-def _nobody(workload: Json, partition: str, slurm: Json) -> Json:
-    """Return the finding for a workload if the site's own settings leave no node."""
-    narrowing = {key: slurm[key] for key in ("nodelist", "exclude", "constraint", "gres_type") if slurm.get(key)}
-    settings = ", ".join(f"{key} {value}" for key, value in narrowing.items())
-    left = f"hpc_validation_slurm leaves no node of partition {partition}: {settings}"
-    return finding(
-        "scheduler.gres",
-        "fail",
-        value=[],
-        bound="at least 1 node",
-        why=left if narrowing else f"partition {partition} has no nodes",
-        remedy=remedies.remedy("scheduler.node_in_reach"),
-        where={"workload": workload["id"]},
-    )
+def _for_workload(info: Json, workload: Json, settings: Json) -> list[Json]:
+    directives = workload_plan.directives(workload, settings, 0)  # a deadline chooses no partition
+    judged = partition(info, stated(directives))
+    return [judged] if judged["verdict"] == "fail" else [judged, capacity.finding(info, workload["id"], directives)]
 
 
 def _accounting(info: Json) -> Json:
@@ -116,38 +98,3 @@ def partition(info: Json, slurm: Json) -> Json:
         why=", ".join(f"partition {partition['name']} is {partition.get('state')}" for partition in chosen),
         remedy=remedies.remedy("scheduler.partition") if down else None,
     )
-
-
-def _nodes(count: int) -> str:
-    return f"{count} node{'s' * (count != 1)}"
-
-
-def _eligible(workload: Json, nodes: list[Json], partition: str, accelerator: str) -> Json:
-    resources = workload["resources"]
-    gpus = 0 if accelerator == "cpu" else int(resources.get("gres", "gpu:0").split(":")[1])
-    fitting = [node for node in nodes if (node.get("gres") or {}).get("gpu", 0) >= gpus]
-    ready = [node for node in fitting if reach.usable(node)]
-    judged = partial(
-        finding,
-        value=[node["name"] for node in ready],
-        bound=f"at least {_nodes(resources['nodes'])}" + (f" with {gpus} GPU{'s' * (gpus != 1)} each" if gpus else ""),
-        where={"workload": workload["id"]},
-    )
-    if len(fitting) < resources["nodes"]:
-        most = max([(node.get("gres") or {}).get("gpu", 0) for node in nodes], default=0)
-        return judged(
-            "scheduler.gres",
-            verdict="fail",
-            why=f"{len(fitting)} of {len(nodes)} nodes of partition {partition} define gpu:{gpus}; "
-            f"the most a node has is gpu:{most}",
-            remedy=remedies.remedy("scheduler.gres"),
-        )
-    if len(ready) < resources["nodes"]:
-        return judged(
-            "scheduler.nodes",
-            verdict="undetermined",
-            why=f"{len(ready)} of {len(fitting)} nodes can start jobs: "
-            + "; ".join(reach.in_words(node) for node in fitting if not reach.usable(node)),
-            remedy=remedies.remedy("scheduler.nodes"),
-        )
-    return judged("scheduler.nodes", verdict="pass", why=f"{len(ready)} of {len(fitting)} nodes can start jobs")
