@@ -10,11 +10,13 @@ from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul
+from ansible.utils.display import Display
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul, scalars
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.plain import plain
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import expect
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import sweep
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.screen import fitted
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
 
 INFO = "mlops.hpc_validation.slurm_cluster_info"
@@ -55,6 +57,10 @@ class ActionModule(ActionBase):
                 result["jobs"] = sweep.plan(
                     folder, facts, args["settings"], args["expected"], asked, dry=bool(self._task.check_mode)
                 )
+                held = runs.not_submitted(folder)
+                for name, why in held.items():
+                    Display().display(fitted(f"{name}: not submitted: {scalars.printable(why)}"))
+                result["held_back"] = list(held)
             result.update(changed=False, amiss=runs.amiss(folder))
         except (OSError, ValueError, runs.RunError, schema.SchemaError, expect.ExpectError) as exc:
             result.update(failed=True, msg=str(exc))

@@ -46,7 +46,9 @@ ARGUMENTS = {
     "folders": {"type": "list", "elements": "path"},
     "categories": {"type": "list", "elements": "int", "default": []},
     "options": {"type": "dict", "default": {}},
+    "everything": {"type": "bool", "default": False},
     "only": {"type": "list", "elements": "str", "default": []},
+    "leave_out": {"type": "dict", "default": {}},
     "probes_only": {"type": "bool", "default": False},
     "needs_days": {"type": "int", "default": 7},
     "window": {"type": "int", "default": 200},
@@ -103,9 +105,7 @@ class ActionModule(ActionBase):
         settings.check_needs_days(args["needs_days"])
         settings.check_window(args["window"], args["node_grace"])
         known = manifests.find_workloads(args["folders"], args["options"])
-        workloads = (
-            [] if args["probes_only"] else selection.select(known, args["categories"], args["only"], args["run_tags"])
-        )
+        workloads, left_out = _selected(known, args)
         settings.check_criteria(workloads, known, args["overrides"], args["references"])
         images.check(args["runtimes"], [workload["id"] for workload in known])
         expectations.check(args["expected_gpu"], args["expected_node_gpus"], args["expected_share"])
@@ -118,6 +118,7 @@ class ActionModule(ActionBase):
             "title": args["title"],
             "accelerator": args["accelerator"],
             "workloads": workloads,
+            "left_out": [{key: each[key] for key in ("id", "name", "title", "why")} for each in left_out],
             "probes_only": args["probes_only"],
             "needs_days": args["needs_days"],
             "verdict_schema": args["verdict_schema"],
@@ -158,3 +159,12 @@ class ActionModule(ActionBase):
             "verdict": verdict["verdict"],
             "folder": str(folder),
         }
+
+
+def _selected(known: list[dict[str, t.Any]], args: dict[str, t.Any]) -> selection.Selected:
+    """Return the workloads of the run and those left out, after checking the settings. Raise WorkloadError."""
+    leave_out = settings.check_leave_out(args["leave_out"], [workload["id"] for workload in known])
+    if args["probes_only"]:
+        return selection.Selected([], [])
+    categories = None if args["everything"] else args["categories"]
+    return selection.select(known, categories, args["only"], args["run_tags"], leave_out)

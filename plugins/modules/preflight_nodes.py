@@ -82,8 +82,16 @@ jobs:
   returned: O(state=planned)
   type: int
   sample: 1001
+held_back:
+  description:
+    - IDs of the workloads that are not to be submitted, since the partition cannot hold them or start them now, and
+      of those that need one of them. A line on the screen says why.
+  returned: O(state=planned)
+  type: list
+  elements: str
 amiss:
-  description: Number of the run's findings so far that failed or are undetermined.
+  description:
+    - Number of the run's findings so far that failed or are undetermined, without those that only hold a workload back.
   returned: success
   type: int
   sample: 0

@@ -93,7 +93,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 amiss:
-  description: Number of findings recorded so far that are V(fail) or V(undetermined).
+  description:
+    - Number of findings recorded so far that are V(fail) or V(undetermined), without those that only hold a workload
+      back.
   returned: O(state=recorded)
   type: int
 passed:

@@ -63,6 +63,11 @@ options:
     type: list
     elements: int
     default: []
+  everything:
+    description: Select all workloads, whatever their category.
+    type: bool
+    default: false
+    version_added: 0.4.0
   options:
     description: Which of its options a workload runs as, by workload ID. The manifests list them.
     type: dict
@@ -72,6 +77,15 @@ options:
     type: list
     elements: str
     default: []
+  leave_out:
+    description:
+      - The inventory's C(hpc_validation_leave_out), the reason why each of these workloads is not to be run, by ID.
+      - >-
+        Rejected if it names an unknown workload, one that is selected by ID, or one that another selected workload
+        needs, or if a reason is empty.
+    type: dict
+    default: {}
+    version_added: 0.4.0
   probes_only:
     description: Select no workload; only the findings of probes make the verdict.
     type: bool
@@ -174,7 +188,7 @@ interrupted:
   type: list
   elements: str
 workloads:
-  description: The selected manifests, each with its C(folder).
+  description: The selected manifests that are not left out, each with its C(folder).
   returned: O(state=started)
   type: list
   elements: dict

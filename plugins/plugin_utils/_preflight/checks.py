@@ -28,7 +28,7 @@ TITLES = {
     "scheduler.answers": "slurmctld answers",
     "scheduler.accounting": "Accounting",
     "scheduler.partition": "The partition exists and is up",
-    "scheduler.gres": "Nodes that define the GPUs the workload needs",
+    "scheduler.gres": "Nodes large enough for the workload",
     "scheduler.nodes": "Nodes that can start the workload",
     "scheduler.scope": "Nodes in scope",
     "scheduler.node_known": "Slurm knows the nodes named in the inventory",

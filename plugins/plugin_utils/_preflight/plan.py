@@ -11,7 +11,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostli
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.cluster_facts import read, stated
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings as judge_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.scheduler import (
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.reach import (
     in_scope,
     in_words,
     usable,

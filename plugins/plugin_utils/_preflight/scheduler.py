@@ -5,21 +5,17 @@
 
 from __future__ import annotations
 
-import re
 import typing as t
 from functools import partial
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.cluster_facts import read, stated
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import remedies
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import checks
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import capacity, checks, reach
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import plan as workload_plan
 
 Json = dict[str, t.Any]
-# Base states in which Slurm starts jobs, now or when the node is free again.
-USABLE = {"idle", "allocated", "mixed"}
 MAX_PROBLEMS = 10  # listed in one finding
-UNUSABLE_FLAGS = {"drain", "fail", "maintenance", "not_responding", "invalid_reg", "powered_down", "powering_down"}
 
 finding = partial(checks.finding, source="slurm_cluster_info")
 
@@ -36,87 +32,16 @@ def findings(
     if found[0]["verdict"] != "pass":
         return found  # without facts nothing else can be judged
     found += [_accounting(info)] if workloads else [_accounting(info), partition(info, stated(slurm))]
+    settings = {"slurm": slurm, "workload_slurm": workload_slurm or {}, "accelerator": accelerator}
     for workload in workloads:
-        settings = stated({**slurm, **((workload_slurm or {}).get(workload["id"]) or {})})
-        found += [entry for entry in _for_workload(info, workload, settings, accelerator) if entry not in found]
+        found += [entry for entry in _for_workload(info, workload, settings) if entry not in found]
     return found
 
 
-def _for_workload(info: Json, workload: Json, slurm: Json, accelerator: str) -> list[Json]:
-    judged = partition(info, slurm)
-    if judged["verdict"] == "fail":
-        return [judged]
-    names = ",".join(each["name"] for each in _chosen(info, slurm))
-    nodes = in_scope(info, slurm)
-    return [judged, _eligible(workload, nodes, names, accelerator) if nodes else _nobody(workload, names, slurm)]
-
-
-def _nobody(workload: Json, partition: str, slurm: Json) -> Json:
-    """Return the finding for a workload if the site's own settings leave no node."""
-    narrowing = {key: slurm[key] for key in ("nodelist", "exclude", "constraint", "gres_type") if slurm.get(key)}
-    settings = ", ".join(f"{key} {value}" for key, value in narrowing.items())
-    left = f"hpc_validation_slurm leaves no node of partition {partition}: {settings}"
-    return finding(
-        "scheduler.gres",
-        "fail",
-        value=[],
-        bound="at least 1 node",
-        why=left if narrowing else f"partition {partition} has no nodes",
-        remedy=remedies.remedy("scheduler.node_in_reach"),
-        where={"workload": workload["id"]},
-    )
-
-
-def _wanted(slurm: Json) -> list[str]:
-    return [name.strip() for name in (slurm.get("partition") or "").split(",") if name.strip()]
-
-
-def _chosen(info: Json, slurm: Json) -> list[Json]:
-    """Return the partitions for a job with these settings: those named, else the default one."""
-    wanted = _wanted(slurm)
-    return [p for p in info.get("partitions") or [] if (p["name"] in wanted if wanted else p.get("default"))]
-
-
-def usable(node: Json) -> bool:
-    """Return whether Slurm would start a job on `node`, now or later, without anyone's help."""
-    flags = {str(flag).lower() for flag in node.get("flags") or []}
-    return str(node.get("state")).lower() in USABLE and not flags & UNUSABLE_FLAGS
-
-
-def in_words(node: Json) -> str:
-    """Return the node's state in words."""
-    words = "+".join([str(node.get("state")), *[str(flag).lower() for flag in node.get("flags") or []]])
-    return f"{node['name']} is {words}" + (f" ({node['reason']})" if node.get("reason") else "")
-
-
-def in_scope(info: Json, slurm: Json) -> list[Json]:
-    """Return the nodes that jobs with these settings may run on, in any state."""
-
-    def listed(key: str) -> list[str]:
-        """Return the names; an expression that cannot be read is left to Slurm and excludes nothing here."""
-        return expand_nodes("".join((slurm.get(key) or "").split()))
-
-    exclude, nodelist = listed("exclude"), listed("nodelist")
-    partitions = [each["name"] for each in _chosen(info, slurm)]
-    kind = slurm.get("gres_type")
-    nodes = [node for node in info.get("nodes") or [] if set(partitions) & set(node.get("partitions") or [])]
-    return [
-        node
-        for node in nodes
-        if node["name"] not in exclude
-        and (not nodelist or node["name"] in nodelist)
-        and _has_features(node, slurm.get("constraint") or "")
-        and (not kind or not node.get("gres_types") or kind in node["gres_types"])
-    ]
-
-
-def _has_features(node: Json, constraint: str) -> bool:
-    """Return whether the node has the features of a plain constraint (a, a&b or a|b); others are left to Slurm."""
-    for sign, decide in (("&", all), ("|", any)):
-        wanted = constraint.split(sign)
-        if all(re.fullmatch(r"[\w.-]+", name) for name in wanted):
-            return decide(name in (node.get("features") or []) for name in wanted)
-    return True
+def _for_workload(info: Json, workload: Json, settings: Json) -> list[Json]:
+    directives = workload_plan.directives(workload, settings, 0)  # a deadline chooses no partition
+    judged = partition(info, stated(directives))
+    return [judged] if judged["verdict"] == "fail" else [judged, capacity.finding(info, workload["id"], directives)]
 
 
 def _accounting(info: Json) -> Json:
@@ -150,7 +75,7 @@ def _answers(info: Json, wrong: list[str]) -> Json:
 
 def partition(info: Json, slurm: Json) -> Json:
     """Return the finding about the partition for a job with these settings."""
-    wanted, chosen, partitions = _wanted(slurm), _chosen(info, slurm), info.get("partitions") or []
+    wanted, chosen, partitions = reach.named(slurm), reach.chosen(info, slurm), info.get("partitions") or []
     missing = [name for name in wanted if name not in [partition["name"] for partition in chosen]]
     bound = f"partition {','.join(wanted)}" if wanted else "a default partition"
     if missing or not chosen:
@@ -173,38 +98,3 @@ def partition(info: Json, slurm: Json) -> Json:
         why=", ".join(f"partition {partition['name']} is {partition.get('state')}" for partition in chosen),
         remedy=remedies.remedy("scheduler.partition") if down else None,
     )
-
-
-def _nodes(count: int) -> str:
-    return f"{count} node{'s' * (count != 1)}"
-
-
-def _eligible(workload: Json, nodes: list[Json], partition: str, accelerator: str) -> Json:
-    resources = workload["resources"]
-    gpus = 0 if accelerator == "cpu" else int(resources.get("gres", "gpu:0").split(":")[1])
-    fitting = [node for node in nodes if (node.get("gres") or {}).get("gpu", 0) >= gpus]
-    ready = [node for node in fitting if usable(node)]
-    judged = partial(
-        finding,
-        value=[node["name"] for node in ready],
-        bound=f"at least {_nodes(resources['nodes'])}" + (f" with {gpus} GPU{'s' * (gpus != 1)} each" if gpus else ""),
-        where={"workload": workload["id"]},
-    )
-    if len(fitting) < resources["nodes"]:
-        most = max([(node.get("gres") or {}).get("gpu", 0) for node in nodes], default=0)
-        return judged(
-            "scheduler.gres",
-            verdict="fail",
-            why=f"{len(fitting)} of {len(nodes)} nodes of partition {partition} define gpu:{gpus}; "
-            f"the most a node has is gpu:{most}",
-            remedy=remedies.remedy("scheduler.gres"),
-        )
-    if len(ready) < resources["nodes"]:
-        return judged(
-            "scheduler.nodes",
-            verdict="undetermined",
-            why=f"{len(ready)} of {len(fitting)} nodes can start jobs: "
-            + "; ".join(in_words(node) for node in fitting if not usable(node)),
-            remedy=remedies.remedy("scheduler.nodes"),
-        )
-    return judged("scheduler.nodes", verdict="pass", why=f"{len(ready)} of {len(fitting)} nodes can start jobs")

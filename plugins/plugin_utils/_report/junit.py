@@ -33,9 +33,24 @@ def _case(parent: ElementTree.Element, class_name: str, judged: Json) -> str | N
     case = _named_case(parent, class_name, judged)
     element = ELEMENT.get(judged["verdict"])
     if element:
-        message = f"{judged['why']} (value {judged['value']}, bound {judged['bound']})"
+        message = judged["why"]
+        if judged["bound"] is not None:
+            message += f" (value {judged['value']}, bound {judged['bound']})"
         _outcome(case, element, message, judged["remedy"] or judged["source"])
     return element
+
+
+def _unjudged(workload: Json) -> Json:
+    """Return what stands for the criteria of a workload without any."""
+    return {
+        "id": workload["id"],
+        "title": "was judged",
+        "verdict": "not_applicable" if workload["verdict"] in ("recorded", "not_applicable") else "undetermined",
+        "bound": None,
+        "why": workload["why"],
+        "remedy": None,
+        "source": "report",
+    }
 
 
 def _check_case(parent: ElementTree.Element, class_name: str, findings: list[Json], entries: list[Json]) -> str | None:
@@ -80,22 +95,11 @@ def _count(suite: ElementTree.Element, kinds: list[str | None]) -> None:
 def junit_xml(verdict: Json) -> bytes:
     """Return the document for `verdict` (schema verdict.json). A suite without judged cases has one error.
 
-    The suite of a workload that was not run, because it had passed, has one skipped case.
+    The suite of a workload that was not to be run, because it had passed or is left out, has one skipped case.
     """
     root = ElementTree.Element("testsuites", name=_text(verdict["title"]))
     for workload in verdict["workloads"]:
-        cases = workload["criteria"] or [
-            {
-                "id": workload["id"],
-                "title": "was judged",
-                "verdict": "not_applicable" if "earlier" in workload else "undetermined",
-                "value": None,
-                "bound": "judged",
-                "why": workload["why"],
-                "remedy": None,
-                "source": "report",
-            }
-        ]
+        cases = workload["criteria"] or [_unjudged(workload)]
         name = f"{workload['id']} {workload['title']}"
         suite = _suite(root, name, (workload["job"] or {}).get("run_seconds") or 0.0)
         _count(suite, [_case(suite, name, case) for case in cases])

@@ -26,6 +26,8 @@ def summary(verdict: Json, folder: Path) -> list[str]:
     if verdict["workloads"]:
         lines.append(f"  cost: {_hours(verdict['gpu_hours'])} GPU-hours")
     for workload in verdict["workloads"]:
+        if workload["verdict"] == "not_applicable":
+            continue  # its line is under coverage
         job = f", job {workload['job']['job_id']} on {workload['job']['nodes']}" if workload["job"] else ""
         lines.append(f"{workload['id']}: {workload['verdict'].upper()}  {workload['title']}{job}")
         lines += [f"  data {name}: {source}" for name, source in sorted(workload["data"].items())]

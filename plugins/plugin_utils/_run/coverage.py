@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compute which nodes and GPUs a run covered, which it left out and why, and its GPU-hours. PRIVATE."""
+"""Compute which nodes and GPUs a run covered, what it left out and why, and its GPU-hours. PRIVATE."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def of_run(folder: Path, workloads: list[Json], cluster: Json | None, probed: Js
             "in_scope": None if scope is None else len(scope),
         },
         "gpus": {"count": len(gpus), "in_scope": None if scope is None else sum(scope.values())},
-        "left_out": [*_by_reason(left_out), *_checks_left_out(table)],
+        "left_out": [*_by_reason(left_out), *_workloads_left_out(workloads), *_checks_left_out(table)],
         "outside": _by_reason(beyond),
     }
 
@@ -77,6 +77,12 @@ def _by_reason(why: dict[str, str]) -> list[Json]:
     for name, reason in why.items():
         reasons.setdefault(reason, []).append(name)
     return [{"name": fold_nodes(names), "count": len(names), "why": reason} for reason, names in reasons.items()]
+
+
+def _workloads_left_out(workloads: list[Json]) -> list[Json]:
+    """Return the workloads that the inventory leaves out, each with its reason."""
+    left_out = [each for each in workloads if each["verdict"] == "not_applicable"]
+    return [{"name": f"workload {each['id']}", "count": 1, "why": each["why"]} for each in left_out]
 
 
 def _checks_left_out(table: Table) -> list[Json]:

@@ -23,6 +23,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.saved import Rules, judge_saved
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import evidence as run_evidence
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import records, runs
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import verdict as run_verdict
 
 Json = dict[str, t.Any]
 SECONDS_OF_A_DAY = 86400
@@ -131,7 +132,7 @@ def _ran(other: Path, identity: str) -> _Run | None:
         return _Run(other, began, written, b"", {}, {}, unreadable=str(exc))
     ended = verdict["started"] if verdict["finished"] is None else verdict["finished"]
     for workload in verdict["workloads"]:
-        if workload["id"] == identity and "earlier" not in workload:
+        if workload["id"] == identity and run_verdict.is_of_this_run(workload):
             return _Run(other, began, ended if math.isfinite(ended) else math.inf, content, verdict, workload)
     return None
 

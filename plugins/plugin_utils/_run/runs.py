@@ -33,7 +33,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings imp
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings.columns import Table
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import record as report_record
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.junit import junit_xml
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import readback, records, schema_1
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import held_back, readback, records, schema_1
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import verdict as run_verdict
 
 Json = dict[str, t.Any]
@@ -47,7 +47,8 @@ class RunError(Exception):
 def start(results: Path, plan: Json, versions: Json, now: float | None = None) -> Path:
     """Create results/<run>/ with an undetermined verdict and return the folder.
 
-    `plan`: {title, accelerator, workloads: [manifest, …]}. Raise RunError if nothing can be written there.
+    `plan`: {title, accelerator, workloads: [manifest, …]}, and `left_out`, what is not to be run: [{id, name, title,
+    why}, …]. Raise RunError if nothing can be written there.
     """
     now = time.time() if now is None else now
     ids = [workload["id"] for workload in plan["workloads"]]
@@ -131,9 +132,19 @@ def _record_workload(folder: Path, document: Json) -> None:
 
 
 def amiss(folder: Path) -> int:
-    """Return how many of the findings so far fail or are undetermined; unreadable ones are undetermined."""
-    verdicts = readback.findings(folder).verdicts()
-    return verdicts["fail"] + verdicts["undetermined"]
+    """Return how many of the findings so far fail or are undetermined; unreadable ones are undetermined.
+
+    Those that only hold a workload back do not count.
+    """
+    table = readback.findings(folder)
+    verdicts = table.verdicts()
+    return verdicts["fail"] + verdicts["undetermined"] - len(held_back.findings(table))
+
+
+def not_submitted(folder: Path) -> dict[str, str]:
+    """Return why each workload is not submitted that is held back, or needs one that is, by ID, in the plan's order."""
+    held = held_back.reasons(readback.findings(folder))
+    return held_back.with_dependents(held, read_json(folder / "plan.json")["workloads"])
 
 
 def passed(folder: Path) -> list[str]:
@@ -161,7 +172,7 @@ def finish(folder: Path, now: float | None = None) -> Json:
         }
         _write(folder, verdict, table)
         for workload in verdict["workloads"]:
-            if workload["name"] in report_record.WORKLOADS and "earlier" not in workload:
+            if workload["name"] in report_record.WORKLOADS and run_verdict.is_of_this_run(workload):
                 evidence = readback.evidence(folder, workload["id"])
                 write_atomic(
                     str(folder / report_record.FILE), report_record.markdown(verdict, workload, evidence).encode()

@@ -20,7 +20,8 @@ _NEW = ("checks", "sidecar")
 def unfolded(folder: Path, verdict: Json, table: Table) -> Json:
     """Return the verdict of the run in `folder`, whose findings are `table`, in the form of schema 1."""
     cluster, probed = readback.cluster(folder)[0], readback.probed(folder)[0]
-    workloads = [_workload(each) for each in verdict["workloads"]]
+    # That form knows no workload without a verdict of its own; those left out are under coverage.
+    workloads = [_workload(each) for each in verdict["workloads"] if each["verdict"] != "not_applicable"]
     covered = verdict["coverage"]
     exercised = coverage.exercised(folder, workloads, probed)[1]
     document = {

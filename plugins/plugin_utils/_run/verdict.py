@@ -18,23 +18,33 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings.col
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.criterion import JOB_ID
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.verdicts import overall
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import record as report_record
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import coverage, folding, readback, records
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import (
+    coverage,
+    folding,
+    held_back,
+    readback,
+    records,
+)
 
 Json = dict[str, t.Any]
 SCHEMA = 2
 SIDECAR = "findings.json.gz"
 MADE_OF_IT = ("verdict.json", "junit.xml", SIDECAR, "verdict-1.json", report_record.FILE)
 MAX_REASONS = 20
+LEFT_OUT = "not_applicable"  # the verdict of a workload that hpc_validation_leave_out names
 NOT_FINISHED = "the run did not finish: it was interrupted or killed, or is still running"
 
 
 def of_run(folder: Path, finished: float | None) -> tuple[Json, Table]:
     """Return the verdict of the records so far, and all findings; `finished` is None for a run that has not ended."""
     plan = read_json(folder / "plan.json")
+    table = readback.findings(folder)
+    held = held_back.reasons(table)
     workloads: list[Json] = []
     for manifest in plan["workloads"]:  # a workload comes after those that it needs
-        workloads.append(of_workload(folder, manifest, _not_run(finished, unmet(manifest, workloads))))
-    table = readback.findings(folder)
+        lacking = held.get(manifest["id"]) or unmet(manifest, workloads)
+        workloads.append(of_workload(folder, manifest, _not_run(finished, lacking)))
+    workloads += map(_left_out, plan.get("left_out", []))
     cluster, unread = readback.cluster(folder)
     table.extend(unread)
     probed, unread = readback.probed(folder)
@@ -77,14 +87,7 @@ def of_run(folder: Path, finished: float | None) -> tuple[Json, Table]:
 
 def of_workload(folder: Path, manifest: Json, not_run: str) -> Json:
     """Return the verdict of one workload of the plan; `not_run` is the reason if nothing was recorded."""
-    blank = {
-        "id": manifest["id"],
-        "name": manifest["name"],
-        "title": manifest["title"],
-        "job": None,
-        "data": {},
-        "criteria": [],
-    }
+    blank = _blank(manifest)
     name = f"workloads/{manifest['id']}.json"
     try:
         recorded = records.read(folder, name)
@@ -103,6 +106,20 @@ def of_workload(folder: Path, manifest: Json, not_run: str) -> Json:
         "data": recorded["data"],
         "criteria": recorded["criteria"],
     }
+
+
+def _blank(workload: Json) -> Json:
+    return {**{key: workload[key] for key in ("id", "name", "title")}, "job": None, "data": {}, "criteria": []}
+
+
+def _left_out(workload: Json) -> Json:
+    """Return a workload that the inventory leaves out, with its reason."""
+    return {**_blank(workload), "verdict": LEFT_OUT, "why": workload["why"]}
+
+
+def is_of_this_run(workload: Json) -> bool:
+    """Return whether the run was to run it: the inventory does not leave it out, and no earlier pass is valid."""
+    return workload["verdict"] != LEFT_OUT and "earlier" not in workload
 
 
 def verdict_of(verdicts: t.Iterable[str]) -> str:
@@ -162,10 +179,11 @@ def _why(verdict: str, workloads: list[Json], findings: list[Json], count: int) 
     if verdict == "pass" and not workloads:
         return f"no problem in {count} finding{'s' * (count != 1)}"
     if verdict == "pass":
-        ran = len([each for each in workloads if "earlier" not in each])
+        ran = len(list(filter(is_of_this_run, workloads)))
         return f"{ran} of {ran} workloads passed"
     told = [f"{each['id']}: {each['why']}" for each in workloads if each["verdict"] == verdict]
-    faults = groups.grouped(each for each in findings if each["verdict"] == verdict)
+    # What holds a workload back is told as its reason.
+    faults = groups.grouped(each for each in findings if each["verdict"] == verdict and not held_back.is_one(each))
     told = [*(f"{each['id']}: {each['at']}{each['why']}" for each in faults), *told]
     more = [f"and {len(told) - MAX_REASONS} more"] if len(told) > MAX_REASONS else []
     return "; ".join([*told[:MAX_REASONS], *more]) or "nothing was judged"

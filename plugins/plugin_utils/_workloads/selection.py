@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import types
 import typing as t
 
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads.manifests import WorkloadError
@@ -13,28 +14,65 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads.ma
 LOOKS_LIKE_ID = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*-[0-9]+(\.[0-9]+)*")
 
 
+class Selected(t.NamedTuple):
+    """The workloads of a run, and those of its categories that the inventory leaves out."""
+
+    run: list[dict[str, t.Any]]
+    left_out: list[dict[str, t.Any]]
+
+
 def select(
-    workloads: list[dict[str, t.Any]], categories: list[int], only: list[str], run_tags: list[str]
-) -> list[dict[str, t.Any]]:
+    workloads: list[dict[str, t.Any]],
+    categories: list[int] | None,
+    only: list[str],
+    run_tags: list[str],
+    leave_out: t.Mapping[str, str] = types.MappingProxyType({}),
+) -> Selected:
     """Return the selected workloads: by ID (`only`, or IDs among the tags), else those of `categories` and their needs.
 
-    `asked` is added to each, False if it is only needed; a selection by ID does not add needs. Raise WorkloadError
-    if an ID is unknown or nothing is selected.
+    Without `categories` (None) all are selected. `asked` is added to each, False if it is only needed; a selection by
+    ID does not add needs. `leave_out` has the reason of each workload that is not to be run, by ID; it is added as
+    `why`. Raise WorkloadError if an ID is unknown, if nothing is left to run, or if a workload is left out that is
+    selected by ID or that another one needs.
     """
     known = [workload["id"] for workload in workloads]
     named = _named(known, only, run_tags)
     if named is None:
-        asked = {workload["id"] for workload in workloads if workload["category"] in categories}
+        asked = {each["id"] for each in workloads if categories is None or each["category"] in categories}
+        out = asked & set(leave_out)
+        asked -= out
         wanted = _with_needs(workloads, asked)
+        _require_no_need(workloads, wanted, leave_out)
     else:
-        asked = wanted = named
+        asked, out = named, set()
+        wanted = named
+        _require_not_named(named, leave_out)
     chosen = [{**each, "asked": each["id"] in asked} for each in workloads if each["id"] in wanted]
     if not chosen:
         raise WorkloadError(
-            f"no workload is selected: categories {categories}, hpc_validation_only {only}, --tags {run_tags}; "
-            f"{_known_are(known)}"
+            f"no workload is selected: categories {'all' if categories is None else categories}, hpc_validation_only "
+            f"{only}, --tags {run_tags}, hpc_validation_leave_out {sorted(out)}; {_known_are(known)}"
         )
-    return chosen
+    return Selected(chosen, [{**each, "why": leave_out[each["id"]]} for each in workloads if each["id"] in out])
+
+
+def _require_no_need(workloads: list[dict[str, t.Any]], wanted: set[str], leave_out: t.Mapping[str, str]) -> None:
+    for workload in workloads:
+        needs = [need for need in workload["needs"] if need in leave_out]
+        if workload["id"] in wanted and needs:
+            raise WorkloadError(
+                f"hpc_validation_leave_out: {workload['id']} needs {', '.join(needs)}; leave out {workload['id']} as "
+                f"well, or run {', '.join(needs)}"
+            )
+
+
+def _require_not_named(named: set[str], leave_out: t.Mapping[str, str]) -> None:
+    both = sorted(named & set(leave_out))
+    if both:
+        raise WorkloadError(
+            f"hpc_validation_leave_out: {', '.join(both)} is also selected by hpc_validation_only or --tags; take it "
+            "out of one of them"
+        )
 
 
 def _named(known: list[str], only: list[str], run_tags: list[str]) -> set[str] | None:

@@ -12,6 +12,7 @@ from unittest import mock
 
 import pytest
 from ansible.errors import AnsibleActionFail, AnsibleError
+from ansible_collections.mlops.hpc_validation.plugins.action import preflight_nodes
 from ansible_collections.mlops.hpc_validation.plugins.action.preflight_nodes import ActionModule
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import runs
 
@@ -63,6 +64,40 @@ def test_what_is_amiss_is_counted(folder: Path) -> None:
     info = cluster(3)
     info["nodes"][1]["state"] = "down"
     assert run(info, state="planned", folder=str(folder))["amiss"] == 1
+
+
+def test_what_the_partition_cannot_hold_is_told_and_blocks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = fleet_reports.example("manifest")
+    large = {**small, "id": "MLOPS-2.1", "resources": {**small["resources"], "gres": "gpu:16"}}
+    workloads = [small, large, {**small, "id": "MLOPS-2.2", "needs": ["MLOPS-2.1"]}]
+    plan = {"title": "All", "accelerator": "cuda", "workloads": workloads}
+    folder = runs.start(tmp_path, plan, {"collection": "0.1.0", "ansible": "2.19.14", "python": "3.11.7"})
+    told: list[str] = []
+    monkeypatch.setattr(preflight_nodes.Display, "display", lambda _self, line, **_more: told.append(line))
+    result = run(cluster(2000), state="planned", folder=str(folder), workloads=workloads)
+    assert (result["held_back"], result["amiss"]) == (["MLOPS-2.1", "MLOPS-2.2"], 0)
+    assert " ".join(told[0].split()) == (
+        "MLOPS-2.1: not submitted: it asks for 1 node with gpu:16; 0 of 2000 nodes of partition gpu define it, none "
+        "more than gpu:8"
+    )
+    assert told[1:] == ["MLOPS-2.2: not submitted: it needs MLOPS-2.1"]
+    assert max(map(len, told[0].split("\n"))) <= 120
+
+
+def test_what_one_workload_is_given_by_the_site_is_what_it_asks_for(tmp_path: Path) -> None:
+    manifest = fleet_reports.example("manifest")
+    plan = {"title": "All", "accelerator": "cuda", "workloads": [manifest]}
+    for number, (extra, held) in enumerate([({"gres": "gpu:9"}, [manifest["id"]]), ({"gres": "gpu:8"}, [])]):
+        folder = runs.start(tmp_path / str(number), plan, {"collection": "0", "ansible": "2.19.14", "python": "3.11.7"})
+        slurm = {manifest["id"]: {"extra": extra}}
+        result = run(cluster(2), state="planned", folder=str(folder), workloads=[manifest], workload_slurm=slurm)
+        assert result["held_back"] == held
+
+
+def test_a_preflight_alone_holds_nothing_back(folder: Path) -> None:
+    assert run(cluster(2), state="planned", folder=str(folder))["held_back"] == []
 
 
 def test_judging_returns_what_is_amiss(tmp_path: Path) -> None:

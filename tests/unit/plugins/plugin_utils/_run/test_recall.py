@@ -342,6 +342,17 @@ def test_other_folders_and_runs_of_other_workloads_are_passed_over(scene):
     assert scene.recalled()[0]
 
 
+def test_a_run_that_left_it_out_is_none_of_it(scene):
+    ran = scene.ran()
+    told = {"id": NEEDED, "name": "mnist_single_gpu", "title": "MNIST", "why": "not here"}
+    other = {**scene.then["workloads"][0], "id": ASKED}
+    between = runs.start(
+        scene.results, {**scene.then, "workloads": [other], "left_out": [told]}, scene.versions, now=THEN
+    )
+    runs.finish(between, now=THEN + 60)
+    assert scene.recalled()[0]["run"] == ran.name
+
+
 DAMAGES = {
     "verdict_gone": ("verdict.json", lambda _old: None, "the verdict of run .* cannot be read"),
     "verdict_cut": ("verdict.json", lambda old: old[:-100], "the verdict of run .* cannot be read"),

@@ -103,7 +103,7 @@ WORKLOADS = [
     ],
 )
 def test_selection(categories, only, tags, expected):
-    chosen = selection.select(WORKLOADS, categories, only, tags)
+    chosen = selection.select(WORKLOADS, categories, only, tags).run
     assert [w["id"] for w in chosen] == expected
     assert all(w["asked"] is True for w in chosen)
 
@@ -116,14 +116,14 @@ def test_selection(categories, only, tags, expected):
     ],
 )
 def test_a_category_comes_with_all_that_it_needs(categories, asked):
-    chosen = selection.select(WORKLOADS, categories, [], ["all"])
+    chosen = selection.select(WORKLOADS, categories, [], ["all"]).run
     assert {w["id"]: w["asked"] for w in chosen} == asked
     assert [w["id"] for w in chosen] == sorted(asked)
 
 
 @pytest.mark.parametrize("by", [{"only": ["MLOPS-3.1"], "tags": ["all"]}, {"only": [], "tags": ["MLOPS-3.1"]}])
 def test_who_names_ids_gets_nothing_else(by):
-    (chosen,) = selection.select(WORKLOADS, [3], by["only"], by["tags"])
+    (chosen,) = selection.select(WORKLOADS, [3], by["only"], by["tags"]).run
     assert (chosen["id"], chosen["asked"]) == ("MLOPS-3.1", True)
 
 
