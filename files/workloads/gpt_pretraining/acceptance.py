@@ -243,7 +243,7 @@ def measured(leg: Leg) -> dict[str, Any]:
         "spike": spike(done.losses),
         "validation_loss": validation,
         "entropy": manifest.entropy,
-        "above_entropy": None if manifest.entropy is None else validation - manifest.entropy,
+        "above_entropy": validation - (manifest.entropy or 0.0),
         "tokens": {
             **tokens.describe(manifest),
             "verified_shards": verified,
