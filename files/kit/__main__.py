@@ -32,12 +32,13 @@ COMMANDS = {
     "provenance": "write what the job runs on",
     "nodes": "run a command on each of the job's nodes",
     "gather": "combine the files left by the job's nodes",
-    "legs": "run a distributed workload, and on fewer ranks before and after it",
+    "legs": "run a distributed workload, as several runs if it has legs or a baseline",
     "launch": "start a leg's ranks on this node, with the runtime's Python",
     "environment": "run a command with the variables (JSON) on standard input",
     "share": "examine the share from this node: facts as JSON",
     "cost": "tell what a pretraining costs, from its job's output folder",
     "coherence": "check that two nodes see the same share, under srun",
+    "checkpoints": "list, verify or fetch the checkpoints of a pretraining",
     "tokens": "make, verify, fetch or upload a folder of tokens for pretraining",
 }
 

@@ -10,6 +10,7 @@ checkpoint before it is taken. PyTorch's and DeepSpeed's own readers load damage
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -21,7 +22,7 @@ from typing import Any, Callable
 
 from kit import strict_json
 from kit.errors import KitError
-from kit.files import sha256, sync_directory, write_json
+from kit.files import sha256, sync_directory, write_atomic
 
 MANIFEST = "manifest.json"
 NAME = re.compile(r"^(final_)?checkpoint_step_([0-9]+)$")
@@ -63,8 +64,11 @@ def rank_file(rank: int, ranks: int) -> str:
     return f"rank-{rank:04d}-of-{ranks:04d}.safetensors"
 
 
-def begin(folder: Path, name: str, size: int) -> Path:
-    """Make the place where checkpoint ``name`` is written, after checking that ``size`` bytes fit. Raise KitError."""
+def begin(folder: Path, name: str, size: int, *, keep: bool = False) -> Path:
+    """Make the place where checkpoint ``name`` is written, after checking that ``size`` bytes fit. Raise KitError.
+
+    With ``keep`` what an earlier attempt left there stays: it is to be compared with what should be there.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     asked, free = int(size * MARGIN), shutil.disk_usage(folder).free
     if free < asked:
@@ -73,9 +77,9 @@ def begin(folder: Path, name: str, size: int) -> Path:
             f"or lower checkpoint.keep"
         )
     place = folder / f"{INCOMPLETE}{name}"
-    if place.exists():
+    if place.exists() and not keep:
         shutil.rmtree(place)
-    place.mkdir()
+    place.mkdir(exist_ok=True)
     return place
 
 
@@ -90,8 +94,14 @@ def finish(place: Path, facts: Mapping[str, Any], files: Sequence[Mapping[str, A
     """Write the manifest of what `begin` made a place for, and rename it into view; return where it is then."""
     name = place.name[len(INCOMPLETE) :]
     manifest = {"schema": 1, "name": name, **facts, "time": time.time(), "files": list(files)}
+    return adopt(place, (json.dumps(manifest, indent=1) + "\n").encode())
+
+
+def adopt(place: Path, manifest: bytes) -> Path:
+    """Give the files in ``place`` their manifest and rename them into view; return where they are then."""
+    name = place.name[len(INCOMPLETE) :]
     sync_directory(place)
-    write_json(place / MANIFEST, manifest)
+    write_atomic(place / MANIFEST, lambda stream: stream.write(manifest))
     target = place.parent / name
     if target.exists():  # of a run that went back behind it
         shutil.rmtree(target)
@@ -103,8 +113,8 @@ def finish(place: Path, facts: Mapping[str, Any], files: Sequence[Mapping[str, A
 def verify(path: Path, *, hashed: bool = True, rank: int = 0, ranks: int = 1) -> dict[str, Any]:
     """Return the manifest of a whole checkpoint. Raise DamagedError.
 
-    Without ``hashed`` sizes are compared only, for a list that must be quick. With ``ranks`` this one of them reads only
-    its part of the files, and the others read the rest.
+    Without ``hashed`` sizes are compared only, for a list that must be quick. With ``ranks`` this one of them reads its
+    part of the files, and the others read the rest.
     """
     try:
         manifest = strict_json.read(path / MANIFEST)

@@ -141,7 +141,9 @@ class Runner:
             if status and leg.name != MEASURED:
                 break
             meeting = f"{node_name()}:{free_port()}" if leg.nodes > 1 else None
-            environment = environment_of(leg, os.environ, cpus, most, all_ranks, self._done.get("steady_seconds"), meeting)
+            environment = environment_of(
+                leg, os.environ, cpus, most, all_ranks, self._done.get("steady_seconds"), meeting
+            )
             status = self._run(leg, environment) or status
         return status
 

@@ -15,6 +15,8 @@ export    the last checkpoint for Transformers, and all legs compared
 from __future__ import annotations
 
 import math
+import os
+import resource
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,8 +25,8 @@ from typing import Any
 
 import torch
 from comparisons import apart, spike
-from engine import Replicated, Sharded
-from export import FOLDER, MODEL, export, use
+from engine import Replicated, Sharded, shape_of
+from export import FOLDER, export, use
 from gpt import GPT
 from kit import strict_json
 from kit.errors import KitError
@@ -32,6 +34,7 @@ from kit.files import METRICS_FILE, write_json
 from kit.job import current_job
 from kit.metrics import write_metrics
 from kit.pretraining import checkpoints, shape, tokens
+from kit.pretraining.checkpoint_manager import Uploader
 from kit.pretraining.manifest import TRAIN, VALIDATION
 from kit.pretraining.monitor import Monitor
 from kit.training import device as training_device
@@ -39,7 +42,7 @@ from kit.training.distributed import Group
 from kit.training.flops import peak_flops
 from loop import Run, Training
 from settings import Settings
-from utils.checkpoint_manager import Saver
+from utils.checkpoint_manager import CheckpointManager, Saver
 from utils.data_loader import Loader, held_out
 from utils.monitoring import Stall
 
@@ -104,10 +107,24 @@ class Leg:
         """Return the model's numbers."""
         return shape.read_model(self.settings.document()["model"])
 
-    def saver(self, folder: Path) -> Saver:
+    def saver(self, folder: Path, uploader: Uploader | None = None) -> Saver:
         """Return what writes and reads checkpoints in a folder."""
-        keep = self.settings["training.checkpoint.keep"]
-        return Saver(folder / CHECKPOINTS, self.joined, self.of_the_result(), shape.parameters(self.model()), keep)
+        keep, parameters = self.settings["training.checkpoint.keep"], shape.parameters(self.model())
+        return Saver(folder / CHECKPOINTS, self.joined, self.of_the_result(), parameters, keep, uploader)
+
+    def uploader(self) -> Uploader | None:
+        """Return what puts this job's checkpoints into the bucket of the settings, on rank 0, if there is one."""
+        remote, settings = self.settings["training.checkpoint.remote"], self.settings
+        if remote is None or self.joined.rank:
+            return None
+        key = settings["training.data.credentials"]
+        manager = CheckpointManager(
+            self.job / CHECKPOINTS,
+            remote,
+            credentials=Path(key) if key else None,
+            deadline=settings["training.data.deadline"],
+        )
+        return Uploader(manager, settings["training.checkpoint.keep_remote"])
 
     def training(self, engine: Replicated | Sharded, monitor: Monitor | None = None) -> Training:
         """Return the loop over this leg's loader."""
@@ -144,17 +161,13 @@ def require_steps(settings: Settings) -> None:
 
 def looked_at_shape(leg: Leg) -> dict[str, Any]:
     """Count the model on the meta device, and what its training takes."""
-    from engine import shape_of  # noqa: PLC0415
-
     settings, joined = leg.settings, leg.joined
     with torch.device("meta"):
         model = GPT(shape_of(settings))
         sample = torch.zeros(1, settings.length, dtype=torch.long)
     model(sample, sample).backward()
     ranks = int(settings.document()["batch"]["ranks"])
-    memory = (
-        torch.cuda.get_device_properties(joined.device).total_memory if joined.device.type == "cuda" else None
-    )
+    memory = torch.cuda.get_device_properties(joined.device).total_memory if joined.device.type == "cuda" else None
     planned = shape.Training(ranks, settings.micro, 4 if settings.precision == "fp32" else 2)
     return {
         "shape": {
@@ -188,9 +201,17 @@ def measured(leg: Leg) -> dict[str, Any]:
     verified = sum(joined.gather(tokens.verify(leg.data, manifest, mine, scan=True)["verified_shards"]).values())
     joined.state.phase("building")
     leg.stall.beat()
-    engine = Sharded(settings, joined)
-    saver = leg.saver(leg.job)
+    uploader = leg.uploader()
+    saver = leg.saver(leg.job, uploader)
     steps = settings["training.steps"]
+    resume = os.environ.get("HPC_VALIDATION_RESUME")
+    taken = None
+    if resume:
+        earlier = leg.saver(Path(resume).parent)
+        taken = earlier.newest()
+        engine, first = restored(leg, earlier, taken)
+    else:
+        engine, first = Sharded(settings, joined), 1
     monitor = None
     if joined.rank == 0:
         write_json(leg.job / "settings.json", {**settings.document(), **current_job().stamp})
@@ -198,13 +219,13 @@ def measured(leg: Leg) -> dict[str, Any]:
     if joined.rank == 0:
         watch = settings.document()["watch"]
         every = settings["training.checkpoint.every"]
-        monitor = Monitor(leg.job, current_job(), steps, watch, checkpoint_every=every, nodes=nodes)
+        monitor = Monitor(leg.job, current_job(), steps, watch, checkpoint_every=every, began_at=first - 1, nodes=nodes)
     leg.stall.beat()
     joined.state.phase("training")
     began = time.monotonic()
     training = leg.training(engine, monitor)
     done = training.run(
-        1,
+        first,
         steps,
         leg.job,
         lambda step, final: saver.save(engine, step, settings.batch, final=final),
@@ -227,6 +248,7 @@ def measured(leg: Leg) -> dict[str, Any]:
         each["same_parameters"] = each.pop("digest") == first_digest
     leg.stall.beat()
     kept = saver.verified()
+    uploaded = uploader.close(settings["training.data.deadline"]) if uploader else {}
     found = {
         **steps_of(leg, done),
         "completed": done.stopped is None and done.last == steps,
@@ -256,6 +278,10 @@ def measured(leg: Leg) -> dict[str, Any]:
         "wall_time_seconds": time.monotonic() - STARTED,
         "saving": {"seconds": done.save_seconds, "checkpoints": saver.saved},
         "checkpoints": kept,
+        "uploads": uploaded,
+        "resumed_from": None
+        if taken is None
+        else {"name": taken.path.name, "step": first - 1, "refused": taken.refused},
         **training_device.describe(joined.device, leg.accelerator),
         "gpu_uuids": [each["gpu"] for each in ranks.values() if each["gpu"]],
     }
@@ -296,7 +322,13 @@ def resumed(leg: Leg) -> dict[str, Any]:
         leg.settings["training.checkpoint.every"],
     )
     left = [path.name for path in saver.folder.glob(f"{checkpoints.INCOMPLETE}*")]
-    return {**steps_of(leg, done), "from": taken.path.name, "from_step": first - 1, "refused": taken.refused, "left": left}
+    return {
+        **steps_of(leg, done),
+        "from": taken.path.name,
+        "from_step": first - 1,
+        "refused": taken.refused,
+        "left": left,
+    }
 
 
 def resized(leg: Leg) -> dict[str, Any]:
@@ -400,8 +432,6 @@ def steps_of(leg: Leg, done: Run) -> dict[str, Any]:
 
 def peak_memory(joined: Group) -> dict[str, dict[str, int]]:
     """Return the most memory that each rank's process had, in bytes."""
-    import resource  # noqa: PLC0415
-
     return joined.gather({"resident": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024})
 
 

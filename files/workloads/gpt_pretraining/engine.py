@@ -1,11 +1,12 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One interface to a model that every rank has whole (DDP) and to one that is sharded over the ranks (DeepSpeed's ZeRO).
+"""One interface to a model that every rank has whole (DDP), and to one that DeepSpeed's ZeRO shards over the ranks.
 
 The state of a sharded one is read and written by the names of its parameters: each rank's part of the 32-bit weights
-and of the optimizer's moments. That leans on five attributes of DeepSpeed's optimizer of stage 3, therefore its version
-is pinned: fp32_partitioned_groups_flat, fp16_groups, fp16_partitioned_groups, fp16_partitioned_groups_flat, param_names.
+and of the optimizer's moments. That leans on five attributes of DeepSpeed's optimizer of stage 3, and therefore its
+version is pinned: fp32_partitioned_groups_flat, fp16_groups, fp16_partitioned_groups, fp16_partitioned_groups_flat, and
+param_names.
 """
 
 from __future__ import annotations

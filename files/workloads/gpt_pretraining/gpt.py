@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A decoder of GPT-2's architecture, with GPT-2's names for its parameters, so that Transformers loads what is exported."""
+"""A decoder of GPT-2's architecture, with GPT-2's names for its parameters: Transformers loads what is exported."""
 
 from __future__ import annotations
 

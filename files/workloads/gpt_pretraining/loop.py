@@ -86,7 +86,9 @@ class Training:
             read = self.loader.read(step, joined.device)
             data = time.perf_counter() - began
             done = self.engine.step(read.batches, settings.learning_rate(step))
-            probed = solo(joined.device) if step % settings["training.watch.probe_every"] == 0 or step == first else None
+            probed = (
+                solo(joined.device) if step % settings["training.watch.probe_every"] == 0 or step == first else None
+            )
             loss, checksum, low, high, asked = self._together(done.loss, read, output)
             took = time.perf_counter() - began - (probed or 0.0)
             run.losses.append(loss)
@@ -127,7 +129,7 @@ class Training:
         """Return the mean loss, the checksum and the first and last sample over all ranks, and why to stop, if."""
         joined = self.joined
         ends = self._why_to_end(output) if joined.rank == 0 else 0.0
-        # In 64 bits, whose 53 of a mantissa hold the sums: checksums have 32, and a step has fewer than 2 ** 21 samples.
+        # The 53 bits of a mantissa hold the sums: a checksum has 32, and a step has fewer than 2 ** 21 samples.
         sums = torch.tensor([loss, float(read.checksum), ends], dtype=torch.float64, device=joined.device)
         distributed.all_reduce(sums)
         bounds = torch.tensor([-float(read.first), float(read.last)], dtype=torch.float64, device=joined.device)
@@ -181,4 +183,3 @@ class Training:
             return None
         tokens = self.settings.batch * self.settings.length
         return self._flops * tokens / seconds / (self._peak * self.joined.size)
-

@@ -322,7 +322,9 @@ def _require_fit(settings: Settings) -> None:
     if given:
         for key in ("price_per_hour", "price_of", "currency"):
             if f"training.cost.{key}" not in settings.values:
-                why = "; a price of a node taken for that of a GPU is wrong by their number" if key == "price_of" else ""
+                why = (
+                    "; a price of a node taken for that of a GPU is wrong by their number" if key == "price_of" else ""
+                )
                 raise SettingsError(f"training.cost.{key} is missing{why}")
 
 

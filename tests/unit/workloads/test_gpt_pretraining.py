@@ -67,12 +67,20 @@ def test_the_batch_stays_on_any_number_of_ranks(ranks: int, accumulation: int) -
 @pytest.mark.parametrize(
     ("own", "ranks", "why"),
     [
-        ({"training": {"stepz": 3}}, 8, "hpc_validation_pretraining: training.stepz: unknown setting; is it training.ste"),
+        (
+            {"training": {"stepz": 3}},
+            8,
+            "hpc_validation_pretraining: training.stepz: unknown setting; is it",
+        ),
         ({"nonsense": 1}, 8, "hpc_validation_pretraining: nonsense: unknown setting"),
         ({"training": {"steps": "3"}}, 8, "training.steps is '3', expected a whole number from 1"),
         ({"training": {"steps": True}}, 8, "training.steps is True, expected a whole number"),
         ({"training": {"steps": 0}}, 8, "training.steps is 0, expected a whole number from 1"),
-        ({"training": {"schedule": {"learning_rate": math.nan}}}, 8, "learning_rate is nan, expected a number from 0 to 1"),
+        (
+            {"training": {"schedule": {"learning_rate": math.nan}}},
+            8,
+            "learning_rate is nan, expected a number",
+        ),
         ({"training": {"data": {"source": "s3://b"}}}, 8, "expected share, or gs://bucket/prefix"),
         ({"training": {"optimizer": {"betas": [0.9]}}}, 8, "expected two numbers from 0 to 1"),
         ({"training": {"checkpoint": {"keep": 1}}}, 8, "keep is 1, expected a whole number from 2"),
@@ -83,9 +91,17 @@ def test_the_batch_stays_on_any_number_of_ranks(ranks: int, accumulation: int) -
         ({"model": {"bos_token_id": 50256}}, 8, "bos_token_id 50256 is not in a vocabulary of 50000 tokens"),
         ({"model": {"tie_word_embeddings": False}}, 8, "tie_word_embeddings is False, expected one of True"),
         ({"training": {"schedule": {"decay_steps": 10}}}, 8, "decay_steps is less than warmup_steps"),
-        ({}, 6, "cannot be split into micro batches of 4 on 6 ranks; ranks that divide 512 are 1, 2, 4, 8"),
-        ({"deepspeed": {"train_micro_batch_size_per_gpu": 48}}, 8, "with 8 ranks .*_per_gpu can be 1, 2, 4, 8, 16, 32, 64"),
-        ({"training": {"cost": {"price_per_hour": 7.92, "currency": "USD"}}}, 8, "cost.price_of is missing; a price of a"),
+        ({}, 6, "cannot be split into micro batches of 4 on 6 ranks; ranks that divide 512 are 1, 2, 4"),
+        (
+            {"deepspeed": {"train_micro_batch_size_per_gpu": 48}},
+            8,
+            "with 8 ranks .*can be 1, 2, 4, 8, 16",
+        ),
+        (
+            {"training": {"cost": {"price_per_hour": 7.92, "currency": "USD"}}},
+            8,
+            "cost.price_of is missing; a price",
+        ),
         ({"training": {"cost": {"price_of": "node", "currency": "USD"}}}, 8, "cost.price_per_hour is missing"),
         ({"training": {"cost": {"price_of": "box"}}}, 8, "price_of is 'box', expected one of node, gpu"),
     ],

@@ -18,11 +18,14 @@ from engine import Sharded
 from kit.errors import KitError
 from kit.job import current_job
 from kit.pretraining import checkpoints
+from kit.pretraining.checkpoint_manager import CheckpointManager, Uploader
 from kit.pretraining.checkpoints import DamagedError, Taken
 from kit.training.distributed import Group
 from safetensors import safe_open
 from safetensors.torch import save, save_file
 from torch import distributed
+
+__all__ = ["CheckpointManager", "Saver"]
 
 BYTES_EACH = 12  # of a parameter: the weight and two moments, in 32 bits
 
@@ -30,10 +33,21 @@ BYTES_EACH = 12  # of a parameter: the weight and two moments, in 32 bits
 class Saver:
     """Writes and reads the checkpoints of one training in one folder."""
 
-    def __init__(self, folder: Path, joined: Group, settings: Mapping[str, Any], parameters: int, keep: int) -> None:
-        """``settings`` are those that change the result; they and the data are compared at every resume."""
+    def __init__(
+        self,
+        folder: Path,
+        joined: Group,
+        settings: Mapping[str, Any],
+        parameters: int,
+        keep: int,
+        uploader: Uploader | None = None,
+    ) -> None:
+        """``settings`` are those that change the result; they and the data are compared at every resume.
+
+        Rank 0 may have an ``uploader``, to which each checkpoint is handed once it is whole.
+        """
         self.folder, self._joined, self._settings = folder, joined, dict(settings)
-        self._size, self._keep = parameters * BYTES_EACH, keep
+        self._size, self._keep, self._uploader = parameters * BYTES_EACH, keep, uploader
         self.saved: dict[str, dict[str, Any]] = {}
 
     def save(self, engine: Sharded, step: int, batch: int, *, final: bool = False, dies: bool = False) -> None:
@@ -64,6 +78,8 @@ class Saver:
                 **current_job().stamp,
             }
             checkpoints.finish(place, facts, entries)
+            if self._uploader:
+                self._uploader.add(name)
             checkpoints.retain(self.folder, self._keep)
         distributed.barrier()
         size = sum(int(entry["bytes"]) for entry in entries)

@@ -36,9 +36,7 @@ class Read:
 class Loader:
     """Reads the next step while the current one computes."""
 
-    def __init__(
-        self, split: Split, length: int, seed: int, *, batch: int, micro: int, rank: int, ranks: int
-    ) -> None:
+    def __init__(self, split: Split, length: int, seed: int, *, batch: int, micro: int, rank: int, ranks: int) -> None:
         """A sample of ``split`` has ``length`` tokens, a step ``batch`` samples on all ranks."""
         self._split = split
         self.order = Order(len(split), length, seed)

@@ -65,7 +65,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused_before_it_is_written(
     if fits:
         checkpoints.begin(tmp_path / "c", "checkpoint_step_5", 1000)
         return
-    with pytest.raises(KitError, match="no space for checkpoint_step_5: it takes 1,050 bytes, .* has 1,049 free"):
+    with pytest.raises(KitError, match=r"no space for checkpoint_step_5: it takes 1,050 bytes, .* has 1,049 free"):
         checkpoints.begin(tmp_path / "c", "checkpoint_step_5", 1000)
     assert list((tmp_path / "c").iterdir()) == []
 
@@ -227,8 +227,8 @@ def test_files_are_on_the_disk_before_the_manifest_and_that_before_the_name(
     done = []
     monkeypatch.setattr(checkpoints.os, "fsync", lambda _descriptor: done.append("file"))
     monkeypatch.setattr(checkpoints, "sync_directory", lambda path: done.append(Path(path).name))
-    write, rename = checkpoints.write_json, Path.rename
-    monkeypatch.setattr(checkpoints, "write_json", lambda *given: (done.append("manifest"), write(*given)))
+    write, rename = checkpoints.write_atomic, Path.rename
+    monkeypatch.setattr(checkpoints, "write_atomic", lambda *given: (done.append("manifest"), write(*given)))
     monkeypatch.setattr(Path, "rename", lambda path, to: (done.append("rename"), rename(path, to)))
     make(10)
     wanted = ["file", "file", ".incomplete-checkpoint_step_10", "manifest", "rename", "c"]
@@ -237,7 +237,13 @@ def test_files_are_on_the_disk_before_the_manifest_and_that_before_the_name(
 
 
 def test_names_have_a_step_and_nothing_else() -> None:
-    names = ["checkpoint_step_7", "final_checkpoint_step_70", "checkpoint_step_", "xcheckpoint_step_7", "checkpoint_step_7x"]
+    names = [
+        "checkpoint_step_7",
+        "final_checkpoint_step_70",
+        "checkpoint_step_",
+        "xcheckpoint_step_7",
+        "checkpoint_step_7x",
+    ]
     assert [checkpoints.step_of(name) for name in names] == [7, 70, None, None, None]
     assert checkpoints.rank_file(3, 16) == "rank-0003-of-0016.safetensors"
 

@@ -54,4 +54,3 @@ def test_one_sample_is_enough() -> None:
 def test_the_ranks_of_a_step_read_the_whole_batch_and_nothing_twice(ranks: int) -> None:
     read = [number for step in (1, 2, 3) for rank in range(ranks) for number in order.numbers(step, 16, rank, ranks)]
     assert read == list(range(48))
-

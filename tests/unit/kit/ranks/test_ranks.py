@@ -147,9 +147,9 @@ def test_a_rank_that_gave_up_on_another_is_not_to_blame(tmp_path: Path, codes: d
 
 def test_of_ranks_that_all_gave_up_the_one_that_waited_for_none_is_to_blame(tmp_path: Path) -> None:
     state(tmp_path, 0, phase="failed in training", step=30, error="no step for 60 s, waiting for other ranks", time=1.0)
-    state(tmp_path, 1, phase="failed in training", step=30, error="no step for 61 s, at data.py, line 3", time=2.0)
+    state(tmp_path, 1, phase="failed in training", step=30, error="no step for 61 s, at a.py", time=2.0)
     assert failure(tmp_path, {0: 71, 1: 71}) == (
-        "rank 1 (compute01 GPU-1): it stood still, last in failed in training, step 30: no step for 61 s, at data.py, line 3"
+        "rank 1 (compute01 GPU-1): it stood still, last in failed in training, step 30: no step for 61 s, at a.py"
     )
 
 
