@@ -42,6 +42,7 @@ from kit.training.distributed import Group
 from kit.training.flops import peak_flops
 from loop import Run, Training
 from settings import Settings
+from torch import distributed
 from utils.checkpoint_manager import CheckpointManager, Saver
 from utils.data_loader import Loader, held_out
 from utils.monitoring import Stall
@@ -207,7 +208,7 @@ def measured(leg: Leg) -> dict[str, Any]:
     resume = os.environ.get("HPC_VALIDATION_RESUME")
     taken = None
     if resume:
-        earlier = leg.saver(Path(resume).parent)
+        earlier = leg.saver(found_earlier(leg, resume))
         taken = earlier.newest()
         engine, first = restored(leg, earlier, taken)
     else:
@@ -290,6 +291,29 @@ def measured(leg: Leg) -> dict[str, Any]:
             write_metrics(leg.output / METRICS_FILE, found)
         raise KitError(done.stopped)
     return found
+
+
+def found_earlier(leg: Leg, resume: str) -> Path:
+    """Return the folder that has the checkpoints to go on from, after fetching the newest if it is in a bucket."""
+    if not resume.startswith("gs://"):
+        return Path(resume)
+    folder = leg.job / "earlier"
+    said: list[Any] = [None]
+    if leg.joined.rank == 0:
+        key = leg.settings["training.data.credentials"]
+        try:
+            CheckpointManager(
+                folder / CHECKPOINTS,
+                resume,
+                credentials=Path(key) if key else None,
+                deadline=leg.settings["training.data.deadline"],
+            ).download_checkpoint()
+        except (KitError, OSError) as error:
+            said = [str(error)]
+    distributed.broadcast_object_list(said)
+    if said[0] is not None:
+        raise KitError(f"{resume}: {said[0]}")
+    return folder
 
 
 def killed(leg: Leg) -> dict[str, Any]:

@@ -65,6 +65,7 @@ def plan(workload: Json, settings: Json, before: Json, kit: Path = FILES / "kit"
         "baseline": baseline,
         "settings": _own_settings(workload, settings),
         "settings_file": SETTINGS_FILE,
+        "resume": _resume(workload, settings),
         "files": files(workload),
         "context": _context(workload, settings, runtime),
         "payload": _payload(workload, [*staged, key], before["digests"], kit, _own_settings(workload, settings)),
@@ -93,6 +94,20 @@ def _own_settings(workload: Json, settings: Json) -> Json | None:
     if not isinstance(own, dict):
         raise WorkloadPlanError(f"hpc_validation_{name}: expected keys and values, found {type(own).__name__}")
     return own
+
+
+def _resume(workload: Json, settings: Json) -> str | None:
+    """Return what has the checkpoints that a job of this workload goes on from: a job's output folder, or a bucket."""
+    given = settings["resume"].get(workload["id"])
+    if given is None:
+        return None
+    if re.fullmatch(r"[1-9][0-9]*", str(given)):
+        return f"{settings['share']}/{workload['output']['directory']}".replace("%j", str(given))
+    if isinstance(given, str) and re.fullmatch(r"gs://[a-z0-9._-]+(/[A-Za-z0-9._/-]*)?", given):
+        return given
+    raise WorkloadPlanError(
+        f"hpc_validation_resume.{workload['id']}: expected the number of a job, or gs://bucket/prefix, found {given!r}"
+    )
 
 
 def _seconds(settings: Json, name: str) -> int:

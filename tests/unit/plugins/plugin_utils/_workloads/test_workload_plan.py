@@ -58,6 +58,7 @@ SETTINGS: Json = {
     "gpu": {},
     "nccl_tests": "",
     "pretraining": {},
+    "resume": {},
 }
 BEFORE: Json = {
     "check_mode": False,
@@ -116,6 +117,7 @@ def test_a_whole_plan(planned: t.Callable[..., Json], folders: Json) -> None:
         "baseline": None,
         "settings": None,
         "settings_file": "site.json",
+        "resume": None,
         "files": {
             "metrics": {"path": "metrics.json", "format": "json"},
             "provenance": {"path": "provenance.json", "format": "json"},
@@ -311,3 +313,22 @@ def test_the_inventorys_own_settings_are_handed_on_and_part_of_what_runs(planned
 def test_own_settings_that_are_no_keys_and_values_are_refused(planned: t.Callable[..., Json], wrong: t.Any) -> None:
     with pytest.raises(WorkloadPlanError, match="hpc_validation_pretraining: expected keys and values"):
         planned({"settings": "pretraining"}, pretraining=wrong)
+
+
+@pytest.mark.parametrize(
+    ("given", "resume"),
+    [
+        (4711, "/mnt/share/models/two/job-4711"),
+        ("4711", "/mnt/share/models/two/job-4711"),
+        ("gs://bucket/run-3", "gs://bucket/run-3"),
+    ],
+)
+def test_a_training_goes_on_from_a_job_or_a_bucket(planned: t.Callable[..., Json], given: t.Any, resume: str) -> None:
+    assert planned(resume={"MLOPS-2.1": given})["resume"] == resume
+    assert planned(resume={"OTHER-1": given})["resume"] is None
+
+
+@pytest.mark.parametrize("given", [0, -1, "../4711", "/mnt/share/checkpoints", "s3://b", "gs://b/$(id)", True, ["1"]])
+def test_what_a_training_cannot_go_on_from_is_refused(planned: t.Callable[..., Json], given: t.Any) -> None:
+    with pytest.raises(WorkloadPlanError, match=r"hpc_validation_resume\.MLOPS-2\.1: expected the number of a job"):
+        planned(resume={"MLOPS-2.1": given})
