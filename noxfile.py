@@ -15,7 +15,8 @@ nox.options.sessions = ["lint", "types", "unit", "artifact", "integration"]
 
 # Where scripts, unlike pytest and ansible-playbook, do not find the collection by themselves.
 COLLECTION = {"PYTHONPATH": "collections"}
-SHELL = ["tests/setup-controller", ".ci/run", *map(str, Path("tests/cluster").rglob("*.sh"))]
+SHELL = ["tests/setup-controller", ".ci/run"]
+SHELL += [str(path) for folder in ("tests/cluster", "files/workloads") for path in Path(folder).rglob("*.sh")]
 
 
 @nox.session
