@@ -1,0 +1,174 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pretraining with a fault in it: FAULT names one of those below. Started instead of train.py by the tests beside.
+
+Each puts one thing wrong from outside, as a machine or a mistake would; the training itself knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import engine
+import torch
+import train
+from kit.pretraining import checkpoints
+from utils import checkpoint_manager, data_loader
+
+AT = 3  # the step in which it happens
+LEG, OUTPUT = os.environ.get("HPC_VALIDATION_LEG"), Path(os.environ["OUTPUT_DIR"])
+
+
+def on_rank(rank: int) -> bool:
+    """Return whether this is the rank; the environment is the launcher's."""
+    return int(os.environ.get("RANK", "-1")) == rank
+
+
+class _Scaled(torch.autograd.Function):
+    """The loss as it is, and its gradient times a factor."""
+
+    @staticmethod
+    def forward(context: Any, loss: torch.Tensor, factor: float) -> torch.Tensor:
+        context.factor = factor
+        return loss.clone()
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> Any:
+        return gradient * context.factor, None
+
+
+def of_the_loss(change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Change rank 1's loss in one step of the measured leg."""
+    forward = engine.GPT.forward
+    calls = [0]
+
+    def changed(self: Any, tokens: torch.Tensor, targets: torch.Tensor | None = None) -> torch.Tensor:
+        loss = forward(self, tokens, targets)
+        calls[0] += torch.is_grad_enabled()
+        return change(loss) if calls[0] == AT and LEG == "measured" and on_rank(1) else loss
+
+    engine.GPT.forward = changed  # type: ignore[method-assign]
+
+
+def nan() -> None:
+    """Make one rank's loss no number."""
+    of_the_loss(lambda loss: loss * math.nan)
+
+
+def infinite_gradient() -> None:
+    """Make one rank's gradients infinite; its loss stays as it is."""
+    of_the_loss(lambda loss: _Scaled.apply(loss, math.inf))
+
+
+def stands_still() -> None:
+    """Let one rank read for ever."""
+    read = data_loader.Loader.read
+
+    def changed(self: Any, step: int, device: torch.device) -> Any:
+        while step == AT and LEG == "measured" and on_rank(1):
+            time.sleep(1)
+        return read(self, step, device)
+
+    data_loader.Loader.read = changed  # type: ignore[method-assign]
+
+
+def stopped() -> None:
+    """Stop one rank's process."""
+    read = data_loader.Loader.read
+
+    def changed(self: Any, step: int, device: torch.device) -> Any:
+        if step == AT and LEG == "measured" and on_rank(1):
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return read(self, step, device)
+
+    data_loader.Loader.read = changed  # type: ignore[method-assign]
+
+
+def repeats() -> None:
+    """Begin the tokens anew after a resumption, as a loader whose position is lost."""
+    if LEG == "resumed":
+        numbers = data_loader.numbers
+        data_loader.numbers = lambda step, *others: numbers(step - 4, *others)
+
+
+def flipped() -> None:
+    """Flip a bit of the only whole checkpoint before it is taken."""
+    if LEG == "resumed":
+        path = OUTPUT.parent / "killed/checkpoints/checkpoint_step_4"
+        file = path / checkpoints.rank_file(1, 2)
+        content = bytearray(file.read_bytes())
+        if on_rank(0):
+            content[len(content) // 2] ^= 1
+            file.write_bytes(content)
+
+
+def forgets_moments() -> None:
+    """Restore the weights alone."""
+    if LEG == "resumed":
+        engine.MOMENTS = ()
+
+
+def one_step_for_all() -> None:
+    """Let all groups of the optimizer share their step, as DeepSpeed's universal checkpoint does."""
+    restore = engine.Sharded.restore
+
+    def changed(self: Any, read: Any, steps: int) -> None:
+        restore(self, read, steps)
+        inner = self._engine.optimizer.optimizer
+        shared = torch.tensor(float(steps))
+        for state in inner.state.values():
+            state["step"] = shared
+
+    if LEG == "resized":
+        engine.Sharded.restore = changed  # type: ignore[method-assign]
+
+
+def disk_full() -> None:
+    """Have no space for the second checkpoint."""
+    begin = checkpoints.begin
+
+    def changed(folder: Path, name: str, size: int, **options: Any) -> Path:
+        if name == "checkpoint_step_8":
+            usage = shutil.disk_usage(folder)
+            checkpoints.shutil.disk_usage = lambda _path: usage._replace(free=1000)  # type: ignore[assignment]
+        return begin(folder, name, size, **options)
+
+    if LEG == "measured":
+        checkpoint_manager.checkpoints.begin = changed
+
+
+def not_killed() -> None:
+    """Let the leg that is to be killed live."""
+    save = checkpoint_manager.Saver.save
+
+    def changed(self: Any, *arguments: Any, dies: bool = False, **options: Any) -> None:
+        save(self, *arguments, **options)
+
+    checkpoint_manager.Saver.save = changed  # type: ignore[method-assign]
+
+
+FAULTS = (
+    nan,
+    infinite_gradient,
+    stands_still,
+    stopped,
+    repeats,
+    flipped,
+    forgets_moments,
+    one_step_for_all,
+    disk_full,
+    not_killed,
+)
+
+if __name__ == "__main__":
+    {fault.__name__: fault for fault in FAULTS}[os.environ["FAULT"]]()
+    sys.exit(train.main())

@@ -1,0 +1,148 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# ruff: noqa: PT009 - unittest, for pytest is not in the runtime
+"""Everything the pretraining's legs prove, and that each fault is found and named, on two real ranks."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+from two_ranks_pretraining import LEGS, Case
+
+
+class Whole(Case):
+    """All legs of a job, and a training that goes on from another job's checkpoints."""
+
+    def test_all_legs_agree(self) -> None:
+        code, said = self.run_legs(*LEGS)
+        self.assertEqual(code, 0, said)
+        metrics = self.written("metrics.json")
+        self.assertLessEqual(metrics["plain"]["apart"]["loss"], 1e-5)
+        self.assertEqual((metrics["plain"]["apart"]["samples"], metrics["plain"]["apart"]["steps"]), (0, 4))
+        self.assertEqual([each["equal"] for each in metrics["plain"]["replayed_equal"].values()], [True, True])
+        self.assertLessEqual(metrics["resized"]["apart"]["loss"], 1e-5)
+        self.assertEqual((metrics["resized"]["apart"]["samples"], metrics["resized"]["apart"]["steps"]), (0, 4))
+        self.assertEqual(metrics["resized"]["from_ranks"], 2)
+        self.assertEqual(metrics["shape"]["counted_parameters"], metrics["shape"]["parameters"])
+
+    def test_a_training_goes_on_from_another_jobs_checkpoints(self) -> None:
+        code, said = self.run_legs("measured")
+        self.assertEqual(code, 0, said)
+        first, whole = self.written("metrics.json"), self.output
+        self.output = whole.parent / "second"
+        self.output.mkdir()
+        longer = {"training": {"steps": 16}}
+        code, said = self.run_legs("measured", settings=longer, HPC_VALIDATION_RESUME=str(whole))
+        self.assertEqual(code, 0, said)
+        second = self.written("metrics.json")
+        self.assertEqual(second["resumed_from"]["name"], "final_checkpoint_step_12")
+        self.assertEqual((second["first"], second["steps"]), (13, 16))
+        self.assertEqual(second["samples"][0][0], first["samples"][-1][1] + 1)
+
+    def test_a_training_with_other_settings_does_not_go_on(self) -> None:
+        code, said = self.run_legs("measured")
+        self.assertEqual(code, 0, said)
+        whole = self.output
+        self.output = whole.parent / "second"
+        self.output.mkdir()
+        other = {"training": {"seed": 7}}
+        code, said = self.run_legs("measured", settings=other, HPC_VALIDATION_RESUME=str(whole))
+        self.assertNotEqual(code, 0)
+        self.assertIn("was made with training.seed 42, this training has 7", said)
+        self.assertFalse((self.output / "metrics.json").exists())
+
+    def test_a_training_on_one_rank_goes_on_as_on_two(self) -> None:
+        code, said = self.run_legs("measured:1", "killed:1:killed", "resumed:1", "export:1")
+        self.assertEqual(code, 0, said)
+        self.assertEqual(self.written("metrics.json")["resumed"]["apart"]["loss"], 0)
+
+
+class Faults(Case):
+    """Each fault is found, and named."""
+
+    def broken(self, *legs: str, fault: str | None = None, settings: dict[str, Any] | None = None) -> tuple[str, str]:
+        """Run what must fail; return stderr and the failure as legs.json has it."""
+        code, said = self.run_legs(*legs, fault=fault, settings=settings)
+        self.assertNotEqual(code, 0)
+        written = self.written("legs.json")
+        failures = [each["outcome"] for each in written["outcomes"].values() if each["outcome"] != "as expected"]
+        return said, failures[-1]
+
+    def test_a_loss_that_is_no_number(self) -> None:
+        said, failure = self.broken("measured", fault="nan")
+        self.assertIn("the loss or the gradients of step 2 are not finite", said)
+        metrics = self.written("metrics.json")
+        self.assertEqual((metrics["loss"][-1], metrics["completed"], metrics["steps"]), ("NaN", False, 2))
+        self.assertIn("not finite", failure)
+
+    def test_gradients_that_are_infinite_while_the_loss_is_not(self) -> None:
+        self.broken("measured", fault="infinite_gradient")
+        metrics = self.written("metrics.json")
+        self.assertGreaterEqual(metrics["skipped_steps"], 1)
+        self.assertIn(metrics["grad_norm"][-1], ("Infinity", "NaN", -1.0))
+
+    def test_a_rank_that_stands_still(self) -> None:
+        _said, failure = self.broken("measured", fault="stands_still")
+        self.assertRegex(failure, r"^rank 1 .*: it stood still, .*step 3: no step for 2\d s, at faulty.py")
+
+    def test_a_rank_that_is_stopped(self) -> None:
+        _said, failure = self.broken("measured", fault="stopped")
+        self.assertRegex(failure, r"^rank 1 ")
+
+    def test_a_loader_that_repeats(self) -> None:
+        code, said = self.run_legs("measured", "killed::killed", "resumed", "export:1", fault="repeats")
+        self.assertEqual(code, 0, said)
+        resumed = self.written("metrics.json")["resumed"]
+        self.assertEqual(resumed["apart"]["samples"], 8)
+        self.assertEqual(resumed["samples_skipped"], -32)
+        self.assertGreater(resumed["apart"]["loss"], 0)
+
+    def test_a_checkpoint_with_a_flipped_bit(self) -> None:
+        said, failure = self.broken("measured", "killed::killed", "resumed", "export:1", fault="flipped")
+        self.assertIn("no whole checkpoint in", said)
+        self.assertIn("rank-0001-of-0002.safetensors is not what was written: its SHA-256 differs", said)
+        self.assertRegex(failure, "ended with exit code 4")
+
+    def test_moments_that_do_not_come_back(self) -> None:
+        code, said = self.run_legs("measured", "killed::killed", "resumed", "export:1", fault="forgets_moments")
+        self.assertEqual(code, 0, said)
+        resumed = self.written("metrics.json")["resumed"]
+        self.assertGreater(resumed["apart"]["loss"], 0)
+        self.assertEqual(resumed["apart"]["samples"], 0)
+
+    def test_groups_that_share_their_step(self) -> None:
+        code, said = self.run_legs("measured", "resized:1", "export:1", fault="one_step_for_all")
+        self.assertEqual(code, 0, said)
+        self.assertGreater(self.written("metrics.json")["resized"]["apart"]["loss"], 1e-5)
+
+    def test_a_disk_without_space(self) -> None:
+        said, _failure = self.broken("measured", fault="disk_full")
+        self.assertRegex(said, r"no space for checkpoint_step_8: it takes [\d,]+ bytes, .* has 1,000 free")
+        self.assertEqual([path.name for path in (self.output / "checkpoints").iterdir()], ["checkpoint_step_4"])
+
+    def test_a_leg_that_was_to_be_killed_and_lives(self) -> None:
+        _said, failure = self.broken("measured", "killed::killed", "resumed", fault="not_killed")
+        self.assertEqual(failure, "ended without a failure")
+        self.assertNotIn("resumed", self.written("legs.json"))
+
+    def test_no_sharding(self) -> None:
+        said, _failure = self.broken("measured", settings={"deepspeed": {"zero_optimization": {"stage": 1}}})
+        self.assertIn("checkpoints need ZeRO's stage 3, this training has stage 1", said)
+
+    def test_tokens_that_the_model_does_not_know(self) -> None:
+        said, _failure = self.broken("measured", settings={"model": {"vocab_size": 1000}})
+        self.assertRegex(said, r"the largest token is \d+, the model knows 1000 tokens")
+
+    def test_a_setting_that_is_unknown(self) -> None:
+        said, _failure = self.broken("measured", settings={"training": {"step": 3}})
+        self.assertIn("training.step: unknown setting; is it training.steps?", said)
+
+    def test_steps_without_room_for_the_legs(self) -> None:
+        said, _failure = self.broken("measured", settings={"training": {"steps": 8}})
+        self.assertIn("an acceptance needs at least three checkpoints", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
