@@ -45,8 +45,8 @@ _value:
   description:
     - C(unmet), what the workload needs but does not have. If that is empty, also C(label), C(home), C(script),
       C(configs), C(output) and C(logs), which are paths, C(runtime), C(directives), long options of C(sbatch),
-      C(several_nodes), C(legs), C(baseline), C(settings), C(settings_file), C(resume), C(files), C(context), C(payload),
-      C(data) and C(submit), what M(mlops.hpc_validation.slurm_job) is given.
+      C(several_nodes), C(legs), C(baseline), C(settings), C(settings_file), C(resume), C(files), C(context),
+      C(payload), C(data) and C(submit), what M(mlops.hpc_validation.slurm_job) is given.
   type: dict
 """
 

@@ -150,7 +150,7 @@ def not_killed() -> None:
     """Let the leg that is to be killed live."""
     save = checkpoint_manager.Saver.save
 
-    def changed(self: Any, *arguments: Any, dies: bool = False, **options: Any) -> None:
+    def changed(self: Any, *arguments: Any, dies: bool = False, **options: Any) -> None:  # noqa: ARG001
         save(self, *arguments, **options)
 
     checkpoint_manager.Saver.save = changed  # type: ignore[method-assign]
