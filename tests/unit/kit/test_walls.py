@@ -17,7 +17,7 @@ from tests.pythons import find
 # The kit's packages that may import third-party packages; all others have the standard library.
 THIRD_PARTY = {
     "gpu": {"pynvml"},
-    "pretraining": {"google", "google_crc32c", "numpy", "prometheus_client"},
+    "pretraining": {"google", "google_crc32c", "numpy", "prometheus_client", "tensorboard", "wandb"},
     "staging": {"huggingface_hub"},
     "stand_in": {"numpy", "tokenizers", "torch", "transformers"},
     "training": {"oumi", "torch", "transformers"},
