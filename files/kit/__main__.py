@@ -34,6 +34,7 @@ COMMANDS = {
     "gather": "combine the files left by the job's nodes",
     "legs": "run a distributed workload, as several runs if it has legs or a baseline",
     "launch": "start a leg's ranks on this node, with the runtime's Python",
+    "watch": "show how a training goes, on one screen",
     "environment": "run a command with the variables (JSON) on standard input",
     "share": "examine the share from this node: facts as JSON",
     "cost": "tell what a pretraining costs, from its job's output folder",

@@ -17,7 +17,16 @@ from tests.pythons import find
 # The kit's packages that may import third-party packages; all others have the standard library.
 THIRD_PARTY = {
     "gpu": {"pynvml"},
-    "pretraining": {"google", "google_crc32c", "numpy", "prometheus_client", "requests", "urllib3"},
+    "pretraining": {
+        "google",
+        "google_crc32c",
+        "numpy",
+        "prometheus_client",
+        "requests",
+        "tensorboard",
+        "urllib3",
+        "wandb",
+    },
     "staging": {"huggingface_hub"},
     "stand_in": {"numpy", "tokenizers", "torch", "transformers"},
     "training": {"oumi", "torch", "transformers"},
