@@ -157,8 +157,9 @@ class Sharded:
     def __init__(self, settings: Settings, joined: Group) -> None:
         """Share the model out. Raise KitError if DeepSpeed did not do it as it was told."""
         if joined.device.type != "cuda":
-            # It looks for NVIDIA's library to choose, and would compile a helper for CPUs, which gloo does not need.
-            os.environ["DS_ACCELERATOR"] = "cpu"
+            # It looks for NVIDIA's library to choose, has PyTorch do so as well, and would compile a helper for CPUs,
+            # which gloo does not need.
+            os.environ.update(DS_ACCELERATOR="cpu", PYTORCH_NVML_BASED_CUDA_CHECK="0")
             importlib.import_module("deepspeed.comm.torch").build_shm_op = lambda: None
         deepspeed = importlib.import_module("deepspeed")
         self._joined, self._device = joined, joined.device
