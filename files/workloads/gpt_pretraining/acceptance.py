@@ -38,6 +38,7 @@ from kit.pretraining import checkpoints, shape, tokens
 from kit.pretraining.checkpoint_manager import Uploader
 from kit.pretraining.manifest import TRAIN, VALIDATION
 from kit.pretraining.monitor import Monitor
+from kit.ranks.legs import LEGS_FILE
 from kit.training import device as training_device
 from kit.training.distributed import Group
 from kit.training.flops import peak_flops
@@ -50,7 +51,7 @@ from utils.monitoring import Stall
 
 STARTED = time.monotonic()
 CHECKPOINTS = "checkpoints"
-PLAIN_MOST, RESIZED_MOST = 30, 10  # steps
+PLAIN_MOST, RESIZED_MOST, COMPARED = 30, 10, 10  # steps
 MEASURED = "measured"
 
 
@@ -414,17 +415,25 @@ def exported(leg: Leg) -> dict[str, Any]:
             "loss_apart": abs(used["held_out_loss"] - of_the_measured["validation_loss"]),
         },
     }
+    failure = strict_json.read(leg.job / LEGS_FILE).get("killed", {}).get("first_failure")
+    found["killed"] = {"first_failure": failure, "as_intended": is_as_intended(str(failure), ranks)}
     for name in ("plain", "resumed", "resized"):
         other = read(leg.job / name)
         found[name] = {
             **{key: value for key, value in other.items() if key not in of_the_measured or key == "ranks"},
-            "apart": apart(of_the_measured, other) if other else None,
+            # Half as many ranks, or none that share, add up in another order.
+            "apart": apart(of_the_measured, other, None if name == "resumed" else COMPARED) if other else None,
             "tokens_per_second": other.get("tokens_per_second"),
         }
     if found["resumed"].get("from_step") is not None:
         before = of_the_measured["samples"][found["resumed"]["from_step"] - 1][1]
         found["resumed"]["samples_skipped"] = read(leg.job / "resumed")["samples"][0][0] - before - 1
     return found
+
+
+def is_as_intended(failure: str, ranks: int) -> bool:
+    """Return whether it was the last rank that was killed, and in the middle of a save."""
+    return failure.startswith(f"rank {ranks - 1} ") and "killed by SIGKILL, last in saving" in failure
 
 
 def read(folder: Path) -> Mapping[str, Any]:

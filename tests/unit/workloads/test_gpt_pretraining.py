@@ -182,6 +182,12 @@ def test_runs_are_compared_where_both_were(other: Json, expected: tuple[int, flo
     assert comparisons.apart(other, ONE)["loss"] == expected[1]
 
 
+def test_only_the_first_steps_can_be_compared() -> None:
+    later = {**ONE, "loss": [5.0, 4.0, 3.0, 9.0]}
+    assert comparisons.apart(ONE, later, 3) == {"steps": 3, "first": 1, "last": 3, "loss": 0.0, "samples": 0}
+    assert comparisons.apart(ONE, later, 4)["loss"] == 7.0
+
+
 def test_a_spike_is_five_high_losses_in_a_row() -> None:
     calm = [4.0] * 40
     assert comparisons.spike(calm) == 1.0
