@@ -37,7 +37,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Fired:
-    """An alert that fired: since which step and time, in seconds since the epoch, and its first value beyond the bound."""
+    """An alert that fired: since which step and time (since the epoch, in s), and its first value beyond the bound."""
 
     alert: str
     step: int

@@ -125,7 +125,8 @@ def test_the_leg_that_was_active_last_is_looked_at(folder):
     assert active_leg(folder) == killed
     seen = observe(folder, NOW)
     assert (seen.leg, seen.folder) == ("killed", killed)
-    assert [state["step"] for state in seen.ranks][:1] == [3]
+    assert [state["phase"] for state in seen.ranks] == ["training", *["never started"] * 3]
+    assert seen.ranks[0]["step"] == 3
     assert seen.settings == SETTINGS  # the job's own
     assert set(seen.gpus) == {"GPU-0", "GPU-1", "GPU-2", "GPU-3"}
     assert seen.checkpoint == Checkpoint("checkpoint_step_400", 400, BEGAN + 4000)

@@ -41,27 +41,11 @@ def line(shown: str, name: str) -> str:
     return " ".join(each[12:] for each in lines[at:end])
 
 
-def test_a_training_is_one_screen(tmp_path):
+def test_a_training_is_one_screen_which_the_page_shows(tmp_path, root):
     folder = training(tmp_path)
-    shown = screen(observe(folder, NOW)).replace(str(folder), "/share/models/gpt-pretraining/job-12")
-    assert shown == (
-        "Job 12, seen 2027-01-15 09:06:44 UTC\n"
-        "/share/models/gpt-pretraining/job-12\n"
-        "Step        400 of 1,000 (40.0%), 4 s ago\n"
-        "Loss        3.0000, validation 3.2500 in step 300, gradient norm 0.500, learning rate 3.00e-04, skipped\n"
-        "            steps 0\n"
-        "Speed       1,000 tokens/s, 0.5 steps/s, 1,800 steps/h, MFU 40.0%\n"
-        "Time left   20 min 0 s, until 2027-01-15 09:26:44 UTC, by the median of the last 100 steps\n"
-        "Cost        19.82 USD so far, 5.28 USD to come, 15.84 USD an hour\n"
-        "Checkpoint  checkpoint_step_400, 2027-01-15 09:06:40 UTC, 0 steps ago\n"
-        "Alerts      none in the last 400 rows\n"
-        "\n"
-        "Rank  Node       Phase     Step  GPU   GPU memory        Last report\n"
-        "0     compute01  training  400   97 %  60.0 of 80.0 GiB  4 s ago\n"
-        "1     compute01  training  400   97 %  61.0 of 80.0 GiB  4 s ago\n"
-        "2     compute02  training  400   97 %  62.0 of 80.0 GiB  4 s ago\n"
-        "3     compute02  training  400   97 %  63.0 of 80.0 GiB  4 s ago\n"
-    )
+    shown = screen(observe(folder, NOW)).replace(str(folder), "/mnt/beegfs/models/gpt-pretraining/job-12")
+    page = (root / "docs/pretraining-monitoring.md").read_text(encoding="utf-8")
+    assert shown == page.partition("<!-- screen -->\n```text\n")[2].partition("```\n<!-- end of screen -->")[0]
 
 
 def test_an_empty_folder_is_a_screen_too(tmp_path):
