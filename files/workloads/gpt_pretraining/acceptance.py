@@ -113,7 +113,8 @@ class Leg:
     def saver(self, folder: Path, uploader: Uploader | None = None) -> Saver:
         """Return what writes and reads checkpoints in a folder."""
         keep, parameters = self.settings["training.checkpoint.keep"], shape.parameters(self.model())
-        return Saver(folder / CHECKPOINTS, self.joined, self.of_the_result(), parameters, keep, uploader)
+        settings, length = self.of_the_result(), self.settings.length
+        return Saver(folder / CHECKPOINTS, self.joined, settings, parameters, keep, length, uploader)
 
     def uploader(self) -> Uploader | None:
         """Return what puts this job's checkpoints into the bucket of the settings, on rank 0, if there is one."""

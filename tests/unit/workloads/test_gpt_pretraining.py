@@ -123,6 +123,7 @@ def test_an_unknown_profile_names_those_that_there_are() -> None:
         ("model_config.json", "[]", "model_config.json: expected keys and values, found list"),
         ("training_config.yaml", "steps: [", "training_config.yaml cannot be read"),
         ("training_config.yaml", "steps: 3", "training.seed, .*: missing"),
+        ("training_config.yaml", "steps: 3\nsteps: 4", "'steps' appears twice"),
         ("deepspeed_config.json", None, "deepspeed_config.json cannot be read"),
     ],
 )
