@@ -270,9 +270,10 @@ class _Strict(yaml.SafeLoader):
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = (
-            strict_json.read(path) if path.suffix == ".json" else yaml.load(path.read_text(encoding="utf-8"), _Strict)
-        )
+        if path.suffix == ".json":
+            found = strict_json.read(path)
+        else:
+            found = yaml.load(path.read_text(encoding="utf-8"), _Strict)  # noqa: S506 - it is a SafeLoader
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise SettingsError(f"{path.name} cannot be read: {error}") from error
     if not isinstance(found, dict):
