@@ -70,9 +70,21 @@ def test_no_line_is_wider_than_the_screen_or_has_anything_but_text():
     assert "?[31m?" in shown
     assert "a?b" in shown
     assert f"\n{'/x' * 48}/...\n" in shown
-    missing = [each for each in shown.splitlines() if each.startswith(("Missing", "            y", "            x"))]
-    assert len(missing) == 3
-    assert missing[2].endswith(" ...")
+    shown = screen(seen(missing=["y" * 50] * 20))
+    assert shown.count("y" * 50) == 3
+    assert f"\n            {'y' * 50}; ...\n" in shown
+
+
+def test_a_name_and_what_it_says_are_as_wide_as_the_screen():
+    shown = screen(seen(missing=["x" * 88])).splitlines()
+    assert f"Missing     {'x' * 88}" in shown
+    shown = screen(seen(folder=Path("/" + "x" * 99))).splitlines()
+    assert shown[1] == "/" + "x" * 99
+
+
+def test_a_long_phase_is_cut():
+    rows = rank_table(seen(ranks=[rank_state(0, phase="p" * 35)]))
+    assert f"  {'p' * 34}  400 " in rows[1]
 
 
 def test_the_title_tells_leg_and_end():
@@ -200,6 +212,8 @@ def test_steps_that_were_skipped_before_the_rows_that_are_read_are_no_news():
     shown = "PretrainingStepsSkipped: 3 steps were skipped in 15 minutes, up to step 1"
     assert line(screen(seen(rows=rows, settings={})), "Alerts") == shown
     assert line(screen(seen(rows=rows, settings={}, cut=True)), "Alerts") == "none in the last 400 rows"
+    only = [step_row(1000, BEGAN, skipped_steps=3)]
+    assert line(screen(seen(rows=only, settings={}, cut=True)), "Alerts") == "none in the last 1 rows"
 
 
 def cells(row: str) -> list[str]:
@@ -273,10 +287,11 @@ def test_of_many_nodes_those_that_need_a_look_are_told():
     ranks[8].update(phase="failed", error="lost")
     ranks[10]["step"] = 100
     ranks[13]["step"] = None
-    gpus = {f"GPU-{rank}": {"time": NOW, "util": 5 if rank == 6 else 99} for rank in range(24)}
+    ranks[20]["step"] = 0
+    gpus = {f"GPU-{rank}": {"time": NOW, "util": 0 if rank == 6 else 99} for rank in range(22)}
     rows = rank_table(seen(ranks=ranks, gpus=gpus))
     assert len(rows) == 11
-    assert [cells(row)[1] for row in rows[1:5]] == ["n004", "n006", "n005", "n003"]
+    assert [cells(row)[1] for row in rows[1:8]] == ["n004", "n006", "n010", "n005", "n011", "n003", "n000"]
     assert rows[-1] == "and 3 more nodes, which are further on"
 
 
