@@ -205,7 +205,6 @@ def measured(leg: Leg) -> dict[str, Any]:
     mine = [shard for number, shard in enumerate(manifest.shards) if number % joined.size == joined.rank]
     verified = sum(joined.gather(tokens.verify(leg.data, manifest, mine, scan=True)["verified_shards"]).values())
     joined.state.phase("building")
-    leg.stall.beat()
     uploader = leg.uploader()
     saver = leg.saver(leg.job, uploader)
     steps = settings["training.steps"]
@@ -225,7 +224,6 @@ def measured(leg: Leg) -> dict[str, Any]:
         watch = settings.document()["watch"]
         every = settings["training.checkpoint.every"]
         monitor = Monitor(leg.job, current_job(), steps, watch, checkpoint_every=every, began_at=first - 1, nodes=nodes)
-    leg.stall.beat()
     joined.state.phase("training")
     restart = time.monotonic() - STARTED
     began = time.monotonic()
@@ -392,7 +390,6 @@ def restored(leg: Leg, saver: Saver, taken: checkpoints.Taken) -> tuple[Sharded,
     engine = Sharded(leg.settings, leg.joined)
     leg.joined.state.phase("restoring")
     step = saver.restore(engine, taken)
-    leg.stall.beat()
     leg.joined.state.phase("training")
     return engine, step + 1
 
