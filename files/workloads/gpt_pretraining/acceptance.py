@@ -238,7 +238,6 @@ def measured(leg: Leg) -> dict[str, Any]:
     seconds = time.monotonic() - began
     joined.state.phase("evaluating")
     validation = mean(joined, engine.loss(moved(leg.held_out(joined.rank), joined)))
-    leg.stall.beat()
     if monitor:
         monitor.close(in_order=done.stopped is None)
     own = {"gpu": joined.gpu, "node": joined.node, "parameters_share": engine.share()}
@@ -250,7 +249,6 @@ def measured(leg: Leg) -> dict[str, Any]:
     for each in ranks.values():
         each["pace"] = fastest / each["solo_seconds"]
         each["same_parameters"] = each.pop("digest") == first_digest
-    leg.stall.beat()
     kept = saver.verified()
     uploaded = uploader.close(settings["training.data.deadline"]) if uploader else {}
     found = {

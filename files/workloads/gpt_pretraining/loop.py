@@ -110,6 +110,7 @@ class Training:
                 window = time.time()
             if run.stopped:
                 break
+        self.stall.rest()
         if not save:
             run.windows.append([window, time.time()])
         return run

@@ -51,6 +51,10 @@ class Stall:
             self._times = [*self._times[1 - RECENT :], now - self._beat]
         self._beat = now
 
+    def rest(self) -> None:
+        """Count nothing until the next `beat`: the steps are over."""
+        self._beat = None
+
     def end(self) -> None:
         """Watch no more."""
         self._ended.set()
