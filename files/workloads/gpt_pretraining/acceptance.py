@@ -355,6 +355,7 @@ def resumed(leg: Leg) -> dict[str, Any]:
     taken = saver.newest()
     engine, first = restored(leg, saver, taken)
     steps = leg.settings["training.steps"]
+    restart = time.monotonic() - STARTED
     done = leg.training(engine).run(
         first,
         steps,
@@ -369,6 +370,7 @@ def resumed(leg: Leg) -> dict[str, Any]:
         "from_step": first - 1,
         "refused": taken.refused,
         "left": left,
+        "restart_seconds": leg.joined.largest(restart),
     }
 
 
@@ -419,7 +421,7 @@ def exported(leg: Leg) -> dict[str, Any]:
             **{key: value for key, value in other.items() if key not in of_the_measured or key == "ranks"},
             # Half as many ranks, or none that share, add up in another order.
             "apart": apart(of_the_measured, other, None if name == "resumed" else COMPARED) if other else None,
-            "tokens_per_second": other.get("tokens_per_second"),
+            **{key: other.get(key) for key in ("tokens_per_second", "cpu_seconds_per_token")},
         }
     if found["resumed"].get("from_step") is not None:
         before = of_the_measured["samples"][found["resumed"]["from_step"] - 1][1]
@@ -472,6 +474,7 @@ def steps_of(leg: Leg, done: Run) -> dict[str, Any]:
         "samples": done.samples,
         "tokens_per_second": rate,
         "steps_per_hour": len(steady) / seconds * 3600,
+        "cpu_seconds_per_token": joined.sum(done.cpu_seconds) / (len(done.losses) * settings.batch * settings.length),
         "input_share": joined.largest(sum(done.data_seconds) / sum(done.seconds)),
         "steady": {"seconds": seconds, "steps": len(steady), "windows": done.windows},
         "memory_bytes": peak_memory(joined),

@@ -40,6 +40,7 @@ class Run:
     seconds: list[float] = field(default_factory=list)
     data_seconds: list[float] = field(default_factory=list)
     save_seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of this rank's process, over all steps
     solo: list[float] = field(default_factory=list)
     windows: list[list[float]] = field(default_factory=list)
     stopped: str | None = None  # why it ended before its last step
@@ -80,6 +81,7 @@ class Training:
         joined, settings = self.joined, self.settings
         run = Run(first)
         window = time.time()
+        cpu = time.process_time()
         self.stall.beat()
         for step in range(first, last + 1):
             joined.state.step(step)
@@ -111,6 +113,7 @@ class Training:
             if run.stopped:
                 break
         self.stall.rest()
+        run.cpu_seconds = time.process_time() - cpu
         if not save:
             run.windows.append([window, time.time()])
         return run
