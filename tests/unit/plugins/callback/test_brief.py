@@ -77,7 +77,7 @@ def test_a_task_that_lasts_is_named_while_it_runs(play: t.Callable[..., tuple[in
     lasts = {"ansible.builtin.command": {"cmd": "sleep 1.5"}, "name": "Install everything"}
     code, lines = play([*QUIET, lasts], MLOPS_HPC_VALIDATION_BRIEF_PATIENCE="1")
     assert code == 0
-    assert [line.split() for line in lines[1:]] == [["for", "1", "s:", "Install", "everything"]]
+    assert ["for", "1", "s:", "Install", "everything"] in [line.split() for line in lines]
 
 
 def test_what_an_assertion_says_is_shown(play: t.Callable[..., tuple[int, list[str]]]) -> None:
