@@ -83,7 +83,7 @@ def test_orin_with_an_empty_nvml_is_filled_from_sysfs(
         "power": NVMLError_NotSupported(),
         "temperature": NVMLError_NotSupported(),
     }
-    document = collect(fake_pynvml(gpu(0, calls=nothing, **weak)))
+    document = collect(fake_pynvml(gpu(0, calls=nothing, **weak)), deadline=3.0)
     (one,) = document["gpus"]
     assert (document["source"], one["uuid"], one["name"]) == ("jetson", "GPU-0000", "Fake GPU")
     assert (one["utilization"]["gpu"], one["temperature"]["gpu_c"], one["power"]["draw_w"]) == (42.7, 44.0, 10.0)
