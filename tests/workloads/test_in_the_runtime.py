@@ -13,7 +13,7 @@ import uuid
 import pytest
 
 from tests.integration.conftest import CACHE, CLUSTER, ROOT
-from tests.integration.environments import installed, on_login
+from tests.integration.environments import fake_gcs_server, installed, on_login
 
 FOLDERS = [
     "workloads/mnist_single_gpu",
@@ -32,6 +32,7 @@ def payload() -> t.Iterator[str]:
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "files", local / "files", ignore=ignore)
     shutil.copytree(ROOT / "tests/workloads", local / "tests", ignore=ignore)
+    shutil.copy(fake_gcs_server(), local / "fake-gcs-server")
     yield f"/mnt/beegfs/{name}"
     shutil.rmtree(local)
 
@@ -45,6 +46,7 @@ def payload() -> t.Iterator[str]:
         ("sft", "check"),
         pytest.param("oumi", "slow", marks=pytest.mark.slow),
         pytest.param("oumi_deepspeed", "slow", marks=pytest.mark.slow),
+        pytest.param("deepspeed", "check", marks=pytest.mark.slow),
     ],
 )
 def test_what_runs_there_passes_its_tests(payload: str, runtime: str, kind: str) -> None:
@@ -52,7 +54,8 @@ def test_what_runs_there_passes_its_tests(payload: str, runtime: str, kind: str)
     python = installed(runtime, files)
     path = ":".join([files, *(f"{files}/{folder}" for folder in FOLDERS), f"{payload}/tests/oumi"])
     tests = ["-m", "unittest", "discover", "-s", f"{payload}/tests/{runtime}", "-p", f"{kind}_*.py"]
-    done = on_login(python, *tests, PYTHONPATH=path, OMP_WAIT_POLICY="PASSIVE")
+    bucket = f"{payload}/fake-gcs-server"
+    done = on_login(python, *tests, PYTHONPATH=path, OMP_WAIT_POLICY="PASSIVE", FAKE_GCS_SERVER=bucket)
     assert done.returncode == 0, done.stderr
     written = (ROOT / "tests/workloads" / runtime).glob(f"{kind}_*.py")
     expected = sum(len(re.findall(r"^    def test_", file.read_text(), re.MULTILINE)) for file in written)

@@ -76,7 +76,7 @@ def report(facts: Facts) -> dict[str, Any]:
         _run(EPOCH, epoch_steps(tokens, facts.step_tokens), tokens, facts, speed),
         _run(LONG, LONG_STEPS, tokens, facts, speed),
     ]
-    losses = _failures(facts, speed, runs[0]["hours"])
+    price, losses = _price(facts), _failures(facts, speed, runs[0]["steps"])
     last = facts.history.last or {}
     return {
         "schema": SCHEMA,
@@ -93,13 +93,13 @@ def report(facts: Facts) -> dict[str, Any]:
             "nodes": facts.nodes,
             "peak_flops": peak_flops(facts.gpu_name),
         },
-        "price": _price(facts),
+        "price": price,
         "measured": _measured(facts, measured),
         "runs": runs,
         "scenarios": _scenarios(facts, runs, speed),
         "failures": losses,
         "remaining": remaining(facts.history, speed, facts.per_hour),
-        "strategies": [asdict(each) for each in _strategies(facts, losses)],
+        "strategies": [asdict(each) for each in _strategies(facts, losses, price)],
         "assumed": _assumed(facts, losses),
         "missing": _missing(facts, measured),
     }
@@ -165,9 +165,9 @@ def price_line(price: dict[str, Any] | None) -> str:
     return f"{each}, {price['per_hour']:,.2f} for all"
 
 
-def _run_text(run: dict[str, Any], price: dict[str, Any] | None) -> str:
+def _run_text(run: dict[str, Any], price: Any) -> str:
     hours = run["hours"]
-    cost = f", {amount(run['cost'], price['currency'])}" if price and run["cost"] else ""
+    cost = f", {amount(run['cost'], price['currency'])}" if run["cost"] else ""
     return f"{run_name(run)}: {hours['median']:,.1f} h ({hours['low']:,.1f} to {hours['high']:,.1f}){cost}"
 
 
@@ -237,14 +237,14 @@ def _scenarios(facts: Facts, runs: list[dict[str, Any]], speed: Spread | None) -
     return rows
 
 
-def _failures(facts: Facts, speed: Spread | None, hours: dict[str, float] | None) -> dict[str, Any] | None:
-    if speed is None or hours is None or facts.every is None:
+def _failures(facts: Facts, speed: Spread | None, steps: int) -> dict[str, Any] | None:
+    if speed is None or facts.every is None:
         return None
     restart = failures.RESTART_SECONDS if facts.restart is None else facts.restart
     saving = failures.Saving(facts.every / speed.median * 3600, restart, facts.blocking)
     losses = []
     for mtbf in facts.mtbf_hours:
-        found = failures.loss(hours["median"], mtbf, saving)
+        found = failures.loss(steps / speed.median, mtbf, saving)
         young = found["young_seconds"]
         losses.append(
             {
@@ -264,13 +264,13 @@ def _failures(facts: Facts, speed: Spread | None, hours: dict[str, float] | None
     }
 
 
-def _strategies(facts: Facts, losses: dict[str, Any] | None) -> list[strategies.Strategy]:
+def _strategies(facts: Facts, losses: dict[str, Any] | None, price: dict[str, Any] | None) -> list[strategies.Strategy]:
     each = None
     if losses:
         hours = losses["each_hours"]
         each = f"{hours * 60:,.1f} minutes"
-        if facts.price and facts.per_hour is not None:
-            each += f" or {hours * facts.per_hour:,.2f} {facts.price.currency}"
+        if price and price["per_hour"] is not None:
+            each += f" or {hours * price['per_hour']:,.2f} {price['currency']}"
     return strategies.all_of(facts.model, facts.training, facts.sequences, facts.device_bytes, each)
 
 

@@ -68,7 +68,7 @@ def _runs(document: dict[str, Any]) -> list[str]:
     for run in document["runs"]:
         hours = run["hours"]
         spread = NOTHING if hours is None else f"{hours['median']:,.1f} ({hours['low']:,.1f} to {hours['high']:,.1f})"
-        paid = cost.amount(run["cost"], price["currency"]) if price and run["cost"] else NOTHING
+        paid = cost.amount(run["cost"], price["currency"]) if run["cost"] else NOTHING
         rows.append((cost.run_name(run), f"{run['tokens']:,}", spread, paid))
     return table(("", "Tokens", "Hours", "Cost"), rows)
 

@@ -42,18 +42,24 @@ def _content(path: Path) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise _refused(path, f"cannot be read: {error.strerror}; give the path of the key on this host") from error
-    with open(descriptor, "rb") as stream:
-        found = os.fstat(stream.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise _refused(path, "is not a file")
-        if found.st_uid not in (os.geteuid(), 0):
-            raise _refused(path, f"belongs to user {found.st_uid}, expected {os.geteuid()}, who reads it")
-        if found.st_mode & 0o077:
-            mode = stat.S_IMODE(found.st_mode)
-            raise _refused(path, f"has mode {mode:04o}, so other users can read the key, expected 0600: chmod 600 it")
-        if found.st_size > BYTES:
-            raise _refused(path, f"has {found.st_size} bytes, expected at most {BYTES}")
-        return stream.read(BYTES)
+    try:
+        _check(path, os.fstat(descriptor))
+        return os.read(descriptor, BYTES)
+    finally:
+        os.close(descriptor)
+
+
+def _check(path: Path, found: os.stat_result) -> None:
+    """Raise StoreError unless it is a file of ours, or of root, that nobody else can reach."""
+    if not stat.S_ISREG(found.st_mode):
+        raise _refused(path, "is not a file")
+    if found.st_uid not in (os.geteuid(), 0):
+        raise _refused(path, f"belongs to user {found.st_uid}, expected {os.geteuid()}, who reads it")
+    if found.st_mode & 0o077:
+        mode = stat.S_IMODE(found.st_mode)
+        raise _refused(path, f"has mode {mode:04o}, so other users can read the key, expected 0600: chmod 600 it")
+    if found.st_size > BYTES:
+        raise _refused(path, f"has {found.st_size} bytes, expected at most {BYTES}")
 
 
 def _parsed(path: Path, content: bytes) -> Any:

@@ -40,7 +40,6 @@ from kit.pretraining.attempts import (
     Failure,
     StoreError,
 )
-from kit.pretraining.credentials import read_key
 
 CONNECT, SILENCE = 5.0, 20.0  # seconds to connect, and without a byte; the latter at most a quarter of the deadline
 CHUNK = 16 << 20  # bytes of an upload in one request; the library holds as many in memory
@@ -65,12 +64,17 @@ class DamagedError(Exception):
 class Bucket(store.Store):
     """A store in a bucket, below a prefix."""
 
-    def __init__(self, bucket: str, prefix: str, *, credentials: Path | None, deadline: float) -> None:
-        """Be the store in gs://BUCKET/PREFIX. Raise StoreError for unusable credentials."""
+    def __init__(
+        self, bucket: str, prefix: str, *, key: dict[str, Any] | None, key_path: Path | None, deadline: float
+    ) -> None:
+        """Be the store in gs://BUCKET/PREFIX, with a key, read from ``key_path``, or with the application default.
+
+        Raise StoreError for unusable credentials.
+        """
         super().__init__(f"{store.SCHEME}{bucket}{'/' if prefix else ''}{prefix}", deadline)
         self._bucket_name, self._prefix = bucket, f"{prefix}/" if prefix else ""
-        self._key = str(credentials) if credentials else "the application default"
-        self._client = _client(self.url, credentials)
+        self._account = f"the key {key_path}" if key_path else "the application default"
+        self._client = _client(self.url, key, self._account)
         self._bucket = self._client.bucket(bucket)
 
     def put(self, path: Path, name: str) -> None:
@@ -233,7 +237,7 @@ class Bucket(store.Store):
         if isinstance(error, GoogleAPICallError):
             return self._answered(error)
         if isinstance(error, auth_exceptions.GoogleAuthError) and not _is_passing(error):
-            return Failure(CREDENTIALS, f"no token for {self._key}: {_line(error)}", "is the key still valid?")
+            return Failure(CREDENTIALS, f"no token for {self._account}: {_line(error)}", "is it still valid?")
         if isinstance(error, (*BROKEN, auth_exceptions.GoogleAuthError)):
             return Failure(UNREACHABLE, _line(error), "check the network, the proxy and the service's status")
         return Failure(LOCAL if isinstance(error, OSError) else REFUSED, _line(error))
@@ -247,7 +251,7 @@ class Bucket(store.Store):
             return Failure(
                 REFUSED,
                 f"HTTP {code}{_said(error)}",
-                f"may the account of {self._key} use the bucket {self._bucket_name}? It needs the role "
+                f"may the account of {self._account} use the bucket {self._bucket_name}? It needs the role "
                 "roles/storage.objectUser, or roles/storage.objectViewer to read",
             )
         if code == 404:
@@ -310,27 +314,27 @@ def _opened(path: Path) -> BinaryIO:
         raise LocalError(f"{path}: {error.strerror or error}") from error
 
 
-def _client(url: str, credentials: Path | None) -> Any:
+def _client(url: str, key: dict[str, Any] | None, account: str) -> Any:
     """Return the library's client. Raise StoreError for unusable credentials."""
-    info = read_key(credentials) if credentials else None
     os.environ.setdefault(NO_TRACES, "true")
     if os.environ.get(EMULATOR):
         return storage.Client(project="none", credentials=AnonymousCredentials())
     try:
         # No project: none of the requests made here is about one.
-        return storage.Client(project=None, credentials=_key(info) if info else None)
+        return storage.Client(project=None, credentials=_credentials(key) if key else None)
     except auth_exceptions.DefaultCredentialsError as error:
         raise StoreError(f"{url}: no credentials: {_line(error)}; give the file of a key", CREDENTIALS) from error
     except (ValueError, auth_exceptions.GoogleAuthError) as error:
-        key = credentials or "the application default"
-        # Its cause would quote the key.
-        raise StoreError(f"{url}: credentials {key}: {type(error).__name__}: not a usable key", CREDENTIALS) from None
+        kind = type(error).__name__
+    raise StoreError(
+        f"{url}: {account} cannot be used ({kind}); create it again", CREDENTIALS
+    )  # the cause may quote it
 
 
-def _key(info: dict[str, Any]) -> Any:
-    if info["type"] == "service_account":
-        return service_account.Credentials.from_service_account_info(info, scopes=[SCOPE])
-    return Credentials.from_authorized_user_info(info, scopes=[SCOPE])
+def _credentials(key: dict[str, Any]) -> Any:
+    if key["type"] == "service_account":
+        return service_account.Credentials.from_service_account_info(key, scopes=[SCOPE])
+    return Credentials.from_authorized_user_info(key, scopes=[SCOPE])
 
 
 def _checksum(stream: BinaryIO) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kit.flops import peak_flops, sheet_name
+from kit.flops import PEAKS, sheet_name
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ FIGURES = {"H100": ("H100", H100), "H200": ("H100", H100), "A100": ("A100", A100
 
 def compare(gpu_name: str | None, needed: float) -> tuple[bool | None, str]:
     """Return whether somebody has published as many FLOP/s for each GPU, and a remark; None if that is unknown."""
-    name, peak = sheet_name(gpu_name), peak_flops(gpu_name)
-    if name is None or peak is None:
+    name = sheet_name(gpu_name)
+    if name is None:
         return None, "not known: no data sheet of this GPU"
-    if needed > peak:
+    if needed > dict(PEAKS)[name]:
         return False, f"above the peak in the data sheet of {name}"
     if name not in FIGURES:
         return None, f"not known: no published bf16 figure for {name}"

@@ -33,11 +33,12 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise KitError(f"{path}: expected a regular file")
         size = 0
-        for number, line in enumerate(iter(lambda: stream.readline(LONGEST + 1), b""), 1):
+        for number, line in enumerate(iter(lambda: stream.readline(LONGEST), b""), 1):
             size += len(line)
-            if len(line) > LONGEST or size > MOST:
+            whole = line.endswith(b"\n")
+            if (len(line) == LONGEST and not whole) or size > MOST:
                 raise KitError(f"{path}, line {number}: expected at most {LONGEST} bytes a line and {MOST} in all")
-            if line.endswith(b"\n"):
+            if whole:
                 yield _row(line, f"{path}, line {number}")
 
 

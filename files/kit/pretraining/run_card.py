@@ -26,9 +26,10 @@ def points(rows: Iterable[Json], name: str, count: int = POINTS) -> list[tuple[i
     """
     found = {row["step"]: row[name] for row in rows if pace.is_number(row.get("step")) and row.get(name) is not None}
     curve = sorted(found.items())
-    if len(curve) <= count:
-        return curve
-    return [curve[round(place * (len(curve) - 1) / (count - 1))] for place in range(count)]
+    if not curve:
+        return []
+    kept = {round(place * (len(curve) - 1) / (count - 1)) for place in range(count)}
+    return [curve[place] for place in sorted(kept)]
 
 
 def page(

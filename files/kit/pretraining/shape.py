@@ -165,4 +165,4 @@ def ranks_that_fit(sequences: int, micro: int) -> list[int]:
     With each of them the batch stays the same: they accumulate gradients over sequences / (micro · ranks) passes.
     """
     passes, left = divmod(sequences, micro)
-    return [] if left else [ranks for ranks in range(1, passes + 1) if passes % ranks == 0]
+    return [] if left else [passes // times for times in range(passes, 0, -1) if passes % times == 0]

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kit.files import sha256, sync_directory, write_atomic
-from kit.pretraining.attempts import CONFLICT, DAMAGED, LOCAL, MISSING, Patience, StoreError
+from kit.pretraining.attempts import CONFLICT, DAMAGED, LOCAL, MISSING, STOPPED, Patience, StoreError
+from kit.pretraining.credentials import read_key
 from kit.process import unfinished
 
 __all__ = ["Store", "StoreError", "Stored", "open_store"]
@@ -163,11 +164,14 @@ class Folder(Store):
     def _create(self, name: str, source: BinaryIO) -> None:
         def fill(stream: BinaryIO) -> None:
             while block := source.read(BLOCK):
-                if self.patience.stopped.is_set():
-                    raise OSError("stopped")
+                self._go_on(name)
                 stream.write(block)
 
         write_atomic(self._path(name), fill)
+
+    def _go_on(self, name: str) -> None:
+        if self.patience.stopped.is_set():
+            raise StoreError(f"{self.where(name)}: the copy was given up", STOPPED)
 
     def _read_back(self, name: str, size: int, digest: str) -> None:
         if not is_verified(self._path(name), size, digest):
@@ -178,8 +182,7 @@ class Folder(Store):
         found = hashlib.sha256()
         with self._existing(name) as source, _local(self.where(name)), open(path, "wb") as stream:
             while block := source.read(BLOCK):
-                if self.patience.stopped.is_set():
-                    raise OSError("stopped")
+                self._go_on(name)
                 found.update(block)
                 stream.write(block)
             stream.flush()
@@ -249,6 +252,7 @@ def open_store(url: str, *, credentials: Path | None = None, deadline: float = D
         raise StoreError(f"{url}: {bucket!r} is not the name of a bucket, expected gs://BUCKET/PREFIX", LOCAL)
     if prefix:
         check_name(prefix)
+    key = read_key(credentials) if credentials else None
     try:
         from kit.pretraining import gcs  # noqa: PLC0415 - its library is only in the runtime
     except ImportError as error:
@@ -257,7 +261,7 @@ def open_store(url: str, *, credentials: Path | None = None, deadline: float = D
             "deepspeed",
             LOCAL,
         ) from error
-    return gcs.Bucket(bucket, prefix, credentials=credentials, deadline=deadline)
+    return gcs.Bucket(bucket, prefix, key=key, key_path=credentials, deadline=deadline)
 
 
 def check_name(name: str) -> str:

@@ -16,10 +16,11 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from kit import strict_json
 from kit.errors import KitError
@@ -34,6 +35,7 @@ MEASURED, BEFORE, AFTER = "measured", "before", "after"
 LEGS_FILE = "legs.json"
 OK, KILLED = "ok", "killed"  # how a leg can be meant to end
 AS_EXPECTED = "as expected"
+OWN_LOG = "output.log"  # of a leg that is meant to fail: its errors are none of the job's
 UNHARMED = 1  # exit code where a leg that was to be killed came to its end
 PATIENCE = 6  # seconds: the job script kills this process 10 s after asking it to end
 
@@ -150,11 +152,14 @@ class Runner:
     def _run(self, leg: Leg, environment: Mapping[str, str]) -> int:
         leg.output.mkdir(parents=True, exist_ok=True)
         began = time.time()
-        self._running = subprocess.Popen(
-            nodes.command_on(leg.nodes, self._command),
-            env=nodes.environment_of_step(environment) if leg.nodes > 1 else dict(environment),
-            preexec_fn=partial(die_with_parent, signal.SIGTERM),  # noqa: PLW1509 - there is no other thread
-        )
+        with self._said_by(leg) as said:
+            self._running = subprocess.Popen(
+                nodes.command_on(leg.nodes, self._command),
+                env=nodes.environment_of_step(environment) if leg.nodes > 1 else dict(environment),
+                stdout=said,
+                stderr=said,
+                preexec_fn=partial(die_with_parent, signal.SIGTERM),  # noqa: PLW1509 - there is no other thread
+            )
         try:
             code = self._running.wait()
         except BaseException:
@@ -169,6 +174,11 @@ class Runner:
         self._done["outcomes"][leg.name] = {"outcome": outcome}
         write_json(self._output / LEGS_FILE, {**current_job().stamp, **self._done})
         return 0 if outcome == AS_EXPECTED else code or UNHARMED
+
+    @staticmethod
+    def _said_by(leg: Leg) -> AbstractContextManager[BinaryIO | None]:
+        """Return where a leg's output goes: into the job's logs, but not that of one that is meant to fail."""
+        return (leg.output / OWN_LOG).open("wb") if leg.ends == KILLED else nullcontext()
 
     def _end(self) -> None:
         """Ask the launcher to end its ranks; if it does not, kill it, and the kernel kills its ranks."""

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import reporting
 import torch
 from comparisons import apart, spike
 from engine import Replicated, Sharded, shape_of
@@ -30,7 +31,7 @@ from export import FOLDER, export, use
 from gpt import GPT
 from kit import strict_json
 from kit.errors import KitError
-from kit.files import METRICS_FILE, write_json
+from kit.files import METRICS_FILE, sha256, write_json
 from kit.job import current_job
 from kit.metrics import write_metrics
 from kit.pretraining import checkpoints, shape, tokens
@@ -145,6 +146,7 @@ def run(leg: Leg) -> dict[str, Any] | None:
     if leg.name == "export":  # the last one: what the measured leg found, and how all compare
         whole = {**strict_json.read(leg.job / METRICS_FILE), **found}
         write_metrics(leg.job / METRICS_FILE, whole)
+        write_metrics(leg.job / METRICS_FILE, {**whole, "cost": reporting.write(leg.job, leg.data)})
     else:
         write_metrics(leg.output / METRICS_FILE, found)
     return found
@@ -223,6 +225,7 @@ def measured(leg: Leg) -> dict[str, Any]:
         monitor = Monitor(leg.job, current_job(), steps, watch, checkpoint_every=every, began_at=first - 1, nodes=nodes)
     leg.stall.beat()
     joined.state.phase("training")
+    restart = time.monotonic() - STARTED
     began = time.monotonic()
     training = leg.training(engine, monitor)
     done = training.run(
@@ -277,12 +280,15 @@ def measured(leg: Leg) -> dict[str, Any]:
         "distinct_gpus": len({(each["node"], each["gpu"]) for each in ranks.values() if each["gpu"]}),
         "training_time_seconds": seconds,
         "wall_time_seconds": time.monotonic() - STARTED,
-        "saving": {"seconds": done.save_seconds, "checkpoints": saver.saved},
+        "data": {"tokens": manifest.tokens(TRAIN)},
+        "checkpoint": {
+            "blocking_seconds": done.save_seconds / max(1, len(saver.saved)),
+            "restart_seconds": restart,
+            "saved": saver.saved,
+        },
         "checkpoints": kept,
         "uploads": uploaded,
-        "resumed_from": None
-        if taken is None
-        else {"name": taken.path.name, "step": first - 1, "refused": taken.refused},
+        "resumed_from": origin(taken),
         **training_device.describe(joined.device, leg.accelerator),
         "gpu_uuids": [each["gpu"] for each in ranks.values() if each["gpu"]],
     }
@@ -291,6 +297,19 @@ def measured(leg: Leg) -> dict[str, Any]:
             write_metrics(leg.output / METRICS_FILE, found)
         raise KitError(done.stopped)
     return found
+
+
+def origin(taken: checkpoints.Taken | None) -> dict[str, Any] | None:
+    """Return what a run card and a verdict say of the checkpoint that a training went on from."""
+    if taken is None:
+        return None
+    return {
+        "job_id": taken.manifest.get("job_id"),
+        "name": taken.path.name,
+        "step": taken.manifest["step"],
+        "manifest_sha256": sha256(taken.path / checkpoints.MANIFEST),
+        "refused": taken.refused,
+    }
 
 
 def found_earlier(leg: Leg, resume: str) -> Path:

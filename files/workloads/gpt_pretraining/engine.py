@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -155,9 +156,12 @@ class Sharded:
 
     def __init__(self, settings: Settings, joined: Group) -> None:
         """Share the model out. Raise KitError if DeepSpeed did not do it as it was told."""
-        deepspeed = importlib.import_module("deepspeed")
-        if joined.device.type != "cuda":  # where DeepSpeed would compile a helper; gloo needs none
+        if joined.device.type != "cuda":
+            # It looks for NVIDIA's library to choose, has PyTorch do so as well, and would compile a helper for CPUs,
+            # which gloo does not need.
+            os.environ.update(DS_ACCELERATOR="cpu", PYTORCH_NVML_BASED_CUDA_CHECK="0")
             importlib.import_module("deepspeed.comm.torch").build_shm_op = lambda: None
+        deepspeed = importlib.import_module("deepspeed")
         self._joined, self._device = joined, joined.device
         model = build(settings, joined.device)
         optimizer = optimizer_of(model, settings)

@@ -224,6 +224,11 @@ class Settings:
                 "ranks": self.ranks,
             },
             "precision": self.precision,
+            "zero": {
+                "stage": self["deepspeed.zero_optimization.stage"],
+                "offload": self.get("deepspeed.zero_optimization.offload_optimizer.device", "none"),
+                "checkpoint_activations": False,
+            },
             "deepspeed": self.deepspeed(),
             **nested["training"],
             "fingerprint": self.fingerprint(),

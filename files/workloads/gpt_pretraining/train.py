@@ -37,7 +37,7 @@ def main() -> int:
     try:
         if name not in LEGS:
             raise KitError(f"unknown leg {name!r}; there are {', '.join(LEGS)}")
-        own = strict_json.read(environment["SETTINGS_FILE"]) if environment.get("SETTINGS_FILE") else {}
+        own = strict_json.read(Path(environment["SETTINGS_FILE"])) if environment.get("SETTINGS_FILE") else {}
         with group(accelerator, output) as joined:
             # A leg on fewer ranks keeps the batch; the shape is that of the whole job.
             ranks = int(environment.get("HPC_VALIDATION_ALL_RANKS", joined.size)) if name == "shape" else joined.size

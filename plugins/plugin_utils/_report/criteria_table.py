@@ -17,21 +17,29 @@ _INDENT = "               "
 
 
 def render(workload: str, verdict: str, judged: list[dict[str, Any]]) -> str:
-    """Return the table: one line for each criterion, with reason and remedy if it did not pass or is a ratio."""
+    """Return the table: one line for each criterion, with reason and remedy if it did not pass or is a ratio.
+
+    Criteria that follow one another for the same reason have it once, below the last.
+    """
     width = max([2, *(len(entry["id"]) for entry in judged)])
     lines = [f"{_plain(workload)}: {verdict.upper()}"]
-    for entry in judged:
+    for entry, following in zip(judged, [*judged[1:], None]):
         unit = f" {_plain(entry['unit'])}" if entry.get("unit") else ""
         value = "-" if entry["value"] is None else _value(entry["value"]) + unit
         bound = _plain(entry["bound"]) + unit
         head = f"{entry['verdict']:<14} {_plain(entry['id']):<{width}}  {_plain(entry['title'])}"
         changed = f"  ({entry['bound_from']})" if entry["bound_from"] != "manifest" else ""
         lines.append(f"{head}: {value}  [{bound}]{changed}")
-        if entry["verdict"] != "pass" or entry.get("against_baseline"):  # findings do not have this key
+        is_explained = entry["verdict"] != "pass" or entry.get("against_baseline")  # findings do not have this key
+        if is_explained and not (following and _reason(entry) == _reason(following)):
             lines += _wrapped("why: ", entry["why"])
             if entry.get("remedy"):
                 lines += _wrapped("do:  ", entry["remedy"])
     return "\n".join(lines)
+
+
+def _reason(entry: dict[str, Any]) -> tuple[Any, ...]:
+    return entry["verdict"], entry["why"], entry.get("remedy")
 
 
 def brief(workload: str, verdict: str, judged: list[dict[str, Any]], seconds: Any = None) -> str:

@@ -8,6 +8,7 @@ Each dataset and model is a folder of files/ with a stage.py and a source.yml. P
 
 from __future__ import annotations
 
+import re
 import typing as t
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads im
 
 Json = dict[str, t.Any]
 SOURCES = ("download", "path", "stand-in")
+KEYS = ("source", "path", "revision", "url", "credentials")
+BUCKET = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/[A-Za-z0-9_.=-]+)*")
 # By kind: the manifest's key, the setting, and the folder on the share for staged data.
 KINDS = {
     "datasets": ("data", "hpc_validation_datasets", "datasets"),
@@ -31,7 +34,7 @@ class StagePlanError(Exception):
 def plan(workloads: list[Json], settings: Json, share: str, files: Path = FILES) -> Json:
     """Return {runtimes: [{key, name, kind, …}, …], sources: [{kind, name, source, …}, …], by_workload: {id: key}}.
 
-    `settings` has `datasets` and `models`, each {name: {source, path, revision}}, and `images`, `runtime` and
+    `settings` has `datasets` and `models`, each {name: {source and others of KEYS}}, and `images`, `runtime` and
     `workload_runtime`, which `images.check` has checked. Runtimes of the kind `apptainer` are made by `images.image`,
     sources by `_source`: `script`, `target` and `incoming` are below the share; `copied` is the folder on the
     controller to copy to `incoming`, if there is one; `options` are stage.py's. Raise StagePlanError naming setting
@@ -83,9 +86,9 @@ def _check(kind: str, setting: str, given: Json, share: str, files: Path) -> Non
             raise StagePlanError(f"{where}: unknown name; available: {', '.join(known)}")
         if not isinstance(value, dict):
             raise StagePlanError(f"{where}: expected a source, one of {', '.join(SOURCES)}, found {value!r}")
-        unknown = sorted(set(value) - {"source", "path", "revision"})
+        unknown = sorted(set(value) - set(KEYS))
         if unknown:
-            raise StagePlanError(f"{where}: unknown key {', '.join(unknown)}; expected source, path or revision")
+            raise StagePlanError(f"{where}: unknown key {', '.join(unknown)}; expected {', '.join(KEYS)}")
         source = value.get("source", "download")
         if source not in SOURCES:
             raise StagePlanError(f"{where}.source: expected one of {', '.join(SOURCES)}, found {source!r}")
@@ -96,6 +99,22 @@ def _check(kind: str, setting: str, given: Json, share: str, files: Path) -> Non
             raise StagePlanError(f"{where}.path belongs to source: path; its source is {source}")
         if "revision" in value and (source != "download" or not _offers(kind, name, files).get("revision")):
             raise StagePlanError(f"{where}.revision is only for downloads from a hub; leave it out")
+        _check_bucket(where, source, value, bool(_offers(kind, name, files).get("url")))
+
+
+def _check_bucket(where: str, source: str, value: Json, offered: bool) -> None:
+    """Raise StagePlanError if the bucket of a download, or the key for it, cannot be used."""
+    url, credentials = value.get("url"), value.get("credentials")
+    if "url" in value and not (offered and source == "download"):
+        raise StagePlanError(f"{where}.url is only for downloads from a bucket; leave it out")
+    if "url" in value and not (isinstance(url, str) and BUCKET.fullmatch(url)):
+        raise StagePlanError(f"{where}.url: expected gs://BUCKET/PREFIX, found {url!r}")
+    if "credentials" in value and "url" not in value:
+        raise StagePlanError(f"{where}.credentials is only for a download with a url; leave it out")
+    if "credentials" in value and not (isinstance(credentials, str) and credentials.startswith("/")):
+        raise StagePlanError(
+            f"{where}.credentials: expected the path of a key on the login node, found {credentials!r}"
+        )
 
 
 def _local(path: str) -> Path:
@@ -124,6 +143,8 @@ def _source(kind: str, name: str, runtime: str, given: Json, share: str, files: 
     if source == "path":
         copied = None if _on_share(given["path"], share) else str(_local(given["path"]))
         options = ["--from", f"{share}/{place}/.incoming/{name}" if copied else given["path"]]
+    for key in ("url", "credentials"):
+        options += [f"--{key}", given[key]] if key in given else []
     return {
         "kind": kind,
         "name": name,

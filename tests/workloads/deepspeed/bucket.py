@@ -27,6 +27,7 @@ from pathlib import Path
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 BUCKET = "tokens"
 PATIENCE = 20.0
+SLICE = 1 << 14  # bytes ten times a second, if an answer is slow
 
 
 def program() -> Path:
@@ -45,7 +46,7 @@ def program() -> Path:
 class Fault:
     """What happens to the next requests that match."""
 
-    kind: str  # a status, or cut, flip, flip-unsigned, stall, trickle, flip-sent, lose-answer
+    kind: str  # a status, or one of the words in Handler.answer
     method: str = "GET"
     times: int = 1
     part: str = "/"  # of the path
@@ -112,12 +113,12 @@ class Handler(BaseHTTPRequestHandler):
             self.send(status, headers, content[: len(content) // 2], len(content))
             self.close_connection = True
             return
-        if kind == "trickle":
-            self.send(status, headers, content[:1], len(content))
-            for byte in content[1:]:
-                if self.server.released.wait(0.2):
+        if kind == "slow":
+            self.send(status, headers, b"", len(content))
+            for start in range(0, len(content), SLICE):
+                if self.server.released.wait(0.1):
                     break
-                self.wfile.write(bytes([byte]))
+                self.wfile.write(content[start : start + SLICE])
             self.close_connection = True
             return
         self.send(status, headers, content)

@@ -23,7 +23,7 @@ HOME = FILES / "workloads/gpt_pretraining"
 FAULTY = Path(__file__).resolve().parent / "faulty.py"
 LEGS = ("shape:1", "plain", "measured", "killed::killed", "resumed", "resized:1", "export:1")
 SETTINGS: dict[str, Any] = {
-    "model": {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 32},
+    "model": {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 96},
     "deepspeed": {"train_batch_size": 8},
     "training": {
         "steps": 12,

@@ -82,6 +82,12 @@ def test_what_determines_the_memory(tmp_path: Path, changed: dict[str, Any], tra
     assert found.training == dataclasses.replace(EIGHT, **training)
 
 
+def test_one_of_each_is_a_number(tmp_path: Path) -> None:
+    batch = {"global": 1, "micro": 1, "ranks": 1}
+    found = job_folder.read(write(tmp_path, {**SETTINGS, "batch": batch, "checkpoint": {"every": 1}}))
+    assert (found.sequences, found.training.micro, found.training.ranks, found.every) == (1, 1, 1, 1)
+
+
 def test_no_price_and_no_checkpoints(tmp_path: Path) -> None:
     found = job_folder.read(write(tmp_path, {**without(SETTINGS, "checkpoint"), "cost": None}))
     assert (found.price, found.every) == (None, None)

@@ -42,7 +42,9 @@ def test_two_nodes() -> None:
 
 
 def test_hours_and_cost() -> None:
-    assert section(paged(), "Hours and cost")[2:] == [
+    assert section(paged(), "Hours and cost") == [
+        "|  | Tokens | Hours | Cost |",
+        "| --- | --- | --- | --- |",
         "| an epoch of 49,209 steps | 51,599,376,384 | 24.6 (24.6 to 24.6) | 194.87 USD (194.87 to 194.87) |",
         "| 100,000 steps (2.03 epochs) | 104,857,600,000 | 50.0 (50.0 to 50.0) | 396.00 USD (396.00 to 396.00) |",
     ]
@@ -72,12 +74,17 @@ def test_failures() -> None:
         "Of an epoch, with a checkpoint every 1,000 steps (30.0 minutes) and 90 s from a failure to the next step: on "
         "average a failure loses half an interval and the restart, 16.5 min."
     )
+    assert lines[2] == (
+        "| Mean time between failures | Failures | Hours lost | Share | Cost | Young's interval √(2 · blocking · MTBF) "
+        "| Hours that the checkpoints take |"
+    )
     assert lines[4] == "| 24 h | 1.03 | 0.28 | 1.1% | 2.23 | 693 steps | 0.12 |"
 
 
 def test_strategies() -> None:
     lines = section(paged(), "Ways to save cost")
     assert len(lines) == 2 + 5
+    assert lines[0] == "| The document's strategy | Effect | Here |"
     assert lines[5].startswith("| Offloading to the CPU | costs more | slower: ")
 
 
@@ -89,6 +96,12 @@ def test_time_between_the_steps_is_told() -> None:
     assert "the clock says" not in paged(history=history(found))
     found[-1].update(time=None)
     assert "the clock says" not in paged(history=history(found))
+
+
+def test_time_within_the_tolerance_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost_page, "APART", 1.0)
+    exactly = history(rows([2.0] * 11))  # 1800 steps/h by both
+    assert "the clock says" not in paged(history=exactly)
 
 
 def test_another_batch_is_told() -> None:

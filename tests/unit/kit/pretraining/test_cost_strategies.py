@@ -45,6 +45,10 @@ def test_there_are_five() -> None:
         # 17 sequences of one rank are 17 passes of one, or one pass of 17, which is the most that fit
         ({"training": shape.Training(ranks=1, micro=1), "sequences": 17}, SAVES, "batch.micro: 17"),
         ({"training": shape.Training(ranks=1, micro=1), "sequences": 3}, SAVES, "batch.micro: 3"),
+        # 15 fit into 64 GB, of which 8 divides
+        ({"memory": 64_000_000_000}, SAVES, "batch.micro: 8`"),
+        # 19 fit beside half of the states; with 2 ranks the parts of 20 divide 40
+        ({"training": shape.Training(ranks=2, micro=1), "sequences": 40}, SAVES, "batch.micro: 10`"),
         ({"memory": None}, UNKNOWN, "not known without the GPU's memory"),
     ],
 )

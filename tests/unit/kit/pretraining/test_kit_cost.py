@@ -67,6 +67,11 @@ def test_options_state_what_the_files_do_not(tmp_path: Path) -> None:
     assert (printed["missing"], printed["assumed"]) == ([], [])
 
 
+def test_one_node_is_a_number_of_nodes(tmp_path: Path) -> None:
+    told(write(tmp_path), "--nodes", 1)
+    assert json.loads((tmp_path / "cost.json").read_text())["price"]["per_hour"] == 7.92
+
+
 def test_a_price_counts_instead_of_the_settings(tmp_path: Path) -> None:
     told(write(tmp_path), "--price-per-hour", 1, "--price-of", "gpu")
     document = json.loads((tmp_path / "cost.json").read_text())

@@ -33,6 +33,8 @@ def test_points_are_few_and_keep_both_ends() -> None:
     assert curve[0][1] == pytest.approx(9.99)
     assert run_card.points(rows([1.0] * 5), "loss", 3) == [(1, 9.99), (3, 9.97), (5, 9.95)]
     assert len(run_card.points(rows([1.0] * 12), "loss")) == 12
+    assert [step for step, _loss in run_card.points(rows([1.0] * 7), "loss")] == [1, 2, 3, 4, 5, 6, 7]
+    assert run_card.points([], "loss") == []
 
 
 def test_a_step_that_was_repeated_counts_once() -> None:

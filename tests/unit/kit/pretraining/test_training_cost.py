@@ -39,6 +39,10 @@ def test_an_epoch_has_whole_steps(tokens: int, step_tokens: int, steps: int) -> 
     assert cost.epoch_steps(tokens, step_tokens) == steps
 
 
+def test_a_step_of_the_document() -> None:
+    assert cost.DOCUMENT_STEP_TOKENS == 1_048_576
+
+
 def test_flops_of_each_gpu() -> None:
     # 5,465,401,344 FLOPs a token · 1,048,576 tokens · 2000 steps / 3600 s / 8 GPUs = 397.978 TFLOP/s
     assert cost.flops_per_gpu(facts(), 2000.0) == pytest.approx(397.978e12, rel=2e-6)
@@ -188,6 +192,9 @@ def test_what_is_left_is_unknown_without_an_end_or_a_speed() -> None:
     assert (unmeasured["left"], unmeasured["hours"], unmeasured["cost"]) == (8, None, None)
     assert unmeasured["so_far_cost"] is None
     assert cost.remaining(pace.History(), Spread(1.0, 1.0, 1.0), 2.0) is None
+    unending = cost.remaining(history([{"step": 1, "steps": "NaN"}]), Spread(1.0, 1.0, 1.0), 2.0)
+    assert unending is not None
+    assert (unending["steps"], unending["left"]) == (None, None)
     assert cost.remaining(history([{"step": "NaN"}]), Spread(1.0, 1.0, 1.0), 2.0) is None
 
 

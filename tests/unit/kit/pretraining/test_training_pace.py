@@ -48,7 +48,7 @@ def test_another_attempt_begins_anew() -> None:
     assert pace.of([*first, *second[:9]]) is None
 
 
-@pytest.mark.parametrize("useless", [None, "NaN", 0, -1.0, True, float("nan")])
+@pytest.mark.parametrize("useless", [None, "NaN", 0, -1.0, True, float("nan"), float("inf")])
 def test_a_row_without_a_speed_does_not_count(useless: Any) -> None:
     found = pace.of([*rows([2.0] * 10), *rows([2.0] * 5, first=11, steps_per_second=useless)])
     assert found is not None
@@ -75,6 +75,17 @@ def test_a_clock_that_was_set_says_nothing(changed: dict[str, Any]) -> None:
     measured = pace.of(found)
     assert measured is not None
     assert measured.overall is None
+
+
+def test_a_single_step_and_less_than_a_second_are_enough_for_the_clock() -> None:
+    found = rows([2.0] * 11)
+    found[-1]["step"] = 2
+    measured = pace.of(found)
+    assert measured is not None
+    assert measured.overall == pytest.approx(3600 / 20)
+    measured = pace.of(rows([0.05] * 11))
+    assert measured is not None
+    assert measured.overall == pytest.approx(72_000)
 
 
 def test_a_spread_divides_and_multiplies() -> None:

@@ -154,12 +154,20 @@ def test_what_failed_is_said_and_nothing_is_run_in_vain(
     assert broken["steady_windows"] == []
 
 
-KILLED = "import os, signal; os.environ['HPC_VALIDATION_LEG'] == 'killed' and os.kill(os.getpid(), signal.SIGKILL)"
+KILLED = """
+import os, signal
+leg = os.environ["HPC_VALIDATION_LEG"]
+print(leg, flush=True)
+if leg == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
-def test_a_leg_may_be_meant_to_be_killed(run: Run) -> None:
+def test_a_leg_may_be_meant_to_be_killed(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     planned = legs.plan(run.output, 2, 1, ["plain:1", "measured", "killed:2:killed", "resumed"])
     assert legs.Runner([sys.executable, "-c", KILLED], run.output, RULES).run(planned) == 0
+    assert capfd.readouterr().out.split() == ["plain", "measured", "resumed"]  # the job's logs show no error of it
+    assert (run.output / "killed/output.log").read_text() == "killed\n"
     written = run.written
     assert written["planned"] == 4
     assert {name: each["outcome"] for name, each in written["outcomes"].items()} == dict.fromkeys(

@@ -39,6 +39,21 @@ def test_what_is_no_pass_says_why_and_what_to_do():
     assert max(map(len, lines)) <= 120
 
 
+def test_what_fails_for_one_reason_has_it_once():
+    gone = {"verdict": "undetermined", "value": None, "why": "metrics.json is missing", "remedy": "see the log"}
+    judged = [entry(id=f"S{n}", **gone) for n in range(3)]
+    judged += [entry(id="S3", **{**gone, "remedy": "other"}), entry(id="S4"), entry(id="S5", **gone)]
+    judged += [
+        entry(id="S6", **{**gone, "why": "other"}),
+        entry(id="S7", **{**gone, "why": "other", "verdict": "fail"}),
+    ]
+    words = [
+        line.split()[1 if line[0] != " " else 0] for line in criteria_table.render("W", "x", judged).split("\n")[1:]
+    ]
+    reason = ["why:", "do:"]
+    assert words == ["S0", "S1", "S2", *reason, "S3", *reason, "S4", "S5", *reason, "S6", *reason, "S7", *reason]
+
+
 def test_a_speed_up_says_how_it_came_out_though_it_passes():
     ratio = entry(value=1.93, against_baseline=True, why="19300 / 10000 = 1.93 (1.9 to 1.96)")
     table = criteria_table.render("W", "pass", [ratio])

@@ -8,6 +8,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads.st
 SHARE = "/mnt/beegfs"
 MNIST = {"id": "MLOPS-1.1", "runtime": "pytorch", "data": ["mnist"], "models": []}
 SMOLLM = {"id": "MLOPS-1.2", "runtime": "oumi", "data": ["no_robots"], "models": ["smollm_135m"]}
+TOKENS = {"id": "A-1", "runtime": "deepspeed", "data": ["pretraining_tokens"], "models": []}
 OTHER = {"id": "MLOPS-2.2", "runtime": "sft", "data": ["no_robots"], "models": ["smollm_135m"]}
 
 
@@ -57,6 +58,16 @@ def test_a_folder_that_lies_on_the_share_is_not_copied():
     assert (model["copied"], model["options"]) == (None, ["--from", f"{SHARE}/mine/smollm"])
 
 
+def test_a_bucket_and_its_key_are_handed_on():
+    tokens = {"url": "gs://tokens/gpt_2.v1/a=b", "credentials": "/home/admin/key.json"}
+    settings = {"datasets": {"pretraining_tokens": tokens}}
+    (planned,) = staging.plan([TOKENS], settings, SHARE)["sources"]
+    assert (planned["source"], planned["copied"]) == ("download", None)
+    assert planned["options"] == ["--url", "gs://tokens/gpt_2.v1/a=b", "--credentials", "/home/admin/key.json"]
+    settings = {"datasets": {"pretraining_tokens": {"url": "gs://tokens"}}}
+    assert staging.plan([TOKENS], settings, SHARE)["sources"][0]["options"] == ["--url", "gs://tokens"]
+
+
 def test_a_relative_folder_is_one_below_where_the_user_stands(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path)
@@ -81,7 +92,30 @@ def test_workloads_without_data_need_their_runtime_alone():
         ),
         ({"models": {"gpt": {}}}, "hpc_validation_models.gpt: unknown name"),
         ({"datasets": {"mnist": "download"}}, "hpc_validation_datasets.mnist: expected a source"),
-        ({"datasets": {"mnist": {"sorce": "download"}}}, "mnist: unknown key sorce"),
+        (
+            {"datasets": {"mnist": {"sorce": "download"}}},
+            "mnist: unknown key sorce; expected source, path, revision, url, credentials",
+        ),
+        ({"datasets": {"mnist": {"url": "gs://tokens/x"}}}, r"mnist\.url is only for downloads from a bucket"),
+        (
+            {"datasets": {"pretraining_tokens": {"source": "stand-in", "url": "gs://tokens/x"}}},
+            r"pretraining_tokens\.url is only for downloads from a bucket",
+        ),
+        *(
+            ({"datasets": {"pretraining_tokens": {"url": url}}}, r"tokens\.url: expected gs://BUCKET/PREFIX, found")
+            for url in ("https://x.org/y", "gs://", "gs://UPPER/x", "gs://tokens/", "gs://tokens/a b", 7, None)
+        ),
+        (
+            {"datasets": {"pretraining_tokens": {"credentials": "/x"}}},
+            r"tokens\.credentials is only for a download with a url",
+        ),
+        *(
+            (
+                {"datasets": {"pretraining_tokens": {"url": "gs://tokens/x", "credentials": key}}},
+                r"tokens\.credentials: expected the path of a key on the login node, found",
+            )
+            for key in ("key.json", "", None, {"type": "service_account"})
+        ),
         ({"datasets": {"mnist": {"source": "internet"}}}, "mnist.source: expected one of download, path, stand-in"),
         (
             {"datasets": {"mnist": {"source": "path"}}},

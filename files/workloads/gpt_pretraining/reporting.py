@@ -1,0 +1,50 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What people read after a training: what it costs, its card, and the list of its checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kit import strict_json
+from kit.files import METRICS_FILE, sha256, write_atomic, write_json
+from kit.pretraining import checkpoint_list, checkpoints, cost, cost_page, job_folder, run_card
+from kit.pretraining.rows import read as read_rows
+
+
+def write(job: Path, data: Path) -> dict[str, Any]:
+    """Write cost.json, cost.md, run_card.md and checkpoints.json into a job's folder; return the cost's two lines."""
+    report = cost.report(job_folder.read(job))
+    write_json(job / "cost.json", report)
+    _write(job / "cost.md", cost_page.page(report))
+    settings, metrics = strict_json.read(job / "settings.json"), strict_json.read(job / METRICS_FILE)
+    earlier = metrics.get("resumed_from")
+    card = run_card.page(
+        settings,
+        metrics,
+        list(read_rows(job / job_folder.ROWS)),
+        strict_json.read(data / "manifest.json"),
+        [earlier] if earlier else [],
+    )
+    _write(job / "run_card.md", card)
+    write_json(job / "checkpoints.json", checkpoint_list.document(_found(job, metrics), settings["batch"]))
+    return {"lines": list(cost.verdict_lines(report)), "missing": report["missing"]}
+
+
+def _found(job: Path, metrics: Mapping[str, Any]) -> list[checkpoint_list.Found]:
+    """Return the job's own checkpoints that are whole, as the training has verified them."""
+    uploads, remote = metrics.get("uploads") or {}, strict_json.read(job / "settings.json")["checkpoint"]["remote"]
+    found = []
+    for name, entry in metrics["checkpoints"].items():
+        path = job / "checkpoints" / name / checkpoints.MANIFEST
+        if entry.get("verified") is True:
+            copy = f"{remote}/{name}" if (uploads.get(name) or {}).get("uploaded") else None
+            found.append(checkpoint_list.Found(strict_json.read(path), sha256(path), True, copy, True))
+    return found
+
+
+def _write(path: Path, text: str) -> None:
+    write_atomic(path, lambda stream: stream.write(text.encode()))
