@@ -190,12 +190,12 @@ interrupted:
   elements: str
 workloads:
   description: The selected manifests that are not left out, each with its C(folder).
-  returned: O(state=started)
+  returned: O(state=started) and O(state=selected)
   type: list
   elements: dict
 waves:
   description: The IDs of RV(workloads) in order, grouped by whose jobs may be in the queue at the same time.
-  returned: O(state=started)
+  returned: O(state=started) and O(state=selected)
   type: list
   elements: list
   sample: [[MLOPS-1.1], [MLOPS-1.2], [MLOPS-2.1]]

@@ -14,9 +14,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import reporting
 from acceptance import MEASURED, Leg, exported, found_earlier, mean, moved, restored, steps_of
 from engine import Sharded
 from export import FOLDER
+from kit import strict_json
 from kit.errors import KitError
 from kit.files import METRICS_FILE, write_json
 from kit.job import current_job
@@ -102,7 +104,10 @@ def trained(leg: Leg, place: Path) -> dict[str, Any]:
     if is_complete:
         joined.state.phase("evaluating")
         found["validation_loss"] = mean(joined, engine.loss(moved(leg.held_out(joined.rank), joined)))
+        leg.stall.beat()
         found["entropy"] = leg.manifest.entropy
+        found["tokens"] = tokens.describe(leg.manifest)
+        found["checkpoints"] = saver.verified()
         leg.stall.beat()
     if monitor:
         monitor.close(in_order=not broken)
@@ -153,10 +158,12 @@ def handed_out(leg: Leg, place: Path) -> dict[str, Any]:
     way = leg.job / FOLDER
     if not way.is_symlink():
         way.symlink_to(os.path.relpath(place / FOLDER, leg.job), target_is_directory=True)
-    found = exported(leg)
+    found = {**strict_json.read(leg.job / METRICS_FILE), **exported(leg)}
+    write_metrics(leg.job / METRICS_FILE, found)
     facts = {"step": entry["last_step"], "checkpoint": found["export"]["from"], "export": str(place / FOLDER)}
     chain.complete(place, current_job(), facts)
-    return {"exported": True, **found}
+    reporting.write(leg.job, leg.data)  # of the last link's speed; the training is complete whatever becomes of it
+    return {"exported": True, **found["export"]}
 
 
 def patience(most: float) -> float:
