@@ -95,7 +95,7 @@ attributes:
     support: none
   check_mode:
     support: full
-    details: Nothing is submitted, cancelled or written; the chain is shown as it is.
+    details: Nothing is submitted, cancelled or written. A chain that differs from O(what) is an error all the same.
   diff_mode:
     support: none
   idempotent:

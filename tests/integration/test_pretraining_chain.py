@@ -16,7 +16,8 @@ import pytest
 from tests.integration.conftest import ANY_SPEED, CACHE, CLUSTER, ROOT, Played, cluster, wait_for
 
 JOBS = CACHE / "clusters" / CLUSTER / "share/models/gpt-pretraining"
-STEPS = 300  # more than two jobs of two minutes can do, of which one is for beginning and ending
+STEPS = 400  # more than two jobs of two minutes can do, of which one is for beginning and ending
+LONG = 20000  # more than the other test takes time for
 TIME_LIMIT = "the job's time limit comes"
 
 Json = dict[str, t.Any]
@@ -29,13 +30,13 @@ class Chain:
         self.name = f"test-{uuid.uuid4().hex[:8]}"
         self.folder = JOBS / f"chain-{self.name}"
         self._play = play
-        self._chain = {"name": self.name, "links": 3, "time": "00:02:00", **changes}
+        self.chain: Json = {"name": self.name, "links": 2, "time": "00:02:00", **changes}
 
     def play(self, name: str = "pretrain.yml", *arguments: str, steps: int = STEPS, cwd: Path = ROOT) -> Played:
         """Run one of the playbooks."""
         training = {"steps": steps, "checkpoint": {"every": 25}}
         variables = {
-            "hpc_validation_chain": self._chain,
+            "hpc_validation_chain": self.chain,
             "hpc_validation_pretraining": {"training": training},
             **ANY_SPEED,
         }
@@ -84,42 +85,24 @@ def test_a_training_that_is_cut_off_twice_comes_to_its_end(chain: t.Callable[...
     ours = chain()
     began = ours.play()
     assert began.code == 0, began.screen
-    links = ours.record()["links"]
-    assert len(links) == 3
-
-    # Run again, and from another folder: it is found, and nothing is submitted.
-    again = ours.play("pretrain.yml", cwd=Path("/"))
-    assert again.code == 0, again.screen
-    assert "submitted now: nothing" in again.screen
-    assert ours.record()["links"] == links
-
-    # The clean-up leaves it alone.
-    cleaned = ours.play("cleanup.yml")
-    assert cleaned.code == 0, cleaned.screen
-    assert len(ours.states()) == 3
-
-    # As each job ends, the next call adds one, until the training is complete.
-    while not (ours.folder / "complete.json").exists():
-        ended = len(ours.links())
-        wait_for(lambda ended=ended: len(ours.links()) > ended or (ours.folder / "complete.json").exists(), 300)
-        assert ours.play().code == 0
-        assert len(ours.links()) < 12
-    complete = json.loads((ours.folder / "complete.json").read_text())
-    assert complete["step"] == STEPS
+    wait_for(lambda: [link["outcome"] for link in ours.links()] == [TIME_LIMIT] * 2, 420)
+    # The next call adds two, of which one has time enough, and the other has nothing to do.
+    ours.chain["time"] = "00:30:00"
+    added = ours.play()
+    assert added.code == 0, added.screen
+    wait_for((ours.folder / "complete.json").exists, 1200)
+    assert json.loads((ours.folder / "complete.json").read_text())["step"] == STEPS
     wait_for(lambda: not ours.states(), 120)
 
-    trained = [link for link in ours.links() if link["outcome"] != "idle"]
-    assert len(trained) >= 3
-    assert [link["outcome"] for link in trained] == [TIME_LIMIT] * (len(trained) - 1) + ["complete"]
-    # Every step once, each link going on where the one before it ended, and on the samples that come next.
+    *trained, idle = ours.links()
+    assert [link["outcome"] for link in trained] == [TIME_LIMIT, TIME_LIMIT, "complete"]
+    assert (idle["outcome"], idle["why"]) == ("idle", "the training is complete")
+    # Every step once, each link going on where the one before it ended.
     told = [row for link in trained for row in rows(link["job_id"])]
     assert [row["step"] for row in told] == list(range(1, STEPS + 1))
     assert [link["from_step"] for link in trained] == [0, *(link["last_step"] for link in trained[:-1])]
     assert told[-1]["loss"] < told[0]["loss"] - 1
-    # What comes after the end has nothing to do, and says so with exit code 0.
-    idle = [link for link in ours.links() if link["outcome"] == "idle"]
-    assert {link["why"] for link in idle} <= {"the training is complete"}
-    for link in [*trained, *idle]:
+    for link in (*trained, idle):
         state = cluster("login", "sacct", "-nPX", "-j", link["job_id"], "-o", "State,ExitCode", user="admin").strip()
         assert state == "COMPLETED|0:0", link
 
@@ -133,9 +116,24 @@ def test_a_training_that_is_cut_off_twice_comes_to_its_end(chain: t.Callable[...
 
 
 @pytest.mark.slow
-def test_stopped_it_ends_with_a_checkpoint_and_goes_on_when_told(chain: t.Callable[..., Chain]) -> None:
-    ours = chain(time="00:10:00", links=2)
-    assert ours.play().code == 0
+def test_it_is_found_again_and_left_alone_and_stopped_with_a_checkpoint(chain: t.Callable[..., Chain]) -> None:
+    ours = chain(time="01:00:00")
+    began = ours.play(steps=LONG)
+    assert began.code == 0, began.screen
+    links = ours.record()["links"]
+    assert len(links) == 2
+
+    # Run again, from another folder: it is found, and nothing is submitted.
+    again = ours.play(steps=LONG, cwd=Path("/"))
+    assert again.code == 0, again.screen
+    assert "submitted now: nothing" in again.screen
+    assert ours.record()["links"] == links
+
+    # The clean-up leaves it alone.
+    cleaned = ours.play("cleanup.yml")
+    assert cleaned.code == 0, cleaned.screen
+    assert len(ours.states()) == 2
+
     wait_for(lambda: ours.links() and rows_of(ours), 120)
     stopped = ours.play("pretrain_stop.yml")
     assert stopped.code == 0, stopped.screen
@@ -145,9 +143,9 @@ def test_stopped_it_ends_with_a_checkpoint_and_goes_on_when_told(chain: t.Callab
     assert f"checkpoints/checkpoint_step_{link['last_step']}" in stopped.screen
     assert (ours.folder / f"checkpoints/checkpoint_step_{link['last_step']}/manifest.json").exists()
 
-    left = ours.play()
+    left = ours.play(steps=LONG)
     assert "it was stopped: nothing was submitted" in left.screen
-    other = ours.play(steps=STEPS + 25)
+    other = ours.play(steps=STEPS)
     assert other.code != 0
     assert "is another training" in other.screen
     # Less is left to do, so that it comes to its end soon.
@@ -156,6 +154,7 @@ def test_stopped_it_ends_with_a_checkpoint_and_goes_on_when_told(chain: t.Callab
     assert on.code == 0, on.screen
     wait_for((ours.folder / "complete.json").exists, 300)
     assert ours.links()[1]["from_step"] == link["last_step"]
+    assert ours.record()["round"] == 2
 
 
 def rows_of(ours: Chain) -> bool:

@@ -130,7 +130,10 @@ def extend(context: Context, folder: str, wanted: Wanted, *, change: bool = True
         found.notes.append(f"it belongs to {there['user']}, who alone can add to it or stop it")
         return found, []
     if not change:
-        return (None if there is None else _looked(context, folder, there)), []
+        if there is None:
+            return None, []
+        _differs(context, folder, there, wanted)
+        return _looked(context, folder, there), []
     with _locked(context, folder):
         record = chain_folder.read_record(folder) or _new(context, wanted)
         notes = _agree(context, folder, record, wanted)
@@ -183,25 +186,36 @@ def _new(context: Context, wanted: Wanted) -> Record:
     }
 
 
-def _agree(context: Context, folder: str, record: Record, wanted: Wanted) -> list[str]:
-    """Let a chain go on if it may; return what that changed. Raise SlurmError if it is another training's."""
+def _differs(context: Context, folder: str, record: Record, wanted: Wanted) -> list[str] | None:
+    """Return how a chain that is to go on anew differs from then on; None if it goes on as it does.
+
+    Raise SlurmError if it is another training's, or if it cannot go on anew as links of it wait or run.
+    """
     other = differences(record["what"], wanted.what)
-    if other and not wanted.go_on:
-        raise SlurmError(
-            f"The chain {wanted.name} is another training: {'; '.join(other)}. Give hpc_validation_chain another name, "
-            "or, if this one is to go on so, run again with: -e go_on=true"
-        )
     if not wanted.go_on:
-        return []
-    alive = [link["number"] for link in _looked(context, folder, record).live]
+        if other:
+            raise SlurmError(
+                f"The chain {wanted.name} is another training: {'; '.join(other)}. Give hpc_validation_chain another "
+                "name, or, if this one is to go on so, run again with: -e go_on=true"
+            )
+        return None
     is_over = record["state"] == STOPPED or chain_folder.complete(folder) is not None or _halted(folder, record)
     if not is_over and not other:
-        return []
+        return None
+    alive = [link["number"] for link in _looked(context, folder, record).live]
     if alive:
         raise SlurmError(
             f"The chain {wanted.name} cannot begin to go on while links of it wait or run (number "
             f"{', '.join(map(str, alive))}); stop it first: playbooks/pretrain_stop.yml"
         )
+    return other
+
+
+def _agree(context: Context, folder: str, record: Record, wanted: Wanted) -> list[str]:
+    """Let a chain go on if it may; return what that changed. Raise SlurmError if it may not."""
+    other = _differs(context, folder, record, wanted)
+    if other is None:
+        return []
     try:
         chain_folder.let_go_on(folder, record["round"])
     except OSError as error:

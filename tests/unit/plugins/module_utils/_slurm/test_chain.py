@@ -326,6 +326,14 @@ def test_without_change_nothing_happens(context: Context, slurm: Cluster, folder
     found, submitted = chain.extend(context, folder, wanted(), change=False)
     assert found is not None
     assert submitted == []
+    # But what would hinder it is told, before anything is deployed that the links read.
+    before = record(folder)
+    for go_on, says in ((False, "is another training"), (True, "while links of it wait or run")):
+        with pytest.raises(SlurmError, match=says):
+            chain.extend(context, folder, wanted(what={}, go_on=go_on), change=False)
+    slurm.end("1")
+    chain.extend(context, folder, wanted(what={}, go_on=True), change=False)
+    assert record(folder) == before
     assert slurm.count("sbatch") == 1
 
 
