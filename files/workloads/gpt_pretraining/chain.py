@@ -162,7 +162,10 @@ def handed_out(leg: Leg, place: Path) -> dict[str, Any]:
     write_metrics(leg.job / METRICS_FILE, found)
     facts = {"step": entry["last_step"], "checkpoint": found["export"]["from"], "export": str(place / FOLDER)}
     chain.complete(place, current_job(), facts)
-    reporting.write(leg.job, leg.data)  # of the last link's speed; the training is complete whatever becomes of it
+    try:
+        reporting.write(leg.job, leg.data)  # by the last link's speed
+    except (KitError, OSError, ValueError) as error:  # the training is complete whatever becomes of it
+        print(f"{place.name}: no cost and no card: {error}", flush=True)
     return {"exported": True, **found["export"]}
 
 
