@@ -5,7 +5,7 @@ ACCOUNTING ?= --accounting
 export HPC_VALIDATION_CLUSTER = $(CLUSTER)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help demo workload test test-slow test-matrix faults faults-preflight faults-fleet faults-reframe clean-runs mutants molecule sanity \
+.PHONY: help demo workload test test-slow test-workloads test-matrix faults faults-preflight faults-fleet faults-reframe clean-runs mutants molecule sanity \
 	execution-environment lint pages bench fleet up down status lock clean
 
 help:  ## This list
@@ -22,6 +22,9 @@ test: .venv/ready  ## Everything that checks the project, integration on the rea
 
 test-slow: .venv/ready  ## Long waits, and what else make test leaves out of the integration tests
 	nox -s slow
+
+test-workloads: .venv/ready  ## The long workloads as a whole: the pretraining, its chain of jobs, its faults
+	nox -s workloads
 
 test-matrix: .venv/ready  ## Slurm releases, ansible-core releases, Pythons of the nodes; renews docs/support.md
 	nox -s matrix

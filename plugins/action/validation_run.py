@@ -26,6 +26,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.scree
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import interrupted, runs
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import (
     images,
+    leaving_out,
     manifests,
     selection,
     settings,
@@ -174,7 +175,7 @@ def _checked(args: dict[str, t.Any]) -> selection.Selected:
 
 def _selection(known: list[dict[str, t.Any]], args: dict[str, t.Any]) -> selection.Selected:
     """Return the workloads of the run and those left out, after checking the settings. Raise WorkloadError."""
-    leave_out = settings.check_leave_out(args["leave_out"], [workload["id"] for workload in known])
+    leave_out = leaving_out.check(args["leave_out"], [workload["id"] for workload in known])
     if args["probes_only"]:
         return selection.Selected([], [])
     categories = None if args["everything"] else args["categories"]

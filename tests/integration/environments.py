@@ -22,7 +22,7 @@ def on_login(*command: str, **environment: str) -> subprocess.CompletedProcess[s
     ssh = ["ssh", "-F", str(CACHE / "clusters" / CLUSTER / "ssh_config"), "login"]
     variables = [f"{name}={value}" for name, value in environment.items()]
     line = shlex.join(["env", *variables, "PYTHONDONTWRITEBYTECODE=1", *command])
-    return subprocess.run([*ssh, line], capture_output=True, text=True, check=False, timeout=900)
+    return subprocess.run([*ssh, line], capture_output=True, text=True, check=False, timeout=1800)
 
 
 def installed(name: str, files: str) -> str:

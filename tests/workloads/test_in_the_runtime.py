@@ -46,7 +46,8 @@ def payload() -> t.Iterator[str]:
         ("sft", "check"),
         pytest.param("oumi", "slow", marks=pytest.mark.slow),
         pytest.param("oumi_deepspeed", "slow", marks=pytest.mark.slow),
-        pytest.param("deepspeed", "check", marks=pytest.mark.slow),
+        ("deepspeed", "check"),
+        pytest.param("deepspeed", "slow", marks=pytest.mark.slow),
     ],
 )
 def test_what_runs_there_passes_its_tests(payload: str, runtime: str, kind: str) -> None:

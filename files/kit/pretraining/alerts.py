@@ -37,7 +37,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Fired:
-    """An alert that fired: since which step and time, in seconds since the epoch, and its first value beyond the bound."""
+    """An alert that fired: since which step and time (since the epoch, in s), and its first value beyond the bound."""
 
     alert: str
     step: int
@@ -49,13 +49,14 @@ class Fired:
 
 @dataclass(frozen=True)
 class _Moment:
-    """What a rule saw at one time; ``value`` is None where its condition did not hold."""
+    """What a rule saw at one time, and whether its condition held."""
 
+    holds: bool
     step: int
     time: float
-    value: float | None = None
-    bound: float = 0.0
-    text: str = ""
+    value: float
+    bound: float
+    text: str
 
 
 def replay(
@@ -77,7 +78,7 @@ def replay(
         steps.append(_Step.of(row, place, steps[-1].time if steps else 0.0))
     if not steps:
         return []
-    end = max(steps[-1].time, until or 0.0)
+    end = steps[-1].time if until is None else max(until, steps[-1].time)
     fired = [
         *_held(NOT_FINITE, _not_finite(steps), 0, end),
         *_held(SKIPPED, _skipped(steps, skipped_before), 0, end),
@@ -130,25 +131,29 @@ def _finite(row: Row, name: str, place: int) -> float:
 def _held(alert: str, moments: Sequence[_Moment], seconds: float, end: float) -> Iterator[Fired]:
     """Yield the periods in which a condition held at all times for as long as its rule demands."""
     since: _Moment | None = None
-    for moment in [*moments, _Moment(0, end)]:
-        if since is not None and since.value is not None and moment.value is None:
-            if max(0.0, moment.time - since.time) >= seconds:
-                yield Fired(alert, since.step, since.time, since.value, since.bound, since.text)
+    for moment in moments:
+        if moment.holds:
+            since = since or moment
+        elif since is not None:
+            yield from _long_enough(alert, since, moment.time, seconds)
             since = None
-        elif since is None and moment.value is not None:
-            since = moment
+    if since is not None:
+        yield from _long_enough(alert, since, end, seconds)
+
+
+def _long_enough(alert: str, since: _Moment, until: float, seconds: float) -> Iterator[Fired]:
+    if max(until, since.time) - since.time >= seconds:
+        yield Fired(alert, since.step, since.time, since.value, since.bound, since.text)
 
 
 def _not_finite(steps: Sequence[_Step]) -> list[_Moment]:
     found, last = [], -math.inf
     for step in steps:
-        broken = not (math.isfinite(step.loss) and math.isfinite(step.grad_norm))
+        broken = [each for each in (step.loss, step.grad_norm) if not math.isfinite(each)]
         last = step.time if broken else last
-        value = None
-        if step.time - last < NOT_FINITE_WINDOW:
-            value = step.loss if not math.isfinite(step.loss) else step.grad_norm
+        holds = step.time - last < NOT_FINITE_WINDOW
         text = f"loss {step.loss:.4g}, gradient norm {step.grad_norm:.4g} in step {step.number}"
-        found.append(_Moment(step.number, step.time, value, 0.0, text))
+        found.append(_Moment(holds, step.number, step.time, [*broken, step.loss][0], 0.0, text))
     return found
 
 
@@ -163,21 +168,24 @@ def _skipped(steps: Sequence[_Step], before: float) -> list[_Moment]:
         new = sums[-1] - sums[bisect_right(times, step.time - SKIPPED_WINDOW)]
         most = SKIPPED_MOST_SCALED if step.scaled else SKIPPED_MOST
         text = f"{new:g} steps were skipped in {SKIPPED_WINDOW / 60:g} minutes, up to step {step.number}"
-        found.append(_Moment(step.number, step.time, new if new > most else None, most, text))
+        found.append(_Moment(new > most, step.number, step.time, new, most, text))
     return found
 
 
 def _no_step(steps: Sequence[_Step], end: float) -> Iterator[Fired]:
-    least = NO_STEP_WINDOW + NO_STEP_FOR
     last = steps[0]
-    for step in [*steps[1:], None]:
-        gap = (end if step is None else step.time) - last.time
-        if step is not None and step.number == last.number:
-            continue  # the same step again is none
-        if gap >= least:
-            text = f"no step for {gap:.0f} s after step {last.number}"
-            yield Fired(NO_STEP, last.number, last.time, gap, least, text)
-        last = step or last
+    for step in steps:
+        if step.number != last.number:  # the same step again is none
+            yield from _gap(last, step.time)
+            last = step
+    yield from _gap(last, end)
+
+
+def _gap(last: _Step, until: float) -> Iterator[Fired]:
+    gap, least = until - last.time, NO_STEP_WINDOW + NO_STEP_FOR
+    if gap >= least:
+        text = f"no step for {gap:.0f} s after step {last.number}"
+        yield Fired(NO_STEP, last.number, last.time, gap, least, text)
 
 
 def _spikes(steps: Sequence[_Step]) -> list[_Moment]:
@@ -193,7 +201,7 @@ def _spikes(steps: Sequence[_Step]) -> list[_Moment]:
         mean = total / (place + 1 - begin)
         text = f"loss {step.loss:.4f} in step {step.number}, {mean:.4f} on average in {SPIKE_WINDOW / 60:g} minutes"
         bound = SPIKE_FACTOR * mean  # nothing is above it if it is not a number, as in Prometheus
-        found.append(_Moment(step.number, step.time, step.loss if step.loss > bound else None, bound, text))
+        found.append(_Moment(step.loss > bound, step.number, step.time, step.loss, bound, text))
     return found
 
 
@@ -204,7 +212,7 @@ def _without_checkpoint(rows: Sequence[Row], steps: Sequence[_Step], every: int)
         saved = int(_finite(row, "checkpoint_step", place))
         value = step.number - saved
         text = f"step {step.number}, the last whole checkpoint is of step {saved}"
-        found.append(_Moment(step.number, step.time, value if value > most else None, most, text))
+        found.append(_Moment(value > most, step.number, step.time, value, most, text))
     return found
 
 
@@ -215,13 +223,12 @@ def _slow(performance: Sequence[Row], end: float) -> Iterator[Fired]:
             continue
         step, moment = int(_finite(row, "step", place)), _finite(row, "time", place)
         solo = {rank: _seconds(each, rank, place) for rank, each in enumerate(row["solo_seconds"]) if each is not None}
-        fastest = min(solo.values(), default=0.0)
         for rank, seconds in solo.items():
+            fastest = min(solo.values())
             pace = fastest / seconds
             text = f"rank {rank} computes at {pace:.0%} of the fastest rank's pace: {seconds:.4g} s, {fastest:.4g} s"
-            by_rank.setdefault(rank, []).append(
-                _Moment(step, moment, pace if pace < PACE_LEAST else None, PACE_LEAST, text)
-            )
+            seen = _Moment(pace < PACE_LEAST, step, moment, pace, PACE_LEAST, text)
+            by_rank.setdefault(rank, []).append(seen)
     for moments in by_rank.values():
         yield from _held(SLOW, moments, SLOW_FOR, end)
 

@@ -11,33 +11,32 @@ from typing import Any
 POLYNOMIAL = 0x82F63B78  # Castagnoli's, reversed
 
 
+def _entry(value: int) -> int:
+    for _bit in range(8):
+        value = (value >> 1) ^ (POLYNOMIAL if value & 1 else 0)
+    return value
+
+
+TABLE = tuple(map(_entry, range(256)))
+
+
 class Slow:
     """The same as google_crc32c.Checksum, some 10 MB a second, for a Python that has no google_crc32c."""
-
-    _table: tuple[int, ...] = ()
 
     def __init__(self) -> None:
         """Begin with no content."""
         self._value = 0xFFFFFFFF
-        if not Slow._table:
-            Slow._table = tuple(map(_entry, range(256)))
 
     def update(self, content: bytes | memoryview) -> None:
         """Add content."""
-        value, table = self._value, self._table
+        value = self._value
         for byte in bytes(content):
-            value = table[(value ^ byte) & 0xFF] ^ (value >> 8)
+            value = TABLE[(value ^ byte) & 0xFF] ^ (value >> 8)
         self._value = value
 
     def digest(self) -> bytes:
         """Return the four bytes of the checksum, the highest first."""
         return (self._value ^ 0xFFFFFFFF).to_bytes(4, "big")
-
-
-def _entry(value: int) -> int:
-    for _bit in range(8):
-        value = (value >> 1) ^ (POLYNOMIAL if value & 1 else 0)
-    return value
 
 
 def checksum() -> Any:

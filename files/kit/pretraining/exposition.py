@@ -17,6 +17,7 @@ from kit.errors import KitError
 
 PREFIX = "hpc_pretraining_"
 GAUGE, COUNTER = "gauge", "counter"
+INFINITE = {math.inf: "+Inf", -math.inf: "-Inf"}
 # What labels may hold: names of jobs, runs and nodes, so that nothing else gets into them by mistake.
 LABEL_VALUE = re.compile(r"[A-Za-z0-9_.:+/-]{1,128}")
 
@@ -129,6 +130,6 @@ def number(value: Number) -> str:
     """Return a number as Prometheus writes it."""
     if math.isnan(value):
         return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
+    if value in INFINITE:
+        return INFINITE[value]
     return repr(int(value)) if isinstance(value, int) else repr(float(value))

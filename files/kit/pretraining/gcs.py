@@ -228,10 +228,8 @@ class Bucket(store.Store):
         if isinstance(error, LocalError):
             return Failure(LOCAL, str(error))
         if isinstance(error, (DamagedError, DataCorruption)):
-            first = (
-                str(error) if isinstance(error, DamagedError) else "its CRC32C is not the one that the service states"
-            )
-            return Failure(DAMAGED, f"it arrives damaged: {first}", "is the object itself damaged? Upload it again")
+            how = str(error) if isinstance(error, DamagedError) else "its CRC32C is not the one that the service states"
+            return Failure(DAMAGED, f"it arrives damaged: {how}", "is the object itself damaged? Upload it again")
         if isinstance(error, TimeoutError):
             return Failure(UNREACHABLE, "no time was left", "is the connection too slow? Give it a longer deadline")
         if isinstance(error, GoogleAPICallError):

@@ -8,10 +8,12 @@ What is missing or unreadable is said, and the rest is told.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,8 @@ from kit.ranks import nodes
 from kit.ranks import state as ranks
 
 JOBS = Path("models/gpt-pretraining")  # below the share
+SETTINGS = "settings.json"
+UNKNOWN = "unknown"
 TAIL = 1 << 20  # bytes that are read from the end of a file of rows
 LONGEST = 1 << 20  # bytes of a document
 MOST_RANKS = 4096
@@ -74,29 +78,29 @@ def find(job_or_folder: str, share: str | None) -> Path:
     if not share:
         raise KitError(f"where is job {job_or_folder}? Set --share or HPC_VALIDATION_SHARE to the share's path")
     jobs = Path(share) / JOBS
-    found = [path for path in jobs.glob(f"job-{job_or_folder}*") if attempt_of(path) is not None]
+    found = {attempt: path for path in jobs.glob("job-*") for job, attempt in [job_of(path)] if job == job_or_folder}
     if not found:
         raise KitError(
             f"{jobs} has no folder of job {job_or_folder}: it has not begun (squeue -j {job_or_folder}), "
             f"or {share} is not its share"
         )
-    return max(found, key=lambda path: attempt_of(path) or 0)
+    return found[max(found)]
 
 
-def attempt_of(folder: Path) -> int | None:
-    """Return which attempt of its job a folder is of, by its name; None for other folders."""
+def job_of(folder: Path) -> tuple[str, int]:
+    """Return the job and the attempt that a folder is of, by its name; the job is ``unknown`` for other folders."""
     match = JOB_FOLDER.fullmatch(folder.name)
-    return int(match[2] or 0) if match else None
+    return (match[1], int(match[2] or 0)) if match else (UNKNOWN, 0)
 
 
 def observe(folder: Path, now: float | None = None) -> Observed:
     """Return what a training's folder tells. Nothing in it can make this fail."""
-    seen = Observed(folder, time.time() if now is None else now, job=_job_of(folder))
-    _markers(seen, folder)
-    seen.folder = active_leg(folder)
+    job, attempt = job_of(folder)
+    seen = Observed(active_leg(folder), time.time() if now is None else now, job)
     seen.leg = seen.folder.name if seen.folder != folder else None
-    here = list(dict.fromkeys((seen.folder, folder)))  # a leg's own files, then the job's
-    seen.settings = _first(_document(each / "settings.json", seen) for each in here) or {}
+    here = [seen.folder, folder]  # a leg's own files, then the job's
+    _markers(seen, folder, Job(job, attempt))
+    seen.settings = _settings(seen, here)
     seen.rows = _rows(seen.folder / STEPS, seen)
     first = _first_row(seen.folder / STEPS)
     seen.cut = bool(seen.rows) and first != seen.rows[0]
@@ -104,42 +108,32 @@ def observe(folder: Path, now: float | None = None) -> Observed:
     seen.ranks = _ranks(seen)
     seen.gpus = _gpus(folder, seen)
     _checkpoints(seen, here)
-    if seen.began is None and seen.rows:
+    if seen.began is None:
         seen.began = number(first.get("time"))
-    seen.missing = list(dict.fromkeys(seen.missing))
     return seen
 
 
 def active_leg(folder: Path) -> Path:
     """Return the folder in which something was written last: the job's own, or that of one of its legs."""
     try:
-        below = [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
+        below = [path for path in folder.iterdir() if not path.is_symlink()]
     except OSError:
         below = []
     return max([folder, *below], key=lambda path: (_latest(path), path == folder))
 
 
 def _latest(folder: Path) -> float:
-    """Return when a training in this folder last wrote a row or a rank's state; 0 if it has neither."""
-    found = [0.0]
+    """Return when a training in this folder last wrote a row or a rank's state; minus infinity if it has neither."""
+    found = []
     for path in (folder / STEPS, folder / ranks.FOLDER):
-        try:
+        with suppress(OSError):
             found.append(path.stat().st_mtime)
-        except OSError:
-            continue
-    return max(found)
+    return max(found, default=-math.inf)
 
 
-def _job_of(folder: Path) -> str:
-    match = JOB_FOLDER.fullmatch(folder.name)
-    return match[1] if match else "unknown"
-
-
-def _markers(seen: Observed, folder: Path) -> None:
+def _markers(seen: Observed, folder: Path, job: Job) -> None:
     """Read when the job's script began and ended, if the folder is where jobs have it on the share."""
-    if seen.job == "unknown" or len(folder.absolute().parents) < 3:
-        return
-    job, markers = Job(seen.job, attempt_of(folder) or 0), folder.absolute().parents[2] / "jobs/.markers"
+    markers = folder.absolute().parent.parent.parent / "jobs/.markers"
     begin, end = (_marker(markers / f"{job.job_id}.{kind}.json", job) for kind in ("begin", "end"))
     seen.began, seen.ended = number(begin.get("time")), number(end.get("time"))
     code = end.get("exit_code")
@@ -170,19 +164,17 @@ def _read(path: Path) -> Row:
     return document
 
 
-def _document(path: Path, seen: Observed) -> Row | None:
-    try:
-        return _read(path)
-    except FileNotFoundError:
-        if path.parent == seen.folder:
-            seen.missing.append(f"{path.name} is not there")
-    except (OSError, ValueError) as error:
-        seen.missing.append(f"{path.name} cannot be read: {_why(error)}")
-    return None
-
-
-def _first(found: Any) -> Any:
-    return next((each for each in found if each is not None), None)
+def _settings(seen: Observed, folders: Sequence[Path]) -> Row:
+    for folder in folders:
+        try:
+            return _read(folder / SETTINGS)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            seen.missing.append(f"{SETTINGS} cannot be read: {_why(error)}")
+            return {}
+    seen.missing.append(f"{SETTINGS} is not there")
+    return {}
 
 
 def _why(error: Exception) -> str:
@@ -240,8 +232,7 @@ def _ranks(seen: Observed) -> list[Row]:
     batch = seen.settings.get("batch")
     expected = number(batch.get("ranks")) if isinstance(batch, dict) else None
     count = max([int(expected or 0), *(each + 1 for each in numbers)])
-    states = ranks.read(seen.folder, min(count, MOST_RANKS)).values()
-    return [state for state in states if isinstance(state, dict)]
+    return list(ranks.read(seen.folder, min(count, MOST_RANKS)).values())
 
 
 def _gpus(folder: Path, seen: Observed) -> dict[str, Row]:
@@ -271,16 +262,15 @@ def _checkpoints(seen: Observed, folders: Sequence[Path]) -> None:
     settings = seen.settings.get("checkpoint")
     path = settings.get("folder") if isinstance(settings, dict) else None
     places = [Path(path)] if isinstance(path, str) else [each / "checkpoints" for each in folders]
-    found: list[Path] = []
+    found: list[tuple[int, bool, Path]] = []
     for place in places:
-        try:
-            found = [each for each in place.iterdir() if CHECKPOINT.fullmatch(each.name)]
-        except OSError:
-            continue
+        with suppress(OSError):
+            names = [(CHECKPOINT.fullmatch(each.name), each) for each in place.iterdir()]
+            found += [(int(match[2]), bool(match[1]), each) for match, each in names if match]
         if found:
             break
     damaged = []
-    for each in sorted(found, key=_order, reverse=True):
+    for _step, _final, each in sorted(found, reverse=True):
         try:
             seen.checkpoint = whole(each)
             break
@@ -291,18 +281,13 @@ def _checkpoints(seen: Observed, folders: Sequence[Path]) -> None:
         seen.missing.append("checkpoints/ has no checkpoint yet")
 
 
-def _order(path: Path) -> tuple[int, bool]:
-    match = CHECKPOINT.fullmatch(path.name)
-    return (int(match[2]), bool(match[1])) if match else (-1, False)
-
-
 def whole(path: Path) -> Checkpoint:
     """Return what a checkpoint's manifest says, if all files have their sizes.
 
     Raise OSError, ValueError, KeyError or TypeError for one that is not whole.
     """
     manifest = _read(path / "manifest.json")
-    if manifest["name"] != path.name or manifest["step"] != _order(path)[0]:
+    if manifest["name"] != path.name or not path.name.endswith(f"checkpoint_step_{manifest['step']}"):
         raise ValueError("the manifest is another checkpoint's")
     if not manifest["files"]:
         raise ValueError("the manifest names no files")
@@ -317,4 +302,4 @@ def number(value: Any) -> float | None:
     """Return a finite number, None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return value if abs(value) < float("inf") else None
+    return value if math.isfinite(value) else None

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
@@ -51,18 +52,16 @@ def _plain(line: str) -> str:
 
 
 def _named(name: str, text: str) -> list[str]:
-    """Return what a name says on as many lines as it takes, up to three; nothing for an empty text."""
-    room, lines, line = WIDTH - LABEL, [], ""
-    for word in text.split(" "):
-        if line and len(line) + 1 + len(word) > room:
-            lines.append(line)
-            line = word
-        else:
-            line = f"{line} {word}" if line else word
-    lines = [each for each in [*lines, line] if each]
-    if len(lines) > 3:
-        lines = [*lines[:2], f"{lines[2][: room - 4]} ..."]
-    return [f"{name if not place else '':<{LABEL}}{each}" for place, each in enumerate(lines)]
+    """Return what a name says, on up to three lines; none for an empty text."""
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=f"{name:<{LABEL}}",
+        subsequent_indent=" " * LABEL,
+        max_lines=3,
+        placeholder=" ...",
+        break_on_hyphens=False,
+    )
 
 
 def _title(seen: Observed) -> str:
@@ -200,13 +199,14 @@ def _alerts(seen: Observed) -> str:
     settings = seen.settings.get("checkpoint")
     every = settings.get("every") if isinstance(settings, Mapping) else None
     last = seen.rows[-1]
+    before = seen.rows[0] if seen.cut else {}
     over = seen.ended is not None or last.get("step") == last.get("steps")
     try:
         fired = alerts.replay(
             seen.rows,
             seen.performance,
             checkpoint_every=every if "checkpoint_step" in seen.rows[0] else None,
-            skipped_before=seen.rows[0].get("skipped_steps", 0) if seen.cut else 0,
+            skipped_before=number(before.get("skipped_steps")) or 0,
             until=None if over else seen.now,
         )
     except (ValueError, TypeError) as error:
@@ -273,7 +273,7 @@ def _merged(group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "total": max((row["total"] for row in group if row["total"] is not None), default=None),
         "silent": max(silent, default=None),
         "over": all(row["over"] for row in group),
-        "order": (not failed, behind, util[0] if util else -1.0, group[0]["rank"]),
+        "order": (not failed, behind, util[0] if util else -1.0),
     }
 
 

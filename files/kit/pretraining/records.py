@@ -39,7 +39,7 @@ class Lines:
         """Continue the file if it exists; half a line, as a full disk leaves it, is ended first."""
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         size = os.fstat(self._descriptor).st_size
-        self._torn = size > 0 and os.pread(self._descriptor, 1, size - 1) != b"\n"
+        self._torn = size > 0 and os.pread(self._descriptor, size, size - 1) != b"\n"
 
     def add(self, line: bytes) -> None:
         """Append one line, which ends with a line break. Raise OSError, also if only a part of it could be written."""

@@ -18,6 +18,7 @@ import os
 import re
 import shutil
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from kit.process import unfinished
 
 __all__ = ["Store", "StoreError", "Stored", "open_store"]
 
-BLOCK = 1 << 20
+BLOCK = 1_000_000  # bytes
 SCHEME = "gs://"
 MAX_READ = 64 << 20  # bytes of an object that is read into memory
 MAX_LISTED = 200_000  # objects
@@ -50,7 +51,7 @@ class Stored:
 Listing = list[Stored]  # the name that it has where `list` is a method
 
 
-class Store:
+class Store(ABC):
     """Whole objects by name. Every method raises StoreError naming the object; those that read compare content.
 
     Methods may be called by several threads.
@@ -74,9 +75,9 @@ class Store:
         """Return what messages call an object."""
         return f"{self.url}/{name}"
 
+    @abstractmethod
     def put(self, path: Path, name: str) -> None:
         """Store a file as the new object ``name`` and compare what the store then has."""
-        raise NotImplementedError
 
     def get(self, name: str, path: Path, *, size: int, sha256: str) -> bool:
         """Have the object in the file ``path``, whole and with this size and SHA-256; return whether it was fetched.
@@ -103,25 +104,25 @@ class Store:
             building.unlink(missing_ok=True)
         return True
 
+    @abstractmethod
     def _fetch(self, name: str, path: Path, size: int, digest: str) -> None:
         """Write the object's verified content to ``path``, synced."""
-        raise NotImplementedError
 
+    @abstractmethod
     def list(self, prefix: str = "") -> Listing:
         """Return the objects whose names begin with ``prefix``, by name."""
-        raise NotImplementedError
 
+    @abstractmethod
     def delete(self, name: str) -> None:
         """Remove an object; one that is not there is removed already."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, name: str) -> bytes:
         """Return an object's content, of at most 64 MiB, compared with the store's checksum if it has one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write(self, name: str, content: bytes) -> None:
         """Store ``content`` as the new object ``name``, like ``put``."""
-        raise NotImplementedError
 
 
 class Folder(Store):

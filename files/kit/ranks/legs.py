@@ -35,6 +35,7 @@ MEASURED, BEFORE, AFTER = "measured", "before", "after"
 LEGS_FILE = "legs.json"
 OK, KILLED = "ok", "killed"  # how a leg can be meant to end
 AS_EXPECTED = "as expected"
+NO_FAILURE = "none"
 OWN_LOG = "output.log"  # of a leg that is meant to fail: its errors are none of the job's
 UNHARMED = 1  # exit code where a leg that was to be killed came to its end
 PATIENCE = 6  # seconds: the job script kills this process 10 s after asking it to end
@@ -105,6 +106,7 @@ def environment_of(
         **({} if steady_seconds is None else {"HPC_VALIDATION_STEADY_SECONDS": f"{steady_seconds:g}"}),
         "OUTPUT_DIR": str(leg.output),
         "HPC_VALIDATION_LEG": leg.name,
+        "HPC_VALIDATION_ENDS": leg.ends,
         "HPC_VALIDATION_RANKS": str(leg.ranks_a_node),
         "HPC_VALIDATION_NODES": str(leg.nodes),
         "HPC_VALIDATION_ALL_RANKS": str(all_ranks),
@@ -167,10 +169,12 @@ class Runner:
             raise
         facts = self._facts(leg, code)
         self._done[leg.name] = {**facts, "exit_code": code, "started": began, "ended": time.time()}
-        if (code != 0) == (leg.ends == KILLED):
+        # The launcher of a leg that is meant to fail ends well: a step that fails would make the job one that failed.
+        is_harmed = code != 0 or facts["first_failure"] != NO_FAILURE
+        if is_harmed == (leg.ends == KILLED):
             outcome = AS_EXPECTED
         else:
-            outcome = "ended without a failure" if code == 0 else str(facts["first_failure"])
+            outcome = str(facts["first_failure"]) if is_harmed else "ended without a failure"
         self._done["outcomes"][leg.name] = {"outcome": outcome}
         write_json(self._output / LEGS_FILE, {**current_job().stamp, **self._done})
         return 0 if outcome == AS_EXPECTED else code or UNHARMED
@@ -193,7 +197,7 @@ class Runner:
             "ranks": leg.ranks,
             "states": states,
             "first_failure": ranks.first_failure(leg.output, states)
-            or ("none" if code == 0 else f"no rank's: the launcher ended with exit code {code}"),
+            or (NO_FAILURE if code == 0 else f"no rank's: the launcher ended with exit code {code}"),
             "nodes": sorted({str(state["node"]) for state in states.values() if state.get("node")}),
             "steady_windows": windows,
             "gpus": _gpus(self._output, windows),

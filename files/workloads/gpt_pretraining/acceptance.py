@@ -38,6 +38,7 @@ from kit.pretraining import checkpoints, shape, tokens
 from kit.pretraining.checkpoint_manager import Uploader
 from kit.pretraining.manifest import TRAIN, VALIDATION
 from kit.pretraining.monitor import Monitor
+from kit.ranks.legs import LEGS_FILE
 from kit.training import device as training_device
 from kit.training.distributed import Group
 from kit.training.flops import peak_flops
@@ -50,7 +51,7 @@ from utils.monitoring import Stall
 
 STARTED = time.monotonic()
 CHECKPOINTS = "checkpoints"
-PLAIN_MOST, RESIZED_MOST = 30, 10  # steps
+PLAIN_MOST, RESIZED_MOST, COMPARED = 30, 10, 10  # steps
 MEASURED = "measured"
 
 
@@ -112,7 +113,8 @@ class Leg:
     def saver(self, folder: Path, uploader: Uploader | None = None) -> Saver:
         """Return what writes and reads checkpoints in a folder."""
         keep, parameters = self.settings["training.checkpoint.keep"], shape.parameters(self.model())
-        return Saver(folder / CHECKPOINTS, self.joined, self.of_the_result(), parameters, keep, uploader)
+        settings, length = self.of_the_result(), self.settings.length
+        return Saver(folder / CHECKPOINTS, self.joined, settings, parameters, keep, length, uploader)
 
     def uploader(self) -> Uploader | None:
         """Return what puts this job's checkpoints into the bucket of the settings, on rank 0, if there is one."""
@@ -203,7 +205,6 @@ def measured(leg: Leg) -> dict[str, Any]:
     mine = [shard for number, shard in enumerate(manifest.shards) if number % joined.size == joined.rank]
     verified = sum(joined.gather(tokens.verify(leg.data, manifest, mine, scan=True)["verified_shards"]).values())
     joined.state.phase("building")
-    leg.stall.beat()
     uploader = leg.uploader()
     saver = leg.saver(leg.job, uploader)
     steps = settings["training.steps"]
@@ -223,7 +224,6 @@ def measured(leg: Leg) -> dict[str, Any]:
         watch = settings.document()["watch"]
         every = settings["training.checkpoint.every"]
         monitor = Monitor(leg.job, current_job(), steps, watch, checkpoint_every=every, began_at=first - 1, nodes=nodes)
-    leg.stall.beat()
     joined.state.phase("training")
     restart = time.monotonic() - STARTED
     began = time.monotonic()
@@ -390,7 +390,6 @@ def restored(leg: Leg, saver: Saver, taken: checkpoints.Taken) -> tuple[Sharded,
     engine = Sharded(leg.settings, leg.joined)
     leg.joined.state.phase("restoring")
     step = saver.restore(engine, taken)
-    leg.stall.beat()
     leg.joined.state.phase("training")
     return engine, step + 1
 
@@ -414,17 +413,25 @@ def exported(leg: Leg) -> dict[str, Any]:
             "loss_apart": abs(used["held_out_loss"] - of_the_measured["validation_loss"]),
         },
     }
+    failure = strict_json.read(leg.job / LEGS_FILE).get("killed", {}).get("first_failure")
+    found["killed"] = {"first_failure": failure, "as_intended": is_as_intended(str(failure), ranks)}
     for name in ("plain", "resumed", "resized"):
         other = read(leg.job / name)
         found[name] = {
             **{key: value for key, value in other.items() if key not in of_the_measured or key == "ranks"},
-            "apart": apart(of_the_measured, other) if other else None,
+            # Half as many ranks, or none that share, add up in another order.
+            "apart": apart(of_the_measured, other, None if name == "resumed" else COMPARED) if other else None,
             "tokens_per_second": other.get("tokens_per_second"),
         }
     if found["resumed"].get("from_step") is not None:
         before = of_the_measured["samples"][found["resumed"]["from_step"] - 1][1]
         found["resumed"]["samples_skipped"] = read(leg.job / "resumed")["samples"][0][0] - before - 1
     return found
+
+
+def is_as_intended(failure: str, ranks: int) -> bool:
+    """Return whether it was the last rank that was killed, and in the middle of a save."""
+    return failure.startswith(f"rank {ranks - 1} ") and "killed by SIGKILL, last in saving" in failure
 
 
 def read(folder: Path) -> Mapping[str, Any]:

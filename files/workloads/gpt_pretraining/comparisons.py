@@ -10,22 +10,24 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def apart(one: Mapping[str, Any], other: Mapping[str, Any], most: int | None = None) -> dict[str, Any]:
     """Return how far two runs are apart over the steps that both made: {steps, first, last, loss, samples}.
+
+    With ``most`` only the first so many steps count: where sums are rounded differently, the difference grows.
 
     A run is {first, loss, checksums}, by step from ``first``. ``loss`` is the largest difference, in either direction;
     ``samples`` is the number of steps that read other tokens. Without a step in common both are None.
     """
     first = max(one["first"], other["first"])
-    last = min(end_of(one), end_of(other))
+    last = min(end_of(one), end_of(other), math.inf if most is None else first + most - 1)
     if last < first:
         return {"steps": 0, "first": None, "last": None, "loss": None, "samples": None}
-    steps = range(first, last + 1)
+    steps = range(first, int(last) + 1)
     differences = [abs(_at(one, "loss", step) - _at(other, "loss", step)) for step in steps]
     return {
         "steps": len(steps),
         "first": first,
-        "last": last,
+        "last": int(last),
         # What is no number is as far apart as can be, and no maximum hides it.
         "loss": max(differences) if all(map(math.isfinite, differences)) else math.inf,
         "samples": sum(_at(one, "checksums", step) != _at(other, "checksums", step) for step in steps),

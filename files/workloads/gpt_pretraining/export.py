@@ -61,7 +61,7 @@ def use(folder: Path, held_out: list[list[Batch]]) -> dict[str, Any]:
 
     ``held_out`` are the micro batches of each rank, so that the mean is taken as the ranks took it.
     """
-    sys.modules["deepspeed"] = None  # type: ignore[assignment] # an import of it fails
+    sys.modules["deepspeed"] = None  # type: ignore[assignment] # whoever imports it fails
     from transformers import GPT2LMHeadModel  # noqa: PLC0415 - it looks for DeepSpeed when it is imported
 
     model = GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float32).eval()
@@ -88,12 +88,11 @@ def use(folder: Path, held_out: list[list[Batch]]) -> dict[str, Any]:
             output_logits=True,
             return_dict_in_generate=True,
         )
+    is_finite = all(bool(torch.isfinite(logits).all()) for logits in said.logits)
     new = said.sequences[0, prompt.shape[1] :].tolist()
     return {
         "held_out_loss": sum(of_ranks) / len(of_ranks),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "generated": len(new),
-        "in_vocabulary": sum(0 <= token < model.config.vocab_size for token in new),
-        "finite_logits": bool(all(torch.isfinite(logits).all() for logits in said.logits)),
-        "without_deepspeed": "deepspeed" not in {name for name, module in sys.modules.items() if module is not None},
+        "valid_tokens": sum(0 <= token < model.config.vocab_size for token in new) if is_finite else 0,
     }

@@ -80,6 +80,7 @@ class Training:
         joined, settings = self.joined, self.settings
         run = Run(first)
         window = time.time()
+        self.stall.beat()
         for step in range(first, last + 1):
             joined.state.step(step)
             began = time.perf_counter()

@@ -254,9 +254,26 @@ def load(folder: Path, profile: str | None, own: Mapping[str, Any], ranks: int) 
     return settings
 
 
+class _Strict(yaml.SafeLoader):
+    """Refuses a key that appears twice, as strict_json does: the second would replace the first without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return the mapping. Raise YAMLError with the place of a key that was there before."""
+        seen: set[Any] = set()
+        for key, _value in node.value:
+            name = self.construct_object(key, deep=True)
+            if name in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{name!r} appears twice", key.start_mark)
+            seen.add(name)
+        return dict(super().construct_mapping(node, deep))
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = strict_json.read(path) if path.suffix == ".json" else yaml.safe_load(path.read_text(encoding="utf-8"))
+        if path.suffix == ".json":
+            found = strict_json.read(path)
+        else:
+            found = yaml.load(path.read_text(encoding="utf-8"), _Strict)  # noqa: S506 - it is a SafeLoader
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise SettingsError(f"{path.name} cannot be read: {error}") from error
     if not isinstance(found, dict):

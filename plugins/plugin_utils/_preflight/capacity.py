@@ -82,9 +82,9 @@ def _holds(node: Json, asked: Asked) -> bool:
     return enough and set(asked.types) <= set(types)
 
 
-def _roominess(room: Room, nodes: int) -> tuple[bool, bool, int]:
-    """Return the order of partitions: first those that can start the job, then those with enough large nodes."""
-    return len(room.ready) >= nodes, len(room.fitting) >= nodes, len(room.fitting)
+def _roominess(room: Room, nodes: int) -> tuple[bool, int]:
+    """Return the order of partitions: those that can start the job, then those with more large enough nodes."""
+    return len(room.ready) >= nodes, len(room.fitting)
 
 
 def _judge(workload: str, asked: Asked, room: Room, rooms: list[Room], slurm: Json) -> Json:

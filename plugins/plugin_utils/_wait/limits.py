@@ -33,7 +33,7 @@ SETTLE, GATHER = 0.6, 1.4
 # With more than a few jobs Slurm is asked at most this often, until the last script has ended: four times a minute,
 # which leaves two for the rest of a run. New markers are gathered for some seconds, since each answer costs a
 # module's start.
-MANY_SPACING, MANY_GATHER = 16.0, 3.0
+MANY_SPACING, MANY_GATHER = 14.0, 3.0
 # Lines on many jobs come at least this often.
 MANY_INTERVAL = 10.0
 MANY_TAIL = 5

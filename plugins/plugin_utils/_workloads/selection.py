@@ -9,6 +9,7 @@ import re
 import types
 import typing as t
 
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import leaving_out
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads.manifests import WorkloadError
 
 LOOKS_LIKE_ID = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*-[0-9]+(\.[0-9]+)*")
@@ -42,11 +43,11 @@ def select(
         out = asked & set(leave_out)
         asked -= out
         wanted = _with_needs(workloads, asked)
-        _require_no_need(workloads, wanted, leave_out)
+        leaving_out.require_no_need(workloads, wanted, leave_out)
     else:
         asked, out = named, set()
         wanted = named
-        _require_not_named(named, leave_out)
+        leaving_out.require_not_named(named, leave_out)
     chosen = [{**each, "asked": each["id"] in asked} for each in workloads if each["id"] in wanted]
     if not chosen:
         raise WorkloadError(
@@ -54,25 +55,6 @@ def select(
             f"{only}, --tags {run_tags}, hpc_validation_leave_out {sorted(out)}; {_known_are(known)}"
         )
     return Selected(chosen, [{**each, "why": leave_out[each["id"]]} for each in workloads if each["id"] in out])
-
-
-def _require_no_need(workloads: list[dict[str, t.Any]], wanted: set[str], leave_out: t.Mapping[str, str]) -> None:
-    for workload in workloads:
-        needs = [need for need in workload["needs"] if need in leave_out]
-        if workload["id"] in wanted and needs:
-            raise WorkloadError(
-                f"hpc_validation_leave_out: {workload['id']} needs {', '.join(needs)}; leave out {workload['id']} as "
-                f"well, or run {', '.join(needs)}"
-            )
-
-
-def _require_not_named(named: set[str], leave_out: t.Mapping[str, str]) -> None:
-    both = sorted(named & set(leave_out))
-    if both:
-        raise WorkloadError(
-            f"hpc_validation_leave_out: {', '.join(both)} is also selected by hpc_validation_only or --tags; take it "
-            "out of one of them"
-        )
 
 
 def _named(known: list[str], only: list[str], run_tags: list[str]) -> set[str] | None:

@@ -85,26 +85,6 @@ def check_settings(names: list[str], known: list[str]) -> None:
             raise WorkloadError(f"unknown setting {name} ({hint})")
 
 
-def check_leave_out(leave_out: t.Any, known: list[str]) -> dict[str, str]:
-    """Return the reasons by workload ID, each without white space around it.
-
-    Raise WorkloadError for an unknown ID, and for a reason that a report cannot show on one line.
-    """
-    if not isinstance(leave_out, dict):
-        raise WorkloadError(f"hpc_validation_leave_out: expected a mapping of IDs to reasons, found {leave_out!r}")
-    unknown = [str(name) for name in leave_out if name not in known]
-    if unknown:
-        raise WorkloadError(
-            f"hpc_validation_leave_out: unknown workload {', '.join(unknown)}; available: {', '.join(known) or 'none'}"
-        )
-    for name, reason in leave_out.items():
-        if not isinstance(reason, str) or not reason.strip() or not reason.strip().isprintable():
-            raise WorkloadError(
-                f"hpc_validation_leave_out.{name}: expected the reason, as text on one line, found {reason!r}"
-            )
-    return {name: reason.strip() for name, reason in leave_out.items()}
-
-
 def check_needs_days(days: int) -> None:
     """Raise WorkloadError for a negative number of days."""
     if days < 0:

@@ -68,6 +68,8 @@ def readers(workload, name, evidence):
             if expression:
                 query.evaluate(query.parse(expression), evidence, roots)
         tests = [test for body in (data, each) for test in (body.get("ratio_ge"), body.get("ratio_le")) if test]
+        for test in tests:
+            query.evaluate(query.parse(test["to"]), evidence, roots if test.get("of") == "own" else set())
         if any(test.get("of") != "own" for test in tests):
             roots |= {"metrics", "provenance", "legs"}  # by which a baseline is compared
         if name in roots:

@@ -65,7 +65,7 @@ def gpu_row(rank: int, time: float, **changed: Any) -> dict[str, Any]:
     }
 
 
-def checkpoint(folder: Path, name: str, **changed: Any) -> Path:
+def checkpoint(folder: Path, name: str, /, **changed: Any) -> Path:
     """A whole checkpoint of one rank."""
     path = folder / name
     path.mkdir(parents=True)

@@ -123,6 +123,7 @@ def test_an_unknown_profile_names_those_that_there_are() -> None:
         ("model_config.json", "[]", "model_config.json: expected keys and values, found list"),
         ("training_config.yaml", "steps: [", "training_config.yaml cannot be read"),
         ("training_config.yaml", "steps: 3", "training.seed, .*: missing"),
+        ("training_config.yaml", "steps: 3\nsteps: 4", "'steps' appears twice"),
         ("deepspeed_config.json", None, "deepspeed_config.json cannot be read"),
     ],
 )
@@ -180,6 +181,12 @@ def test_runs_are_compared_where_both_were(other: Json, expected: tuple[int, flo
     found = comparisons.apart(ONE, other)
     assert (found["steps"], found["loss"], found["samples"]) == expected
     assert comparisons.apart(other, ONE)["loss"] == expected[1]
+
+
+def test_only_the_first_steps_can_be_compared() -> None:
+    later = {**ONE, "loss": [5.0, 4.0, 3.0, 9.0]}
+    assert comparisons.apart(ONE, later, 3) == {"steps": 3, "first": 1, "last": 3, "loss": 0.0, "samples": 0}
+    assert comparisons.apart(ONE, later, 4)["loss"] == 7.0
 
 
 def test_a_spike_is_five_high_losses_in_a_row() -> None:

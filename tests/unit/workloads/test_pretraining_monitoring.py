@@ -90,12 +90,20 @@ def test_each_rule_says_how_bad_it_is_and_what_to_do():
 
 
 def test_each_rule_is_tested_where_it_fires_and_where_it_does_not():
-    tested = (FOLDER / "rules_test.yml").read_text(encoding="utf-8")
-    for alert in rules():
-        assert f'alertname="{alert}",alertstate="firing",severity' in tested or re.search(
-            rf"alertname: {alert}\n +eval_time: \w+\n +exp_alerts:\n", tested
-        ), alert
-    assert "count(ALERTS) or vector(0)" in tested
+    tests = read("rules_test.yml")["tests"]
+    firing = {each["alertname"] for test in tests for each in test.get("alert_rule_test", []) if each["exp_alerts"]}
+    samples = [
+        sample["labels"]
+        for test in tests
+        for each in test.get("promql_expr_test", [])
+        if 'alertstate="firing"' in each["expr"]
+        for sample in each["exp_samples"]
+    ]
+    firing |= {found[1] for labels in samples if (found := re.search(r'alertname="(\w+)"', labels))}
+    assert firing == set(rules())
+    first = tests[0]["promql_expr_test"][0]
+    assert first["expr"] == 'count(count_over_time(ALERTS{alertstate="firing"}[75m])) or vector(0)'
+    assert first["exp_samples"] == [{"labels": "{}", "value": 0}]
 
 
 def test_a_files_heartbeat_is_faster_than_the_alert_about_it():
@@ -111,7 +119,7 @@ def expressions() -> dict[str, str]:
     found = {alert: rule["expr"] for alert, rule in rules().items()}
     for panel in dashboard()["panels"]:
         for target in panel["targets"]:
-            found[f"{panel['title']} {target['refId']}"] = target["expr"]
+            found[f"panel {panel['id']} {target['refId']}"] = target["expr"]
     return found
 
 

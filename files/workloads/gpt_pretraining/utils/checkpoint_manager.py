@@ -40,14 +40,18 @@ class Saver:
         settings: Mapping[str, Any],
         parameters: int,
         keep: int,
+        length: int,
         uploader: Uploader | None = None,
     ) -> None:
         """``settings`` are those that change the result; they and the data are compared at every resume.
+
+        A sample has ``length`` tokens.
 
         Rank 0 may have an ``uploader``, to which each checkpoint is handed once it is whole.
         """
         self.folder, self._joined, self._settings = folder, joined, dict(settings)
         self._size, self._keep, self._uploader = parameters * BYTES_EACH, keep, uploader
+        self._length = length
         self.saved: dict[str, dict[str, Any]] = {}
 
     def save(self, engine: Sharded, step: int, batch: int, *, final: bool = False, dies: bool = False) -> None:
@@ -71,6 +75,7 @@ class Saver:
                 "step": step,
                 "updates": updates,
                 "samples": step * batch,
+                "tokens": step * batch * self._length,
                 "ranks": joined.size,
                 "settings": self._settings,
                 "torch": torch.__version__,

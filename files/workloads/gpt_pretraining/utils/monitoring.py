@@ -33,10 +33,13 @@ class Stall:
     """
 
     def __init__(self, output: Path, state: ranks_state.RankState, rank: int, seconds: float) -> None:
-        """``seconds`` is the least time that counts as a stall; it also holds for what comes before the first step."""
+        """``seconds`` is the least time that counts as a stall. Nothing counts before the first `beat`: until then the
+        time-out of the process group is the bound.
+        """
         self._path = output / ranks_state.FOLDER / f"stack-{rank}.txt"
         self._state, self._seconds = state, seconds
-        self._beat, self._times = time.monotonic(), [0.0]
+        self._beat: float | None = None
+        self._times = [0.0]
         self._main = threading.main_thread().ident
         self._ended = threading.Event()
         threading.Thread(target=self._watch, name="stall", daemon=True).start()
@@ -44,7 +47,8 @@ class Stall:
     def beat(self) -> None:
         """Take note that a step, or whatever else takes its time, has ended."""
         now = time.monotonic()
-        self._times = [*self._times[1 - RECENT :], now - self._beat]
+        if self._beat is not None:
+            self._times = [*self._times[1 - RECENT :], now - self._beat]
         self._beat = now
 
     def end(self) -> None:
@@ -63,9 +67,9 @@ class Stall:
 
     def _watch(self) -> None:
         while not self._ended.wait(LOOK):
-            took = time.monotonic() - self._beat
-            if took > self.limit:
-                self._give_up(took)
+            beat = self._beat
+            if beat is not None and time.monotonic() - beat > self.limit:
+                self._give_up(time.monotonic() - beat)
 
     def _give_up(self, took: float) -> None:
         try:

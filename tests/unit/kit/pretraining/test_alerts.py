@@ -38,7 +38,7 @@ def test_one_step_that_is_not_finite_fires(broken, value):
     rows = step_rows(10)
     rows[4].update(broken)
     (fired,) = replay(rows)
-    assert (fired.alert, fired.step, fired.time) == (alerts.NOT_FINITE, 5, BEGAN + 50)
+    assert (fired.alert, fired.step, fired.time, fired.bound) == (alerts.NOT_FINITE, 5, BEGAN + 50, 0.0)
     assert str(float(fired.value)) == value
     assert fired.text.startswith("loss ")
     assert fired.text.endswith(" in step 5")
@@ -54,6 +54,11 @@ def test_steps_that_are_not_finite_are_one_alert_until_fifteen_minutes_are_good(
     assert [each.step for each in replay(rows)] == [1]
     rows[90]["loss"], rows[91]["loss"] = 3.0, "NaN"
     assert [each.step for each in replay(rows)] == [1, 92]
+
+
+def test_the_last_row_fires_too():
+    assert names(replay([step_row(1, 0.25, loss="NaN", skipped_steps=1)])) == [alerts.NOT_FINITE, alerts.SKIPPED]
+    assert replay([step_row(1, 0.25, loss="NaN")])[0].time == 0.25
 
 
 def test_a_skipped_step_fires_once():
@@ -190,6 +195,7 @@ def test_what_is_slow_at_the_end_counts_until_then():
     assert names(replay(rows, late)) == [alerts.SLOW]
     assert replay(rows[:60], late) == []
     assert names(replay(rows[:60], late, until=rows[60]["time"])) == [alerts.SLOW]
+    assert names(replay(rows, late, until=BEGAN)) == [alerts.SLOW]
 
 
 def test_a_loss_above_twice_its_mean_for_a_minute_is_a_spike():
@@ -233,6 +239,13 @@ def test_a_mean_that_is_not_a_number_makes_no_spike_and_is_not_for_ever():
     for row in rows[300:310]:
         row["loss"] = 9.0
     assert [(each.alert, each.step) for each in replay(rows)] == [(alerts.NOT_FINITE, 11), (alerts.SPIKE, 301)]
+    rows = step_rows(60, every=60.0)
+    rows[5]["loss"], rows[50]["loss"] = "NaN", 6.3  # above twice 3.11, the mean of 29 losses of 3 and this one
+    assert [(each.alert, each.step) for each in replay(rows)] == [(alerts.NOT_FINITE, 6), (alerts.SPIKE, 51)]
+
+
+def test_twice_the_mean_is_no_spike():
+    assert replay(step_rows(20, loss=0.0)) == []
 
 
 def test_alerts_are_in_the_order_of_time():

@@ -101,6 +101,13 @@ def test_at_the_deadline_it_is_over_and_told(time):
     assert (work.calls, trying.retries) == (4, 3)
 
 
+def test_the_last_moment_is_used(time):
+    work = Work(*[UNREACHABLE] * 9)
+    with pytest.raises(StoreError, match=r"after 4 attempts in 2\.0 s"):
+        persist(patience(time, 2), work)
+    assert (time.waits, work.calls) == ([0.25, 0.5, 1.0, 0.25], 4)
+
+
 def test_nothing_is_waited_for_after_the_deadline(time):
     def late(_clock: Clock) -> None:
         time.now += 5

@@ -79,6 +79,15 @@ def test_a_missing_key_is_told_with_its_path(tmp_path):
     refuse(tmp_path / "none.json", r"none\.json: the file cannot be read: No such file .*on this host$")
 
 
+def test_the_file_is_closed_again(tmp_path):
+    path = key(tmp_path, SERVICE)
+    before = len(os.listdir("/proc/self/fd"))
+    for _each in range(3):
+        credentials.read_key(path)
+        refuse(tmp_path, "is not a file")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_what_is_no_file_is_refused(tmp_path):
     refuse(tmp_path, "is not a file")
     os.mkfifo(tmp_path / "pipe", 0o600)

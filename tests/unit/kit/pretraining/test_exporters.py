@@ -194,9 +194,10 @@ def test_the_server_answers_with_what_the_file_has():
             return answer.read().decode()
 
     def samples(shown: str) -> set[tuple[str, str, str]]:
-        read = text_string_to_metric_families(shown)
         return {
-            (each.name, str(sorted(each.labels.items())), str(each.value)) for family in read for each in family.samples
+            (each.name, str(sorted(each.labels.items())), str(float(each.value)))
+            for family in text_string_to_metric_families(shown)
+            for each in family.samples
         }
 
     end = serve(found, "127.0.0.1", port)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from kit.errors import KitError
 from kit.pretraining import observed
-from kit.pretraining.observed import Checkpoint, active_leg, attempt_of, find, number, observe, tail, whole
+from kit.pretraining.observed import Checkpoint, active_leg, find, job_of, number, observe, tail, whole
 
 from tests.unit.kit.training_folder import SETTINGS, checkpoint, gpu_row, rank_state, training, write, write_lines
 from tests.unit.kit.training_rows import BEGAN, step_rows
@@ -29,7 +29,10 @@ def folder(tmp_path) -> Path:
 def test_a_job_is_found_by_its_number_and_of_its_attempts_the_last(tmp_path, folder):
     share = str(tmp_path)
     assert find("12", share) == folder
-    for name in ("job-12.2", "job-12.10", "job-12.replaced-20270115", "job-120", "job-1"):
+    for name in ("job-120", "job-1", "job-12.replaced-20270115"):
+        (folder.parent / name).mkdir()
+        assert find("12", share) == folder
+    for name in ("job-12.2", "job-12.10", "job-12.9"):
         (folder.parent / name).mkdir()
     assert find("12", share) == folder.parent / "job-12.10"
     assert find("120", share) == folder.parent / "job-120"
@@ -50,11 +53,18 @@ def test_a_job_that_is_not_found_is_refused_with_where_it_was_looked_for(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("name", "attempt"),
-    [("job-12", 0), ("job-12.3", 3), ("job-12.replaced-1", None), ("job-", None), ("xjob-12", None), ("job-12.", None)],
+    ("name", "found"),
+    [
+        ("job-12", ("12", 0)),
+        ("job-12.3", ("12", 3)),
+        ("job-12.replaced-1", ("unknown", 0)),
+        ("job-", ("unknown", 0)),
+        ("xjob-12", ("unknown", 0)),
+        ("job-12.", ("unknown", 0)),
+    ],
 )
-def test_a_folders_name_tells_the_attempt(name, attempt):
-    assert attempt_of(Path("share") / name) == attempt
+def test_a_folders_name_tells_job_and_attempt(name, found):
+    assert job_of(Path("share") / name) == found
 
 
 def test_a_whole_folder_tells_everything(tmp_path, folder):
@@ -125,11 +135,14 @@ def test_the_leg_that_was_active_last_is_looked_at(folder):
     assert active_leg(folder) == killed
     seen = observe(folder, NOW)
     assert (seen.leg, seen.folder) == ("killed", killed)
-    assert [state["step"] for state in seen.ranks][:1] == [3]
+    assert [state["phase"] for state in seen.ranks] == ["training", *["never started"] * 3]
+    assert seen.ranks[0]["step"] == 3
     assert seen.settings == SETTINGS  # the job's own
     assert set(seen.gpus) == {"GPU-0", "GPU-1", "GPU-2", "GPU-3"}
     assert seen.checkpoint == Checkpoint("checkpoint_step_400", 400, BEGAN + 4000)
-    assert seen.missing[0] == "settings.json is not there"
+    assert seen.missing[0].startswith("training_metrics.jsonl is not there")
+    (killed / "checkpoints").mkdir()
+    assert observe(folder, NOW).checkpoint == seen.checkpoint
     os.utime(straight / "training_metrics.jsonl", (400, 400))
     assert observe(folder, NOW).leg == "straight"
     checkpoint(straight / "checkpoints", "checkpoint_step_5")
@@ -201,6 +214,13 @@ def test_lines_that_are_no_rows_are_left_out(tmp_path):
     assert tail(path) == []
 
 
+def test_a_first_row_that_is_none_tells_no_time(tmp_path, folder):
+    (tmp_path / "jobs/.markers/12.begin.json").unlink()
+    (folder / "training_metrics.jsonl").write_text('{"ste\n{"step": 1}\n')
+    seen = observe(folder, NOW)
+    assert (seen.began, list(seen.rows), seen.cut) == (None, [{"step": 1}], True)
+
+
 def test_rows_without_a_step_are_none(folder):
     write_lines(folder / "training_metrics.jsonl", [{"step": None}, {"step": "1"}, {"step": True}, {}])
     seen = observe(folder, NOW)
@@ -240,8 +260,8 @@ def test_the_last_sample_of_each_gpu_counts(folder):
     write_lines(
         folder / "nodes/compute01/gpu.jsonl",
         [
-            gpu_row(0, BEGAN + 1, util=1),
             gpu_row(0, BEGAN + 3, util=3),
+            gpu_row(0, BEGAN + 1, util=1),
             gpu_row(1, BEGAN + 2, util=5),
             gpu_row(1, BEGAN + 2, util=6),
             {"uuid": None, "time": BEGAN},
@@ -285,6 +305,14 @@ def test_checkpoints_that_are_not_whole_are_named_and_the_one_before_is_taken(fo
     assert seen.missing == []
 
 
+def test_what_is_no_checkpoint_by_its_name_is_none(folder):
+    for path in (folder / "checkpoints").iterdir():
+        path.rename(path.with_name(f".incomplete-{path.name}"))
+    seen = observe(folder, NOW)
+    assert (seen.checkpoint, list(seen.damaged)) == (None, [])
+    assert seen.missing == ["checkpoints/ has no checkpoint yet"]
+
+
 def test_a_final_checkpoint_comes_after_the_one_of_its_step(folder):
     checkpoint(folder / "checkpoints", "final_checkpoint_step_400", time=None)
     assert observe(folder, NOW).checkpoint == Checkpoint("final_checkpoint_step_400", 400, None)
@@ -315,6 +343,8 @@ def test_a_number_is_finite(value, found):
 
 def test_a_damaged_folder_never_makes_it_fail(folder):
     """Every file of it replaced by something else, one at a time."""
+    for name in ("training_metrics.jsonl", "performance_metrics.jsonl"):  # fewer rows are read faster
+        (folder / name).write_text((folder / name).read_text().splitlines(keepends=True)[0])
     files = [path for path in folder.rglob("*") if path.is_file()]
     for path in files:
         whole_content = path.read_bytes()

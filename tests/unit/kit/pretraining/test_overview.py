@@ -41,27 +41,11 @@ def line(shown: str, name: str) -> str:
     return " ".join(each[12:] for each in lines[at:end])
 
 
-def test_a_training_is_one_screen(tmp_path):
+def test_a_training_is_one_screen_which_the_page_shows(tmp_path, root):
     folder = training(tmp_path)
-    shown = screen(observe(folder, NOW)).replace(str(folder), "/share/models/gpt-pretraining/job-12")
-    assert shown == (
-        "Job 12, seen 2027-01-15 09:06:44 UTC\n"
-        "/share/models/gpt-pretraining/job-12\n"
-        "Step        400 of 1,000 (40.0%), 4 s ago\n"
-        "Loss        3.0000, validation 3.2500 in step 300, gradient norm 0.500, learning rate 3.00e-04, skipped\n"
-        "            steps 0\n"
-        "Speed       1,000 tokens/s, 0.5 steps/s, 1,800 steps/h, MFU 40.0%\n"
-        "Time left   20 min 0 s, until 2027-01-15 09:26:44 UTC, by the median of the last 100 steps\n"
-        "Cost        19.82 USD so far, 5.28 USD to come, 15.84 USD an hour\n"
-        "Checkpoint  checkpoint_step_400, 2027-01-15 09:06:40 UTC, 0 steps ago\n"
-        "Alerts      none in the last 400 rows\n"
-        "\n"
-        "Rank  Node       Phase     Step  GPU   GPU memory        Last report\n"
-        "0     compute01  training  400   97 %  60.0 of 80.0 GiB  4 s ago\n"
-        "1     compute01  training  400   97 %  61.0 of 80.0 GiB  4 s ago\n"
-        "2     compute02  training  400   97 %  62.0 of 80.0 GiB  4 s ago\n"
-        "3     compute02  training  400   97 %  63.0 of 80.0 GiB  4 s ago\n"
-    )
+    shown = screen(observe(folder, NOW)).replace(str(folder), "/mnt/beegfs/models/gpt-pretraining/job-12")
+    page = (root / "docs/pretraining-monitoring.md").read_text(encoding="utf-8")
+    assert shown == page.partition("<!-- screen -->\n```text\n")[2].partition("```\n<!-- end of screen -->")[0]
 
 
 def test_an_empty_folder_is_a_screen_too(tmp_path):
@@ -86,9 +70,21 @@ def test_no_line_is_wider_than_the_screen_or_has_anything_but_text():
     assert "?[31m?" in shown
     assert "a?b" in shown
     assert f"\n{'/x' * 48}/...\n" in shown
-    missing = [each for each in shown.splitlines() if each.startswith(("Missing", "            y", "            x"))]
-    assert len(missing) == 3
-    assert missing[2].endswith(" ...")
+    shown = screen(seen(missing=["y" * 50] * 20))
+    assert shown.count("y" * 50) == 3
+    assert f"\n            {'y' * 50}; ...\n" in shown
+
+
+def test_a_name_and_what_it_says_are_as_wide_as_the_screen():
+    shown = screen(seen(missing=["x" * 88])).splitlines()
+    assert f"Missing     {'x' * 88}" in shown
+    shown = screen(seen(folder=Path("/" + "x" * 99))).splitlines()
+    assert shown[1] == "/" + "x" * 99
+
+
+def test_a_long_phase_is_cut():
+    rows = rank_table(seen(ranks=[rank_state(0, phase="p" * 35)]))
+    assert f"  {'p' * 34}  400 " in rows[1]
 
 
 def test_the_title_tells_leg_and_end():
@@ -216,6 +212,8 @@ def test_steps_that_were_skipped_before_the_rows_that_are_read_are_no_news():
     shown = "PretrainingStepsSkipped: 3 steps were skipped in 15 minutes, up to step 1"
     assert line(screen(seen(rows=rows, settings={})), "Alerts") == shown
     assert line(screen(seen(rows=rows, settings={}, cut=True)), "Alerts") == "none in the last 400 rows"
+    only = [step_row(1000, BEGAN, skipped_steps=3)]
+    assert line(screen(seen(rows=only, settings={}, cut=True)), "Alerts") == "none in the last 1 rows"
 
 
 def cells(row: str) -> list[str]:
@@ -289,10 +287,11 @@ def test_of_many_nodes_those_that_need_a_look_are_told():
     ranks[8].update(phase="failed", error="lost")
     ranks[10]["step"] = 100
     ranks[13]["step"] = None
-    gpus = {f"GPU-{rank}": {"time": NOW, "util": 5 if rank == 6 else 99} for rank in range(24)}
+    ranks[20]["step"] = 0
+    gpus = {f"GPU-{rank}": {"time": NOW, "util": 0 if rank == 6 else 99} for rank in range(22)}
     rows = rank_table(seen(ranks=ranks, gpus=gpus))
     assert len(rows) == 11
-    assert [cells(row)[1] for row in rows[1:5]] == ["n004", "n006", "n005", "n003"]
+    assert [cells(row)[1] for row in rows[1:8]] == ["n004", "n006", "n010", "n005", "n011", "n003", "n000"]
     assert rows[-1] == "and 3 more nodes, which are further on"
 
 

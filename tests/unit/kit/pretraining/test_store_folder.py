@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import sys
+import typing as t
 from pathlib import Path
 
 import pytest
@@ -53,10 +54,10 @@ def test_what_is_put_is_there_and_comes_back(store, path, tmp_path):
     assert store.list() == [Stored("a/b.bin", 2560, None), Stored("a/c", 3, None)]
     assert store.list("a/b") == [Stored("a/b.bin", 2560, None)]
     assert store.list("b") == []
-    assert get(store, "a/b.bin", tmp_path / "new/back") is True
-    assert (tmp_path / "new/back").read_bytes() == CONTENT
+    assert get(store, "a/b.bin", tmp_path / "new/er/back") is True
+    assert (tmp_path / "new/er/back").read_bytes() == CONTENT
     assert store.read("a/c") == b"xyz"
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["back"]
+    assert [path.name for path in (tmp_path / "new/er").iterdir()] == ["back"]
     assert (store.retries, store.patience.deadline) == (0, 7)
 
 
@@ -183,6 +184,32 @@ def test_a_stopped_store_copies_nothing(store, path, tmp_path):
     assert not (tmp_path / "target").exists()
 
 
+def test_what_is_fetched_is_on_the_disk_before_it_has_its_name(store, path, tmp_path, monkeypatch):
+    store.put(path, "x")
+    synced: list[t.Any] = []
+    monkeypatch.setattr(os, "fsync", lambda opened: synced.append(os.fstat(opened).st_size))
+    monkeypatch.setattr(stores, "sync_directory", lambda folder: synced.append((folder, os.listdir(folder))))
+    (tmp_path / "new").mkdir()
+    get(store, "x", tmp_path / "new/target")
+    assert synced == [2560, (tmp_path / "new", ["target"])]
+
+
+def test_only_a_file_of_the_right_size_and_content_is_verified(path, tmp_path, monkeypatch):
+    assert stores.is_verified(path, 2560, DIGEST)
+    assert not stores.is_verified(path, 2561, DIGEST)
+    assert not stores.is_verified(path, 2560, "0" * 64)
+    assert not stores.is_verified(tmp_path / "none", 2560, DIGEST)
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr(stores, "sha256", lambda _path: DIGEST)
+    assert not stores.is_verified(tmp_path / "pipe", 0, DIGEST)
+
+    def refuse(_path):
+        raise PermissionError
+
+    monkeypatch.setattr(stores, "sha256", refuse)
+    assert not stores.is_verified(path, 2560, DIGEST)
+
+
 def test_hidden_and_unfinished_files_are_no_objects(store, path):
     store.put(path, "a/x")
     for name in (".hidden", "a/.building-x-host-1", ".folder/y"):
@@ -246,6 +273,10 @@ def test_an_address_that_is_none_is_refused(url, words):
 @pytest.mark.parametrize("deadline", [0, -1.0, float("nan")])
 def test_a_deadline_is_more_than_nothing(tmp_path, deadline):
     told(LOCAL, r"the deadline is .* s, expected more than 0", open_store, str(tmp_path), deadline=deadline)
+
+
+def test_a_deadline_may_be_short(tmp_path):
+    assert open_store(str(tmp_path), deadline=0.5).patience.deadline == 0.5
 
 
 def test_a_bucket_without_the_library_tells_which_python_has_it(monkeypatch):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -47,6 +48,18 @@ def test_the_document_is_as_agreed(document):
     first = document["splits"]["train"]["shards"][0]
     assert list(first) == ["name", "tokens", "bytes", "sha256", "crc32c"]
     assert (first["name"], first["tokens"], first["bytes"]) == ("train-00000.bin", 20, 40)
+
+
+def test_one_token_is_enough_for_a_split(tmp_path):
+    assert token_folders.make(tmp_path, validation=1).tokens("validation") == 1
+
+
+def test_what_is_no_number_is_not_written(tmp_path):
+    made = dataclasses.replace(token_folders.make(tmp_path), entropy=math.nan)
+    before = (tmp_path / "manifest.json").read_bytes()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        made.write(tmp_path)
+    assert (tmp_path / "manifest.json").read_bytes() == before
 
 
 def splits(**values: t.Any) -> Change:

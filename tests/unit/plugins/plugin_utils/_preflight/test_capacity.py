@@ -118,6 +118,12 @@ def test_what_a_partition_holds_passes(directives: Json, value: int, why: str) -
     assert (found["id"], found["verdict"], found["value"], found["why"]) == ("scheduler.nodes", "pass", value, why)
 
 
+@pytest.mark.parametrize("directives", [{}, {"nodes": "many"}, {"nodes": None}])
+def test_without_a_number_of_nodes_one_is_asked_for(directives: Json) -> None:
+    found = judge([node("n1")], directives)
+    assert (found["verdict"], found["bound"]) == ("pass", "at least 1 node")
+
+
 def test_what_fits_and_cannot_start_now_names_the_nodes() -> None:
     nodes = [node("n1", 8), *(node(f"n{n}", 8, flags=["drain"], reason="upgrade") for n in (2, 3)), FOUR[3]]
     found = judge(nodes, {"nodes": 2, "gres": "gpu:8"})

@@ -9,7 +9,7 @@ import typing as t
 
 import pytest
 import yaml
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import selection, settings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import leaving_out, selection
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads.manifests import WorkloadError
 
 from tests.unit.conftest import ROOT
@@ -104,8 +104,8 @@ def test_a_run_of_which_all_is_left_out_is_refused() -> None:
 
 def test_reasons_are_taken_without_white_space_around_them() -> None:
     given = {"MLOPS-1.1": "no node has two GPUs", "MLOPS-2.1": "  Größe: 2 mal 8\n"}
-    assert settings.check_leave_out(given, KNOWN) == {**given, "MLOPS-2.1": "Größe: 2 mal 8"}
-    assert settings.check_leave_out({}, KNOWN) == {}
+    assert leaving_out.check(given, KNOWN) == {**given, "MLOPS-2.1": "Größe: 2 mal 8"}
+    assert leaving_out.check({}, KNOWN) == {}
 
 
 @pytest.mark.parametrize("reason", ["", "  ", "\n", None, 4711, True, ["a"], {}, "two\nlines", "\x1b[31mred", "a\x00b"])
@@ -113,7 +113,7 @@ def test_a_reason_that_a_report_cannot_show_is_refused(reason: t.Any) -> None:
     with pytest.raises(
         WorkloadError, match=r"^hpc_validation_leave_out\.MLOPS-2\.1: expected the reason, as text on one"
     ):
-        settings.check_leave_out({"MLOPS-1.1": "well", "MLOPS-2.1": reason}, KNOWN)
+        leaving_out.check({"MLOPS-1.1": "well", "MLOPS-2.1": reason}, KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_reason_that_a_report_cannot_show_is_refused(reason: t.Any) -> None:
 )
 def test_what_leaves_out_nothing_is_refused(given: t.Any, known: list[str], why: str) -> None:
     with pytest.raises(WorkloadError, match=f"^hpc_validation_leave_out: {why}"):
-        settings.check_leave_out(given, known)
+        leaving_out.check(given, known)
 
 
 # -- the playbook

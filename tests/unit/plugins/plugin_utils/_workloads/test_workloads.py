@@ -157,7 +157,7 @@ def test_needs_that_cannot_be_met_are_refused(needs, expected):
     ("categories", "only", "tags", "expected"),
     [
         ([4], [], ["all"], "no workload is selected"),
-        ([1], ["MLOPS-9.9"], ["all"], "MLOPS-9.9"),
+        ([1], ["MLOPS-9.9"], ["all"], "hpc_validation_only: unknown workload MLOPS-9.9"),
         ([1], [], ["mnist"], "--tags mnist"),
         ([1], [], ["MLOPS-1.1", "MLOPS-1.7"], "MLOPS-1.7"),
         ([1], ["MLOPS-1.1"], ["MLOPS-1.2"], "no workload is selected"),
@@ -392,6 +392,7 @@ def wave_of(needs, alone=()):
         ({"A-1": [], "A-2": ["A-1"], "A-3": []}, [], [["A-1", "A-3"], ["A-2"]]),
         ({"A-1": [], "A-2": [], "A-3": []}, ["A-2"], [["A-1", "A-3"], ["A-2"]]),
         ({"A-1": [], "A-2": ["A-1"], "A-3": ["A-1"], "A-4": ["A-2"]}, ["A-3"], [["A-1"], ["A-2"], ["A-3"], ["A-4"]]),
+        ({"A-1": [], "A-2": ["A-1"], "A-3": ["A-1", "A-2"]}, [], [["A-1"], ["A-2"], ["A-3"]]),
         ({"A-1": ["B-9"], "A-2": ["B-9"]}, [], [["A-1", "A-2"]]),  # B-9 is not of this run
         ({}, [], []),
     ],

@@ -51,12 +51,12 @@ def test_a_moment_is_shown_in_utc():
 
 
 def test_a_steps_row_has_these_fields(tmp_path):
-    written = Records(tmp_path / "made", JOB, 40)
+    written = Records(tmp_path / "made/deep", JOB, 40)
     returned = written.step(1, **FIGURES)
     written.step(2, **{**FIGURES, "loss": math.nan, "grad_norm": math.inf, "skipped_steps": 1, "memory_bytes": 5})
     written.step(3, **FIGURES, loss_scale=1024.0, validation_loss=3.5, checkpoint_step=2)
     written.close()
-    first, second, third = rows(tmp_path / "made" / STEPS)
+    first, second, third = rows(tmp_path / "made/deep" / STEPS)
     assert {**returned, "time": 0, "timestamp": ""} == {
         "job_id": "12",
         "attempt": 1,
@@ -123,7 +123,7 @@ def test_the_text_of_a_step():
 def test_records_are_continued_and_half_a_line_is_ended(tmp_path):
     (tmp_path / STEPS).write_text('{"step": 1}\n{"ste')
     (tmp_path / LOG).write_text("before\n")
-    (tmp_path / PERFORMANCE).write_text("")
+    (tmp_path / PERFORMANCE).write_text("x")
     written = Records(tmp_path, JOB, 40)
     written.step(2, **FIGURES)
     written.step(3, **FIGURES)
@@ -134,7 +134,8 @@ def test_records_are_continued_and_half_a_line_is_ended(tmp_path):
     assert lines[:2] == ['{"step": 1}', '{"ste']
     assert [json.loads(line)["step"] for line in lines[2:]] == [2, 3]
     assert [line.partition("] ")[2] for line in (tmp_path / LOG).read_text().splitlines()] == ["", "after"]
-    assert len((tmp_path / PERFORMANCE).read_text().splitlines()) == 1
+    lines = (tmp_path / PERFORMANCE).read_text().splitlines()
+    assert (lines[0], len(lines)) == ("x", 2)
 
 
 def test_a_full_disk_is_an_error_and_leaves_no_merged_lines(tmp_path, monkeypatch):
@@ -160,12 +161,38 @@ def test_a_full_disk_is_an_error_and_leaves_no_merged_lines(tmp_path, monkeypatc
 
 def test_a_line_after_the_end_goes_into_no_other_file(tmp_path):
     lines = Lines(tmp_path / "rows")
+    descriptor = lines._descriptor
     lines.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
     other = os.open(tmp_path / "other", os.O_WRONLY | os.O_CREAT)
     with pytest.raises(OSError, match="Bad file descriptor"):
         lines.add(b"late\n")
     os.close(other)
     assert (tmp_path / "other").read_bytes() == b""
+
+
+def test_the_end_puts_everything_onto_the_disk(tmp_path, monkeypatch):
+    written, synced, real = Records(tmp_path, JOB, 40), [], os.fsync
+
+    def sync(descriptor: int) -> None:
+        synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    written.close()
+    assert sorted(synced) == sorted([LOG, STEPS, PERFORMANCE])
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        written.say("late")
+
+
+def test_anyone_may_read_records_and_nobody_else_write_them(tmp_path):
+    before = os.umask(0)
+    try:
+        Records(tmp_path, JOB, 40).close()
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o644}
 
 
 def test_rows_written_before_a_kill_are_there_and_whole(tmp_path, root):
@@ -188,8 +215,8 @@ def test_the_jobs_progress_is_marked_now_and_then_and_at_the_end(tmp_path, monke
     clock = [100.0]
     monkeypatch.setattr(records.time, "monotonic", lambda: clock[0])
     written = Records(tmp_path, JOB, 40, markers_folder=str(tmp_path / "markers"))
-    written.step(1, **FIGURES)
-    assert (marker(tmp_path / "markers")["step"], marker(tmp_path / "markers")["eta_seconds"]) == (1, 78.0)
+    written.step(1, **{**FIGURES, "steps_per_second": 0.7})
+    assert (marker(tmp_path / "markers")["step"], marker(tmp_path / "markers")["eta_seconds"]) == (1, 55.7)
     clock[0] += 4.9
     written.step(2, **FIGURES)
     assert marker(tmp_path / "markers")["step"] == 1
@@ -197,7 +224,7 @@ def test_the_jobs_progress_is_marked_now_and_then_and_at_the_end(tmp_path, monke
     written.step(3, **{**FIGURES, "steps_per_second": 0.0})
     assert marker(tmp_path / "markers")["step"] == 3
     assert "eta_seconds" not in marker(tmp_path / "markers")
-    written.step(40, **{**FIGURES, "steps_per_second": math.nan})
+    written.step(40, **{**FIGURES, "steps_per_second": math.inf})
     assert marker(tmp_path / "markers")["step"] == 40
     assert "eta_seconds" not in marker(tmp_path / "markers")
     written.close()

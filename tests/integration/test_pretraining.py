@@ -1,0 +1,42 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pretraining's acceptance on the real cluster: two nodes, four ranks, real DeepSpeed (make test-workloads)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.integration.conftest import CACHE, CLUSTER, ROOT
+
+PLAYBOOK = ROOT / "playbooks/validate_pretraining.yml"
+
+
+@pytest.mark.slow
+def test_the_acceptance_passes_and_leaves_what_it_promises(play):
+    played = play(PLAYBOOK)
+    assert played.code == 0, played.screen
+    (workload,) = played.verdict["workloads"]
+    found = {criterion["id"]: criterion["verdict"] for criterion in workload["criteria"]}
+    own = {name: verdict for name, verdict in found.items() if name.startswith("S3-")}
+    assert len(own) == 45
+    assert set(own.values()) == {"pass", "recorded", "not_applicable"}
+    on_gpus = {name for name, verdict in own.items() if verdict == "not_applicable"}
+    assert on_gpus == {"S3-11.fits", "S3-1.cuda", "S3-24"}
+    output = CACHE / "clusters" / CLUSTER / f"share/models/gpt-pretraining/job-{workload['job']['job_id']}"
+    for name in ("cost.json", "cost.md", "run_card.md", "checkpoints.json", "hf_model/config.json", "training.log"):
+        assert (output / name).stat().st_size > 0, name
+    checkpoints = json.loads((output / "checkpoints.json").read_text())["checkpoints"]
+    assert [each["step"] for each in checkpoints] == [10, 20, 30, 40]
+    assert all(each["verified"] and each["resumable_on"] for each in checkpoints)
+    assert not list(output.rglob("*.pt"))  # nothing that would have to be unpickled
+
+
+@pytest.mark.slow
+def test_a_setting_that_is_unknown_fails_the_job_by_its_name(play):
+    wrong = {"hpc_validation_pretraining": {"training": {"stepz": 3}}}
+    played = play(PLAYBOOK, variables=wrong)
+    assert played.code != 0
+    assert "training.stepz: unknown setting" in json.dumps(played.verdict)

@@ -1,0 +1,286 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checkpoints in a folder and in a store: what is there, fetched and uploaded whole, or told."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import threading
+import typing as t
+from pathlib import Path
+
+import pytest
+from kit.commands import checkpoints as command
+from kit.errors import KitError
+from kit.pretraining import checkpoint_manager, checkpoints
+from kit.pretraining.checkpoint_manager import CheckpointManager, Uploader
+from kit.pretraining.store import StoreError
+
+Make = t.Callable[..., Path]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """(step) → a whole checkpoint in the folder `here`."""
+
+    def make(step: int, *, final: bool = False) -> Path:
+        place = checkpoints.begin(tmp_path / "here", checkpoints.name_of(step, final=final), 100)
+        files = []
+        for rank in range(2):
+            path = place / checkpoints.rank_file(rank, 2)
+            path.write_text(f"step {step} rank {rank}" * 3)
+            files.append(checkpoints.describe(path))
+        return checkpoints.finish(place, {"step": step, "ranks": 2, "settings": {}}, files)
+
+    return make
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> CheckpointManager:
+    """The checkpoints `here`, and in a store that is a folder."""
+    return CheckpointManager(tmp_path / "here", str(tmp_path / "bucket/"), "/run-3/")
+
+
+def names(listed: list[dict[str, t.Any]]) -> list[str]:
+    return [each["name"] for each in listed]
+
+
+def test_what_is_here_and_there_is_listed_newest_first(make: Make, manager: CheckpointManager, tmp_path: Path) -> None:
+    for step in (5, 40, 10):
+        make(step)
+    make(40, final=True)
+    manager.upload("checkpoint_step_10")
+    manager.upload("checkpoint_step_5")
+    assert sorted(path.name for path in (tmp_path / "bucket/run-3").iterdir()) == [
+        "checkpoint_step_10",
+        "checkpoint_step_5",
+    ]
+    (tmp_path / "here/checkpoint_step_10/rank-0000-of-0002.safetensors").write_text("torn")
+    for path in (tmp_path / "here/checkpoint_step_5").iterdir():
+        path.unlink()
+    (tmp_path / "here/checkpoint_step_5").rmdir()
+    listed = manager.list_checkpoints()
+    assert [(each["name"], each["metadata"]["global_step"], each["local"], each["remote"]) for each in listed] == [
+        ("final_checkpoint_step_40", 40, True, False),
+        ("checkpoint_step_40", 40, True, False),
+        ("checkpoint_step_10", 10, True, True),
+        ("checkpoint_step_5", 5, False, True),
+    ]
+    assert listed[0]["bytes"] == 2 * len("step 40 rank 0" * 3)
+    assert listed[0]["problem"] is None
+    assert "has 4 bytes" in listed[2]["problem"]
+    assert listed[3]["problem"] is None
+    assert listed[3]["bytes"] > 2 * len("step 5 rank 0" * 3)  # and the manifest
+
+
+def test_without_a_bucket_there_is_what_is_here(make: Make, tmp_path: Path) -> None:
+    make(5)
+    alone = CheckpointManager(tmp_path / "here")
+    assert names(alone.list_checkpoints()) == ["checkpoint_step_5"]
+    assert alone.verify("checkpoint_step_5")["step"] == 5
+    assert alone.latest_good().path.name == "checkpoint_step_5"
+    for ask in (alone.download_checkpoint, lambda: alone.upload("checkpoint_step_5"), lambda: alone.retain(2)):
+        with pytest.raises(KitError, match="here: no bucket is given to fetch from or to store in"):
+            ask()
+
+
+def test_one_whose_manifest_is_not_there_is_not_there(make: Make, manager: CheckpointManager, tmp_path: Path) -> None:
+    make(5)
+    manager.upload("checkpoint_step_5")
+    (tmp_path / "bucket/run-3/checkpoint_step_5/manifest.json").unlink()
+    assert [each["remote"] for each in manager.list_checkpoints()] == [False]
+    with pytest.raises(checkpoints.NoneWholeError, match="bucket/run-3 has no checkpoint"):
+        CheckpointManager(tmp_path / "other", str(tmp_path / "bucket"), "run-3").download_checkpoint()
+
+
+def test_the_newest_is_fetched_and_is_the_same(make: Make, manager: CheckpointManager, tmp_path: Path) -> None:
+    for step in (5, 10):
+        make(step)
+        manager.upload(f"checkpoint_step_{step}")
+    other = CheckpointManager(tmp_path / "other", str(tmp_path / "bucket"), "run-3")
+    path = other.download_checkpoint()
+    assert path == tmp_path / "other/checkpoint_step_10"
+    assert {each.name: each.read_bytes() for each in path.iterdir()} == {
+        each.name: each.read_bytes() for each in (tmp_path / "here/checkpoint_step_10").iterdir()
+    }
+    assert checkpoints.verify(path)["step"] == 10
+    assert other.download_checkpoint("checkpoint_step_5").name == "checkpoint_step_5"
+
+
+def test_a_download_that_was_cut_off_goes_on(make: Make, manager: CheckpointManager, tmp_path: Path) -> None:
+    make(5)
+    manager.upload("checkpoint_step_5")
+    there = tmp_path / "bucket/run-3/checkpoint_step_5"
+    second = (there / "rank-0001-of-0002.safetensors").read_bytes()
+    (there / "rank-0001-of-0002.safetensors").unlink()
+    other = CheckpointManager(tmp_path / "other", str(tmp_path / "bucket"), "run-3")
+    with pytest.raises(StoreError, match=r"rank-0001-of-0002\.safetensors: there is no such object"):
+        other.download_checkpoint()
+    assert checkpoints.listed(tmp_path / "other") == []
+    (there / "rank-0001-of-0002.safetensors").write_bytes(second)
+    (there / "rank-0000-of-0002.safetensors").unlink()  # what is here whole is not fetched again
+    assert checkpoints.verify(other.download_checkpoint())["step"] == 5
+
+
+def test_what_was_damaged_there_does_not_arrive(make: Make, manager: CheckpointManager, tmp_path: Path) -> None:
+    make(5)
+    manager.upload("checkpoint_step_5")
+    file = tmp_path / "bucket/run-3/checkpoint_step_5/rank-0001-of-0002.safetensors"
+    file.write_bytes(b"X" + file.read_bytes()[1:])
+    other = CheckpointManager(tmp_path / "other", str(tmp_path / "bucket"), "run-3")
+    with pytest.raises(StoreError, match="the object is damaged"):
+        other.download_checkpoint()
+    assert checkpoints.listed(tmp_path / "other") == []
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"files": [{"name": "a"}]}', '{"files": 3}'])
+def test_a_manifest_that_cannot_be_read_is_told(manager: CheckpointManager, tmp_path: Path, content: str) -> None:
+    folder = tmp_path / "bucket/run-3/checkpoint_step_5"
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text(content)
+    with pytest.raises(checkpoints.DamagedError, match=r"checkpoint_step_5/manifest\.json cannot be read"):
+        manager.download_checkpoint()
+
+
+def test_only_checkpoints_are_fetched(manager: CheckpointManager) -> None:
+    with pytest.raises(KitError, match=r"'../other' is not the name of a checkpoint, expected checkpoint_step_N"):
+        manager.download_checkpoint("../other")
+
+
+def test_the_manifest_is_uploaded_last(make: Make, manager: CheckpointManager) -> None:
+    make(5)
+    store, order = manager.store, []
+    assert store is not None
+    put, write = store.put, store.write
+    store.put = lambda path, name: (order.append(name), put(path, name))  # type: ignore[method-assign]
+    store.write = lambda name, content: (order.append(name), write(name, content))  # type: ignore[method-assign]
+    digest = manager.upload("checkpoint_step_5")
+    assert [name.rpartition("/")[2] for name in order][-1] == "manifest.json"
+    assert len(order) == 3
+    assert digest == checkpoint_manager.hashlib.sha256(store.read("checkpoint_step_5/manifest.json")).hexdigest()
+
+
+def test_a_damaged_one_is_not_uploaded(make: Make, manager: CheckpointManager, tmp_path: Path) -> None:
+    (make(5) / "rank-0000-of-0002.safetensors").write_text("torn")
+    with pytest.raises(checkpoints.DamagedError):
+        manager.upload("checkpoint_step_5")
+    assert not (tmp_path / "bucket").exists()
+
+
+@pytest.mark.parametrize(("keep", "left"), [(1, [30]), (2, [30, 20]), (9, [30, 20, 10]), (0, [30])])
+def test_the_oldest_are_removed_there(make: Make, manager: CheckpointManager, keep: int, left: list[int]) -> None:
+    for step in (10, 30, 20):
+        make(step)
+        manager.upload(f"checkpoint_step_{step}")
+    removed = manager.retain(keep)
+    remote = [each["metadata"]["global_step"] for each in manager.list_checkpoints() if each["remote"]]
+    assert remote == left
+    assert sorted(removed) == sorted(f"checkpoint_step_{step}" for step in (10, 20, 30) if step not in left)
+    store = manager.store
+    assert store is not None
+    assert {each.name.partition("/")[0] for each in store.list()} == {f"checkpoint_step_{step}" for step in left}
+
+
+def test_a_removal_begins_with_the_manifest(make: Make, manager: CheckpointManager) -> None:
+    for step in (10, 20):
+        make(step)
+        manager.upload(f"checkpoint_step_{step}")
+    store, order = manager.store, []
+    assert store is not None
+    delete = store.delete
+    store.delete = lambda name: (order.append(name), delete(name))  # type: ignore[method-assign]
+    manager.retain(1)
+    assert order[0] == "checkpoint_step_10/manifest.json"
+    assert len(order) == 3
+
+
+def test_uploads_go_on_in_the_background_and_end_in_order(make: Make, manager: CheckpointManager) -> None:
+    uploader = Uploader(manager, keep=1)
+    for step in (10, 20):
+        make(step)
+        uploader.add(f"checkpoint_step_{step}")
+    done = uploader.close(30)
+    assert {name: (each["uploaded"], each["why"], len(each["sha256"])) for name, each in done.items()} == {
+        "checkpoint_step_10": (True, None, 64),
+        "checkpoint_step_20": (True, None, 64),
+    }
+    assert [each["name"] for each in manager.list_checkpoints() if each["remote"]] == ["checkpoint_step_20"]
+
+
+def test_an_upload_that_fails_is_told_and_the_next_is_done(make: Make, manager: CheckpointManager) -> None:
+    make(20)
+    uploader = Uploader(manager, keep=2)
+    uploader.add("checkpoint_step_10")
+    uploader.add("checkpoint_step_20")
+    done = uploader.close(30)
+    assert done["checkpoint_step_10"]["uploaded"] is False
+    assert "checkpoint_step_10 has no manifest.json" in done["checkpoint_step_10"]["why"]
+    assert done["checkpoint_step_20"]["uploaded"] is True
+
+
+def test_a_failed_removal_does_not_undo_an_upload(make: Make, manager: CheckpointManager) -> None:
+    make(20)
+    manager.retain = lambda _keep: (_ for _ in ()).throw(KitError("no"))  # type: ignore[method-assign]
+    uploader = Uploader(manager, keep=2)
+    uploader.add("checkpoint_step_20")
+    assert uploader.close(30)["checkpoint_step_20"]["uploaded"] is True
+
+
+def test_what_was_not_begun_in_time_is_told(make: Make, manager: CheckpointManager) -> None:
+    make(10)
+    begun, free = threading.Event(), threading.Event()
+
+    def upload(_name: str) -> str:
+        begun.set()
+        free.wait(30)
+        return "x" * 64
+
+    manager.upload = upload  # type: ignore[method-assign]
+    uploader = Uploader(manager, keep=2)
+    uploader.add("checkpoint_step_10")
+    uploader.add("checkpoint_step_20")
+    assert begun.wait(30)
+    done = dict(uploader.close(0.01))
+    store = manager.store
+    assert store is not None
+    assert store.patience.stopped.is_set()
+    free.set()
+    assert done["checkpoint_step_20"] == {"uploaded": False, "why": "not begun after 0 s", "sha256": None}
+
+
+def asked(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+def test_the_command_lists_verifies_and_fetches(make: Make, manager: CheckpointManager, tmp_path: Path) -> None:
+    make(10)
+    make(20)
+    manager.upload("checkpoint_step_10")
+    here, bucket = str(tmp_path / "here"), str(tmp_path / "bucket/run-3")
+    listed = command.run(asked("list", here, "--remote", bucket))["checkpoints"]
+    assert [(each["name"], each["remote"]) for each in listed] == [
+        ("checkpoint_step_20", False),
+        ("checkpoint_step_10", True),
+    ]
+    assert command.run(asked("verify", here)) == {
+        "checkpoints": {"checkpoint_step_20": "whole", "checkpoint_step_10": "whole"}
+    }
+    fetched = command.run(asked("fetch", str(tmp_path / "other"), "--remote", bucket))
+    assert fetched == {"path": str(tmp_path / "other/checkpoint_step_10")}
+
+
+def test_the_command_ends_with_an_error_if_one_is_damaged(make: Make, tmp_path: Path) -> None:
+    make(10)
+    (make(20) / "rank-0000-of-0002.safetensors").write_text("torn")
+    with pytest.raises(KitError, match="1 of 2 checkpoints are damaged: ") as told:
+        command.run(asked("verify", str(tmp_path / "here")))
+    said = json.loads(str(told.value).partition(": ")[2])
+    assert said["checkpoint_step_10"] == "whole"
+    assert "has 4 bytes" in said["checkpoint_step_20"]
+    assert command.run(asked("verify", str(tmp_path / "here"), "--name", "checkpoint_step_10"))
+    with pytest.raises(KitError, match="has no checkpoint"):
+        command.run(asked("verify", str(tmp_path / "nowhere")))
