@@ -25,6 +25,7 @@ from kit.job import current_job
 from kit.metrics import write_metrics
 from kit.pretraining import chain, checkpoints, tokens
 from kit.pretraining.monitor import Monitor
+from kit.training import device as training_device
 from utils.checkpoint_manager import Saver
 
 COMPLETE = "complete"
@@ -107,6 +108,7 @@ def trained(leg: Leg, place: Path) -> dict[str, Any]:
         leg.stall.beat()
         found["entropy"] = leg.manifest.entropy
         found["tokens"] = tokens.describe(leg.manifest)
+        found.update(training_device.describe(joined.device, leg.accelerator))
         found["checkpoints"] = saver.verified()
         leg.stall.beat()
     if monitor:
