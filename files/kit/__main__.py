@@ -32,6 +32,7 @@ COMMANDS = {
     "provenance": "write what the job runs on",
     "nodes": "run a command on each of the job's nodes",
     "gather": "combine the files left by the job's nodes",
+    "link": "let a job take its place in a chain of jobs",
     "legs": "run a distributed workload, as several runs if it has legs or a baseline",
     "launch": "start a leg's ranks on this node, with the runtime's Python",
     "watch": "show how a training goes, on one screen",

@@ -40,7 +40,7 @@ ERRORS = (
     schema.SchemaError,
 )
 ARGUMENTS = {
-    "state": {"type": "str", "required": True, "choices": ["started", "finished", "expanded"]},
+    "state": {"type": "str", "required": True, "choices": ["started", "selected", "finished", "expanded"]},
     "results": {"type": "path"},
     "title": {"type": "str"},
     "accelerator": {"type": "str", "choices": ["cuda", "simulated", "cpu"]},
@@ -68,6 +68,7 @@ ARGUMENTS = {
 MOVED = ("recalled", "recorded")  # until 0.5.0
 REQUIRED = [
     ("state", "started", ("results", "title", "accelerator", "folders")),
+    ("state", "selected", ("accelerator", "folders")),
     ("state", "finished", ("folder",)),
     ("state", "expanded", ("folder",)),
 ]
@@ -102,14 +103,7 @@ class ActionModule(ActionBase):
         return result
 
     def _started(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
-        settings.check_settings(args["settings"], settings.public_settings(COLLECTION))
-        settings.check_needs_days(args["needs_days"])
-        settings.check_window(args["window"], args["node_grace"])
-        known = manifests.find_workloads(args["folders"], args["options"])
-        workloads, left_out = _selected(known, args)
-        settings.check_criteria(workloads, known, args["overrides"], args["references"])
-        images.check(args["runtimes"], [workload["id"] for workload in known])
-        expectations.check(args["expected_gpu"], args["expected_node_gpus"], args["expected_share"])
+        workloads, left_out = _checked(args)
         versions = {
             "collection": settings.collection_version(COLLECTION),
             "ansible": ansible_version,
@@ -137,6 +131,10 @@ class ActionModule(ActionBase):
             "waves": selection.waves(workloads),
         }
 
+    def _selected(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
+        workloads, _left_out = _checked(args)
+        return {"changed": False, "workloads": workloads, "waves": selection.waves(workloads)}
+
     def _expanded(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         path = runs.expand(Path(args["folder"]))
         line = f"{path} has every finding, as schema 1"
@@ -162,7 +160,20 @@ class ActionModule(ActionBase):
         }
 
 
-def _selected(known: list[dict[str, t.Any]], args: dict[str, t.Any]) -> selection.Selected:
+def _checked(args: dict[str, t.Any]) -> selection.Selected:
+    """Return the workloads of the run and those left out, after checking all that the inventory says. Raise ERRORS."""
+    settings.check_settings(args["settings"], settings.public_settings(COLLECTION))
+    settings.check_needs_days(args["needs_days"])
+    settings.check_window(args["window"], args["node_grace"])
+    known = manifests.find_workloads(args["folders"], args["options"])
+    selected = _selection(known, args)
+    settings.check_criteria(selected.run, known, args["overrides"], args["references"])
+    images.check(args["runtimes"], [workload["id"] for workload in known])
+    expectations.check(args["expected_gpu"], args["expected_node_gpus"], args["expected_share"])
+    return selected
+
+
+def _selection(known: list[dict[str, t.Any]], args: dict[str, t.Any]) -> selection.Selected:
     """Return the workloads of the run and those left out, after checking the settings. Raise WorkloadError."""
     leave_out = leaving_out.check(args["leave_out"], [workload["id"] for workload in known])
     if args["probes_only"]:

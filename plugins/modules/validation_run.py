@@ -33,6 +33,7 @@ options:
   state:
     description:
       - V(started) selects workloads and creates the run's folder.
+      - V(selected) selects workloads after the same checks, and creates nothing.
       - V(finished) makes the verdict, prints it, and fails unless it is V(pass).
       - >-
         V(expanded) writes the verdict of a run that has ended to C(verdict-1.json) beside it, with every finding, in
@@ -41,7 +42,7 @@ options:
         to it, with a warning.
     type: str
     required: true
-    choices: [started, finished, expanded]
+    choices: [started, selected, finished, expanded]
   results:
     description: Folder on the controller in which the run's folder is created. Relative to the current directory.
     type: path
@@ -189,12 +190,12 @@ interrupted:
   elements: str
 workloads:
   description: The selected manifests that are not left out, each with its C(folder).
-  returned: O(state=started)
+  returned: O(state=started) and O(state=selected)
   type: list
   elements: dict
 waves:
   description: The IDs of RV(workloads) in order, grouped by whose jobs may be in the queue at the same time.
-  returned: O(state=started)
+  returned: O(state=started) and O(state=selected)
   type: list
   elements: list
   sample: [[MLOPS-1.1], [MLOPS-1.2], [MLOPS-2.1]]

@@ -14,6 +14,7 @@ import os
 import sys
 from pathlib import Path
 
+import chain
 from acceptance import LEGS, MEASURED, Leg, run
 from kit import strict_json
 from kit.errors import KitError
@@ -44,7 +45,10 @@ def main() -> int:
             stall = Stall(output, joined.state, joined.rank, settings["training.watch.stall_seconds"])
             job = output if name == MEASURED else output.parent
             data = Path(environment["DATA_DIR"])
-            found = run(Leg(name, joined, settings, data, job, output, accelerator, stall))
+            of_a_chain = chain.folder() is not None
+            found = (chain.run if of_a_chain else run)(
+                Leg(name, joined, settings, data, job, output, accelerator, stall)
+            )
             stall.end()
             if found and "loss" in found:
                 print(f"{name}: step {found['steps']}, loss {found['loss'][-1]:.4f}", flush=True)

@@ -52,12 +52,17 @@ class Asked:
         return Asked(*(options.value_of(name, words) or "" for name in ("account", "partition", "qos")))
 
 
-def tightest(run: Runner, user: str, asked: Sequence[Asked], jobs: Sequence[Job]) -> Limit | None:
-    """Return the tightest limit for these jobs; None if there is none. `jobs` are the user's others in the queue."""
+def tightest(
+    run: Runner, user: str, asked: Sequence[Asked], jobs: Sequence[Job], *, together: bool = True
+) -> Limit | None:
+    """Return the tightest limit for these jobs; None if there is none. `jobs` are the user's others in the queue.
+
+    Unless they run `together`, limits of running jobs do not count: one waits for the other.
+    """
     config = parse_config(run(CONFIG_ARGV).text)
     limits = _of_config(config)
     if "limits" in config.get("AccountingStorageEnforce", "").split(","):
-        limits += _of_accounting(run, user, config.get("ClusterName", ""), set(asked), jobs)
+        limits += _of_accounting(run, user, config.get("ClusterName", ""), set(asked), jobs, together)
     return min(limits, key=lambda limit: limit.jobs, default=None)
 
 
@@ -66,15 +71,17 @@ def _of_config(config: Mapping[str, str]) -> list[Limit]:
     return [Limit(max(1, most), f"MaxJobCount is {most}")] if most is not None else []
 
 
-def _of_accounting(run: Runner, user: str, cluster: str, asked: set[Asked], jobs: Sequence[Job]) -> list[Limit]:
+def _of_accounting(
+    run: Runner, user: str, cluster: str, asked: set[Asked], jobs: Sequence[Job], together: bool
+) -> list[Limit]:
     argv = [*_SACCTMGR, "user", user, "withassoc", f"cluster={cluster}", f"format={','.join(_ASSOCIATION)}"]
     rows = _rows(run(argv, seconds=_SECONDS).text, _ASSOCIATION)
     associations = [row for each in asked for row in _associations(rows, each)]
     names = {each.qos for each in asked if each.qos} | {row["DefaultQOS"] for row in associations if row["DefaultQOS"]}
-    limits = [limit for row in associations for limit in _limits(row, f"account {row['Account']}", jobs)]
+    limits = [limit for row in associations for limit in _limits(row, f"account {row['Account']}", jobs, together)]
     if names:
         text = run([*_SACCTMGR, "qos", ",".join(sorted(names)), f"format={','.join(_QOS)}"], seconds=_SECONDS).text
-        limits += [limit for row in _rows(text, _QOS) for limit in _limits(row, f"QOS {row['Name']}", jobs)]
+        limits += [limit for row in _rows(text, _QOS) for limit in _limits(row, f"QOS {row['Name']}", jobs, together)]
     return limits
 
 
@@ -91,9 +98,11 @@ def _associations(rows: Sequence[Row], asked: Asked) -> list[Row]:
     ]
 
 
-def _limits(row: Row, whose: str, jobs: Sequence[Job]) -> list[Limit]:
+def _limits(row: Row, whose: str, jobs: Sequence[Job], together: bool) -> list[Limit]:
     live = [job for job in jobs if job["state"] in LIVE]
-    taken = {_RUNNING: sum(job["state"] != "PENDING" for job in live), _QUEUED: len(live)}
+    taken = {_QUEUED: len(live)}
+    if together:
+        taken[_RUNNING] = sum(job["state"] != "PENDING" for job in live)
     found = [(name, number(row.get(name, "")), taken[names]) for names in taken for name in names]
     return [
         Limit(max(1, most - used), f"{name} of {whose} is {most}" + (f", {used} taken" if used else ""))

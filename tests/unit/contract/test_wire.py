@@ -105,7 +105,7 @@ def test_the_guards_exit_codes_mean_the_same() -> None:
 def test_a_python_that_is_too_old_is_told_by_its_own_code() -> None:
     assert {mounts.OLD_PYTHON, nodes.OLD_PYTHON} == {WIRE["old_python"]}
     assert f"exit {WIRE['old_python']}\n" in (ROOT / "roles/preflight/templates/guard.j2").read_text(encoding="utf-8")
-    tasks = yaml.safe_load((ROOT / "roles/bootstrap/tasks/main.yml").read_text(encoding="utf-8"))
+    tasks = yaml.safe_load((ROOT / "roles/bootstrap/tasks/guard.yml").read_text(encoding="utf-8"))
     assert f"__bootstrap_guard.rc not in [0, {WIRE['old_python']}]" in [task.get("failed_when") for task in tasks]
 
 

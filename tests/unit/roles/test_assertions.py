@@ -27,7 +27,7 @@ DIRECTIVES = {"nodes": 1, "mem": "8G", "exclusive": True, "gres": "gpu:2", "cpus
 
 # Of each file, in the order in which it asserts: variables that are right, and changes that are not.
 CASES: dict[str, list[tuple[dict[str, t.Any], list[dict[str, t.Any]]]]] = {
-    "roles/bootstrap/tasks/main.yml": [
+    "roles/bootstrap/tasks/guard.yml": [
         (
             {"hpc_validation_share": "/mnt/my share; x"},
             [
@@ -43,7 +43,7 @@ CASES: dict[str, list[tuple[dict[str, t.Any], list[dict[str, t.Any]]]]] = {
     "roles/workload/tasks/judge.yml": [
         ({"__workload_job": {"reason": "None"}}, [{"__workload_job": {"reason": "refused"}}]),
     ],
-    "roles/workload/tasks/prepare.yml": [
+    "roles/workload/tasks/render.yml": [
         (
             {"__workload_plan": {"directives": DIRECTIVES}},
             [
@@ -58,6 +58,7 @@ CASES: dict[str, list[tuple[dict[str, t.Any], list[dict[str, t.Any]]]]] = {
     ],
     "playbooks/validate.yml": [(HOSTS, OTHER_HOSTS)],
     "playbooks/cleanup.yml": [(HOSTS, OTHER_HOSTS)],
+    "playbooks/pretrain.yml": [(HOSTS, OTHER_HOSTS)],
 }
 
 

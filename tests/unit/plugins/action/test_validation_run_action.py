@@ -80,6 +80,15 @@ def test_everything_runs_in_one_run(started):
     assert planned(answer)["left_out"] == []
 
 
+def test_a_selection_makes_the_same_checks_and_leaves_nothing(started, tmp_path):
+    answer = started({}, state="selected")
+    assert [each["id"] for each in answer["workloads"]] == ["MLOPS-1.1"]
+    assert answer["waves"] == [["MLOPS-1.1"]]
+    assert answer["changed"] is False
+    assert started({"MLOPS-9.9": {}}, state="selected")["failed"]
+    assert not (tmp_path / "results").exists()
+
+
 def test_categories_are_selected_unless_everything_is(started):
     assert [each["id"] for each in started({}, only=[], categories=[1])["workloads"]] == ["MLOPS-1.1"]
     assert len(started({}, only=[], categories=[1], everything=True)["workloads"]) == 3

@@ -113,3 +113,9 @@ def test_what_a_job_asks_for_is_read_from_its_options_and_its_script() -> None:
 
 def test_a_site_that_takes_no_job_is_asked_with_one() -> None:
     assert limit(Site("MaxJobCount = 0\n")) == Limit(1, "MaxJobCount is 0")
+
+
+def test_jobs_that_run_one_after_the_other_are_not_limited_by_how_many_may_run() -> None:
+    site = Site(users="a|a||1|6|1|7|normal\n", qos="normal|1|5|1|9|1|9\n")
+    assert tightest(site, "admin", [PLAIN], [], together=False) == Limit(5, "MaxSubmitPU of QOS normal is 5")
+    assert tightest(site, "admin", [PLAIN], []) == Limit(1, "MaxJobs of account a is 1")
