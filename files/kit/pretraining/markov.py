@@ -24,7 +24,7 @@ VOCAB = 2048
 WEIGHTS = (96, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1, 1, 1, 1, 1)  # of the successors, of 256
 ENTROPY = -sum(weight / 256 * math.log(weight / 256) for weight in WEIGHTS)  # nats per token
 FREQUENCY_OFFSET = 8  # the token of rank r is a successor of as many as 1 / (r + this) says
-PIECE = 1 << 18  # tokens that are made at once
+PIECE = 1 << 16  # tokens that are made at once
 
 
 def table(seed: int) -> array[int]:
@@ -33,7 +33,7 @@ def table(seed: int) -> array[int]:
     following = array("H")
     for token in range(VOCAB):
         successors: dict[int, None] = {}
-        chance = iter(hashlib.shake_256(f"successors {seed} {token}".encode()).digest(1 << 12))
+        chance = iter(hashlib.shake_256(f"successors {seed} {token}".encode()).digest(4096))
         while len(successors) < len(WEIGHTS):
             drawn = int.from_bytes(bytes(next(chance) for _byte in range(5)), "big") % frequencies[-1]
             successors.setdefault(bisect_right(frequencies, drawn))
@@ -48,14 +48,13 @@ def source(tokens: int, seed: int) -> Source:
     def blocks(dtype: str, vocab: int) -> Blocks:
         if (dtype, vocab) != ("<u2", VOCAB):
             raise ValueError(f"{dtype} for a vocabulary of {vocab}")
-        following, token, left, number = table(seed), 0, tokens, 0
-        while left:
-            chance = hashlib.shake_256(f"tokens {seed} {number}".encode()).digest(min(PIECE, left))
+        following, token = table(seed), 0
+        for first in range(0, tokens, PIECE):
+            chance = hashlib.shake_256(f"tokens {seed} {first // PIECE}".encode()).digest(min(PIECE, tokens - first))
             made = array("H", bytes(2 * len(chance)))
             for position, byte in enumerate(chance):
                 token = following[token << 8 | byte]
                 made[position] = token
-            left, number = left - len(chance), number + 1
             yield made.tobytes(), max(made)
 
     return Source(f"Markov chain {seed}", tokens, blocks)

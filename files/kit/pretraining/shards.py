@@ -14,7 +14,7 @@ from kit.errors import KitError
 from kit.pretraining import crc32c
 from kit.pretraining.manifest import BYTES, MAX_SHARD, Shard, shard_name
 
-BLOCK = 4 << 20  # bytes that are written and hashed together
+BLOCK = 4_000_000  # bytes that are written and hashed together
 
 
 class Writer:

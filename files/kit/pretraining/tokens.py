@@ -14,6 +14,7 @@ import mmap
 import shutil
 import sys
 import time
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -69,7 +70,7 @@ class Split:
         if not 0 <= first <= first + count <= self.tokens:
             raise IndexError(f"tokens {first} to {first + count} of {self.tokens}")
         parts = []
-        number = self._shard_of(first)
+        number = bisect_right(self._starts, first) - 1
         while count > 0:
             at = first - self._starts[number]
             part = self._map(number)[at : at + count]
@@ -78,16 +79,6 @@ class Split:
         if len(parts) == 1:
             return parts[0]
         return memoryview(b"".join(part.cast("B") for part in parts)).cast(self._format)
-
-    def _shard_of(self, token: int) -> int:
-        low, high = 0, len(self._starts)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._starts[middle] <= token:
-                low = middle
-            else:
-                high = middle
-        return low
 
     def _map(self, number: int) -> memoryview:
         if number not in self._mapped:

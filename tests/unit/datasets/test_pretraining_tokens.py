@@ -226,7 +226,7 @@ def test_the_whole_stand_in_is_two_million_tokens_in_several_shards():
 
 def test_every_choice_of_the_chain_is_part_of_the_recipe():
     recipe = tokens.asset().recipe
-    assert recipe["chain"] == [2048, 8, 1 << 18, *markov.WEIGHTS]
+    assert recipe["chain"] == [2048, 8, 1 << 16, *markov.WEIGHTS]
     assert (recipe["seed"], recipe["tokens"], recipe["shard"]) == (0, tokens.STAND_IN, 1 << 20)
 
 

@@ -33,6 +33,10 @@ def test_the_largest_token_is_that_of_all_sources(tmp_path):
     assert converter.convert(sources, tmp_path, vocab=100, source="x").max_token == 88
 
 
+def test_the_largest_token_may_be_the_first_of_the_vocabulary(tmp_path):
+    assert make(tmp_path, [0] * 20, vocab=1).max_token == 0
+
+
 def test_a_large_vocabulary_takes_four_bytes(tmp_path):
     made = make(tmp_path, range(65500, 65600), vocab=65600)
     assert (made.dtype, made.max_token, made.bytes) == ("<u4", 65599, 400)

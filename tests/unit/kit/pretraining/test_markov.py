@@ -13,7 +13,7 @@ import pytest
 from kit.pretraining import markov
 
 FIRST = [96, 9, 83, 105, 0, 1018, 1511, 18]
-DIGEST = "3e62523ea68de287a2cf57c8f93b03d2e90c98f47af39643564c677972854b43"
+DIGEST = "17083d3309082389906544ffe2c761686c36c6e8b53e01aa0db5d382766809f9"
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +28,10 @@ def tokens(count: int, seed: int = 0) -> list[int]:
         assert largest == max(part)
         found += part
     return found
+
+
+def test_its_first_tokens_are_these():
+    assert tokens(8) == FIRST
 
 
 def test_every_token_has_sixteen_successors_of_the_same_probabilities(following):
@@ -58,8 +62,7 @@ def test_who_only_counts_tokens_stays_far_above(many):
 
 
 def test_it_is_the_same_on_every_machine():
-    found = tokens(300_000)
-    assert found[:8] == FIRST
+    found = tokens(70_000)
     assert hashlib.sha256(b"".join(token.to_bytes(2, "little") for token in found)).hexdigest() == DIGEST
     assert tokens(1000) == found[:1000]
     assert tokens(1000, seed=1) != found[:1000]

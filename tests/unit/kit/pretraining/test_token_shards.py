@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 
 import pytest
 from kit.errors import KitError
@@ -56,6 +57,16 @@ def test_what_is_large_is_written_in_blocks(tmp_path, monkeypatch):
     writer = Writer(tmp_path, "train", "<u2", 20)
     writer.write(bytes(range(30)))
     assert checked(tmp_path, "train", writer.close()) == bytes(range(30))
+
+
+def test_a_shard_is_on_the_disk_before_it_is_told(tmp_path, monkeypatch):
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda opened: synced.append(os.fstat(opened).st_size))
+    writer = Writer(tmp_path, "train", "<u2", 16)
+    writer.write(bytes(24))
+    assert synced == [16]
+    writer.close()
+    assert synced == [16, 8]
 
 
 def test_without_tokens_there_is_no_shard(tmp_path):
