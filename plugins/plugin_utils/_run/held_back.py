@@ -26,6 +26,12 @@ def findings(table: Table) -> list[Json]:
     return [told for check in checks for n in range(len(check)) if is_one(told := check.get(n, table.places))]
 
 
+def others(table: Table) -> int:
+    """Return how many other findings fail or are undetermined: after one of these nothing is submitted."""
+    verdicts = table.verdicts()
+    return sum(verdicts[verdict] for verdict in AMISS) - len(findings(table))
+
+
 def reasons(table: Table) -> dict[str, str]:
     """Return why each workload is held back, by ID."""
     return {told["where"]["workload"]: told["why"] for told in findings(table)}

@@ -192,7 +192,7 @@ def _why(verdict: str, workloads: list[Json], findings: list[Json], count: int) 
 def _lost(table: Table, probed: Json | None) -> list[Json]:
     """Return findings about the nodes in scope that have no result. If no job was to run on any, that is no news."""
     probed = probed or {}
-    if not probed.get("nodes") and table.verdicts().keys() & {"fail", "undetermined"}:
+    if not probed.get("nodes") and held_back.others(table):
         return []
     return complete.lost(table, probed.get("scope") or [])
 

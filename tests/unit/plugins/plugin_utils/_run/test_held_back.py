@@ -51,6 +51,7 @@ def test_what_holds_a_workload_back(found: Json, holds: bool) -> None:
     assert held_back.is_one(found) is holds
     assert held_back.findings(table) == ([found] if holds else [])
     assert held_back.reasons(table) == ({LARGE: WHY} if holds else {})
+    assert held_back.others(table) == 1 + (not holds and found["verdict"] in ("fail", "undetermined"))
 
 
 @pytest.mark.parametrize(
@@ -142,6 +143,12 @@ def test_the_verdict_is_undetermined_and_tells_the_numbers_once(
     errors = {suite.get("name"): suite.get("errors") for suite in suites}
     assert [errors[name] for name in errors if name and name.startswith((LARGE, NEEDS))] == ["1", "1"]
     assert next(error.get("message") for error in suites.iterfind(".//error")) == f"not_run: {WHY}"
+
+
+def test_a_node_without_a_result_is_told_all_the_same(started: t.Callable[..., Path]) -> None:
+    folder = started()
+    runs.record(folder, "probed", {"scope": [{"name": "n001", "gpus": 8}], "nodes": [], "gpus": []})
+    assert {each["id"] for each in runs.finish(folder)["findings"]} == {"scheduler.gres", "coverage.node"}
 
 
 def test_a_finding_that_holds_nothing_back_is_a_reason(started: t.Callable[..., Path]) -> None:
