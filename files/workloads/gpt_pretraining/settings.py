@@ -110,7 +110,7 @@ RULES: dict[str, Rule] = {
     "training.data.credentials": _or_null(PATH),
     "training.data.deadline": _number(1, 86400),
     "training.data.validation_batches": _whole(1),
-    "training.checkpoint.format": _one_of("own", "deepspeed"),
+    "training.checkpoint.format": _one_of("own"),
     "training.checkpoint.every": _whole(1),
     "training.checkpoint.keep": _whole(2),
     "training.checkpoint.remote": _or_null(BUCKET),
