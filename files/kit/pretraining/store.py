@@ -14,6 +14,7 @@ way would not be noticed. An object is written once; writing the same content ag
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -241,7 +242,7 @@ def open_store(url: str, *, credentials: Path | None = None, deadline: float = D
     with STORAGE_EMULATOR_HOST none at all. ``deadline``: seconds for each operation with all its attempts. Raise
     StoreError for a malformed address or unusable credentials; the bucket itself is not asked.
     """
-    if not deadline > 0:
+    if math.isnan(deadline) or deadline <= 0:
         raise StoreError(f"{url}: the deadline is {deadline:g} s, expected more than 0", LOCAL)
     if not url.startswith(SCHEME):
         if not url or re.match(r"[a-z0-9]+://", url):

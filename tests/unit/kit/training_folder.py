@@ -65,16 +65,16 @@ def gpu_row(rank: int, time: float, **changed: Any) -> dict[str, Any]:
     }
 
 
-def checkpoint(folder: Path, name: str, /, **changed: Any) -> Path:
+def checkpoint(folder: Path, called: str, /, **changed: Any) -> Path:
     """A whole checkpoint of one rank."""
-    path = folder / name
+    path = folder / called
     path.mkdir(parents=True)
     (path / "rank-0000-of-0001.safetensors").write_bytes(b"x" * 100)
-    step = int(name.rpartition("_")[2])
+    step = int(called.rpartition("_")[2])
     files = [{"name": "rank-0000-of-0001.safetensors", "bytes": 100, "sha256": "0" * 64}]
     write(
         path / "manifest.json",
-        {"schema": 1, "name": name, "step": step, "time": BEGAN + 10 * step, "files": files, **changed},
+        {"schema": 1, "name": called, "step": step, "time": BEGAN + 10 * step, "files": files, **changed},
     )
     return path
 

@@ -23,8 +23,8 @@ def manifest(at: int, **changed: Any) -> dict[str, Any]:
     return {"schema": 1, "name": name, "step": at, "tokens": at * 1_048_576, "ranks": 8, "files": files, **changed}
 
 
-def listed(*found: Found, form: str = "own", batch: Any = BATCH) -> dict[str, Any]:
-    document = json.loads(json.dumps(checkpoint_list.document(found, batch, form)))
+def listed(*found: Found, form: str = "own", batch: Any = None) -> dict[str, Any]:
+    document = json.loads(json.dumps(checkpoint_list.document(found, batch or BATCH, form)))
     assert schema.problems("checkpoints", document) == []
     return document
 

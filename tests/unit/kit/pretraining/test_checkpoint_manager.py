@@ -222,7 +222,11 @@ def test_an_upload_that_fails_is_told_and_the_next_is_done(make: Make, manager: 
 
 def test_a_failed_removal_does_not_undo_an_upload(make: Make, manager: CheckpointManager) -> None:
     make(20)
-    manager.retain = lambda _keep: (_ for _ in ()).throw(KitError("no"))  # type: ignore[method-assign]
+
+    def retain(_keep: int) -> list[str]:
+        raise KitError("no")
+
+    manager.retain = retain  # type: ignore[method-assign]
     uploader = Uploader(manager, keep=2)
     uploader.add("checkpoint_step_20")
     assert uploader.close(30)["checkpoint_step_20"]["uploaded"] is True
