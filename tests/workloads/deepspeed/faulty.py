@@ -112,9 +112,17 @@ def flipped() -> None:
 
 
 def forgets_moments() -> None:
-    """Restore the weights alone."""
+    """Restore the weights alone: the optimizer's moments begin at zero."""
+    restore = engine.Sharded.restore
+
+    def changed(self: Any, read: Any, steps: int) -> None:
+        restore(self, read, steps)
+        for state in self._engine.optimizer.optimizer.state.values():
+            for moment in engine.MOMENTS:
+                state[moment].zero_()
+
     if LEG == "resumed":
-        engine.MOMENTS = ()
+        engine.Sharded.restore = changed  # type: ignore[method-assign]
 
 
 def one_step_for_all() -> None:
