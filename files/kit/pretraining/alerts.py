@@ -31,6 +31,8 @@ SKIPPED_MOST_SCALED = 10  # in half precision, which finds its loss scale by ski
 CHECKPOINT_INTERVALS = 2  # times the steps from one checkpoint to the next
 PACE_LEAST = 0.9  # of a rank, relative to the fastest
 SPIKE_FACTOR = 2  # times the mean of the window
+DAY = 86400  # seconds: no probe takes so long
+LARGEST = 1e15  # of a time or a step; to a larger one, some seconds more would be none
 
 Row = Mapping[str, Any]
 
@@ -118,13 +120,16 @@ def _number(row: Row, name: str, place: int) -> float:
         return float(str(value))
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f"row {place}: {name} is {value!r}, expected a number")
-    return value
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"row {place}: {name} is too large") from None
 
 
 def _finite(row: Row, name: str, place: int) -> float:
     value = _number(row, name, place)
-    if not math.isfinite(value):
-        raise ValueError(f"row {place}: {name} is {value}, expected a finite number")
+    if not abs(value) < LARGEST:
+        raise ValueError(f"row {place}: {name} is {value}, expected a finite number below {LARGEST:g}")
     return value
 
 
@@ -234,6 +239,6 @@ def _slow(performance: Sequence[Row], end: float) -> Iterator[Fired]:
 
 
 def _seconds(value: Any, rank: int, place: int) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < DAY:
         raise ValueError(f"row {place}: solo_seconds of rank {rank} is {value!r}, expected seconds")
     return value

@@ -28,10 +28,11 @@ from kit.ranks import state as ranks
 JOBS = Path("models/gpt-pretraining")  # below the share
 SETTINGS = "settings.json"
 UNKNOWN = "unknown"
-TAIL = 1 << 20  # bytes that are read from the end of a file of rows
-LONGEST = 1 << 20  # bytes of a document
+TAIL = 1_000_000  # bytes that are read from the end of a file of rows
+LONGEST = 4_000_000  # bytes of a document
 MOST_RANKS = 4096
-CHECKPOINT = re.compile(r"(final_)?checkpoint_step_([0-9]{1,12})")
+LARGEST = 1e15  # what is larger is no figure of a training
+CHECKPOINT = re.compile(r"(?:final_)?checkpoint_step_([0-9]{1,12})")
 JOB_FOLDER = re.compile(r"job-([0-9]+)(?:\.([0-9]+))?")
 
 Row = dict[str, Any]
@@ -212,7 +213,7 @@ def _first_row(path: Path) -> Row:
 
 def _rows(path: Path, seen: Observed) -> list[Row]:
     try:
-        found = [row for row in tail(path) if isinstance(number(row.get("step")), (int, float))]
+        found = [row for row in tail(path) if number(row.get("step")) is not None]
     except FileNotFoundError:
         seen.missing.append(f"{path.name} is not there: no step is complete, or it is not a training's folder")
         return []
@@ -231,8 +232,12 @@ def _ranks(seen: Observed) -> list[Row]:
         seen.missing.append("ranks/ has no file of a rank: none has started")
     batch = seen.settings.get("batch")
     expected = number(batch.get("ranks")) if isinstance(batch, dict) else None
-    count = max([int(expected or 0), *(each + 1 for each in numbers)])
-    return list(ranks.read(seen.folder, min(count, MOST_RANKS)).values())
+    count = max([expected or 0, *(each + 1 for each in numbers)])
+    try:
+        return list(ranks.read(seen.folder, int(min(count, MOST_RANKS))).values())
+    except RecursionError:
+        seen.missing.append("ranks/ has a file that is nested too deeply")
+        return []
 
 
 def _gpus(folder: Path, seen: Observed) -> dict[str, Row]:
@@ -262,15 +267,15 @@ def _checkpoints(seen: Observed, folders: Sequence[Path]) -> None:
     settings = seen.settings.get("checkpoint")
     path = settings.get("folder") if isinstance(settings, dict) else None
     places = [Path(path)] if isinstance(path, str) else [each / "checkpoints" for each in folders]
-    found: list[tuple[int, bool, Path]] = []
+    found: list[tuple[int, Path]] = []
     for place in places:
         with suppress(OSError):
             names = [(CHECKPOINT.fullmatch(each.name), each) for each in place.iterdir()]
-            found += [(int(match[2]), bool(match[1]), each) for match, each in names if match]
+            found += [(int(match[1]), each) for match, each in names if match]
         if found:
             break
     damaged = []
-    for _step, _final, each in sorted(found, reverse=True):
+    for _step, each in sorted(found, reverse=True):  # of one step, final_… is the later by its name too
         try:
             seen.checkpoint = whole(each)
             break
@@ -295,11 +300,11 @@ def whole(path: Path) -> Checkpoint:
         size = (path / Path(str(entry["name"])).name).stat().st_size
         if size != entry["bytes"]:
             raise ValueError(f"{entry['name']} has {size} of {entry['bytes']} bytes")
-    return Checkpoint(path.name, manifest["step"], number(manifest.get("time")))
+    return Checkpoint(path.name, int(manifest["step"]), number(manifest.get("time")))
 
 
 def number(value: Any) -> float | None:
-    """Return a finite number, None for anything else."""
+    """Return a number that can be counted with, None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return value if math.isfinite(value) else None
+    return value if -LARGEST < value < LARGEST else None

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -158,11 +159,11 @@ def _cost(seen: Observed) -> str:
     until = seen.now if seen.ended is None else seen.ended
     so_far = None if seen.began is None else max(0.0, until - seen.began) * hourly / 3600
     left = seconds_left(seen)
-    currency = str(price.get("currency") or "")
+    currency = f" {price['currency']}" if price.get("currency") else ""
     parts = [
-        "unknown so far" if so_far is None else f"{so_far:,.2f} {currency} so far",
-        "unknown to come" if left is None else f"{left * hourly / 3600:,.2f} {currency} to come",
-        f"{hourly:,.2f} {currency} an hour",
+        "unknown so far" if so_far is None else f"{so_far:,.2f}{currency} so far",
+        "unknown to come" if left is None else f"{left * hourly / 3600:,.2f}{currency} to come",
+        f"{hourly:,.2f}{currency} an hour",
     ]
     return ", ".join(parts)
 
@@ -249,7 +250,7 @@ def _rank(seen: Observed, state: Row) -> dict[str, Any]:
         "step": number(state.get("step")),
         "util": number(sample.get("util")) if fresh else None,
         "memory": number(sample.get("memory_used")) if fresh else None,
-        "total": number(sample.get("memory_total")) if fresh else None,
+        "total": number(sample.get("memory_total")),
         "silent": None if reported is None else max(0.0, seen.now - reported),
         "over": state.get("phase") in (ranks.ENDED, ranks.FAILED) or seen.ended is not None,
     }
@@ -262,7 +263,8 @@ def _merged(group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     steps = _range(row["step"] for row in group)
     util = _range(row["util"] for row in group)
     failed = any(row["phase"].startswith(ranks.FAILED) for row in group)
-    behind = steps[0] if steps and all(row["step"] is not None for row in group) else -1.0
+    reached = [row["step"] for row in group]
+    behind = -math.inf if None in reached else min(reached)
     return {
         "rank": _spans([int(row["rank"]) for row in group]),
         "node": group[0]["node"],
@@ -273,7 +275,7 @@ def _merged(group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "total": max((row["total"] for row in group if row["total"] is not None), default=None),
         "silent": max(silent, default=None),
         "over": all(row["over"] for row in group),
-        "order": (not failed, behind, util[0] if util else -1.0),
+        "order": (not failed, behind, util[0] if util else -math.inf),
     }
 
 
@@ -321,7 +323,7 @@ def _between(value: Any, shown: Any) -> str:
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [min(34, max(len(row[place]) for row in rows)) for place in range(len(rows[0]))]
+    widths = [min(34, max(map(len, column))) for column in zip(*rows)]
     return ["  ".join(f"{cell[:width]:<{width}}" for cell, width in zip(row, widths)) for row in rows]
 
 

@@ -196,6 +196,7 @@ def test_what_is_slow_at_the_end_counts_until_then():
     assert replay(rows[:60], late) == []
     assert names(replay(rows[:60], late, until=rows[60]["time"])) == [alerts.SLOW]
     assert names(replay(rows, late, until=BEGAN)) == [alerts.SLOW]
+    assert names(replay(rows, [probe_row(1, rows[0]["time"], [1.0, 86399])])) == [alerts.SLOW]
 
 
 def test_a_loss_above_twice_its_mean_for_a_minute_is_a_spike():
@@ -264,8 +265,10 @@ def test_alerts_are_in_the_order_of_time():
         ({"grad_norm": True}, "row 2: grad_norm is True, expected a number"),
         ({"time": "NaN"}, "row 2: time is nan, expected a finite number"),
         ({"step": "Infinity"}, "row 2: step is inf, expected a finite number"),
+        ({"time": 1e15}, r"row 2: time is 1000000000000000.0, expected a finite number below 1e\+15"),
         ({"skipped_steps": [1]}, r"row 2: skipped_steps is \[1\], expected a number"),
         ({"checkpoint_step": None}, "row 2: checkpoint_step is None, expected a number"),
+        ({"loss": 10**400}, "row 2: loss is too large"),
     ],
 )
 def test_a_row_without_its_numbers_is_refused(changed, problem):
@@ -275,7 +278,7 @@ def test_a_row_without_its_numbers_is_refused(changed, problem):
         replay(rows, checkpoint_every=100)
 
 
-@pytest.mark.parametrize("seconds", [0, -1.0, "fast", True, float("inf"), float("nan")])
+@pytest.mark.parametrize("seconds", [0, -1.0, "fast", True, float("inf"), float("nan"), 86400, 10**400])
 def test_a_probe_without_seconds_is_refused(seconds):
     with pytest.raises(ValueError, match=r"row 1: solo_seconds of rank 1 is .*, expected seconds"):
         replay(step_rows(1), [probe_row(1, BEGAN, [1.0, seconds])])

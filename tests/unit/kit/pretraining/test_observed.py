@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from kit.errors import KitError
 from kit.pretraining import observed
-from kit.pretraining.observed import Checkpoint, active_leg, find, job_of, number, observe, tail, whole
+from kit.pretraining.observed import Checkpoint, Observed, active_leg, find, job_of, number, observe, tail, whole
 
 from tests.unit.kit.training_folder import SETTINGS, checkpoint, gpu_row, rank_state, training, write, write_lines
 from tests.unit.kit.training_rows import BEGAN, step_rows
@@ -83,6 +83,11 @@ def test_a_whole_folder_tells_everything(tmp_path, folder):
     write(tmp_path / "jobs/.markers/12.end.json", {"job_id": "12", "attempt": 0, "exit_code": 3, "time": BEGAN + 5000})
     seen = observe(folder, NOW)
     assert (seen.ended, seen.exit_code) == (BEGAN + 5000, 3)
+
+
+def test_before_anything_is_read_nothing_is_known():
+    seen = Observed(Path("job-12"), NOW, "12")
+    assert (seen.cut, seen.leg, seen.checkpoint, seen.began, seen.ended, seen.exit_code) == (False, *[None] * 5)
 
 
 def test_the_time_is_now_unless_it_is_given(folder):
@@ -256,6 +261,12 @@ def test_ranks_that_never_started_are_ranks(folder):
     assert len(observe(folder, NOW).ranks) == observed.MOST_RANKS
 
 
+def test_a_rank_that_is_nested_too_deeply_is_said_so(folder):
+    (folder / "ranks/rank-1.json").write_text("[" * 100_000)
+    seen = observe(folder, NOW)
+    assert (list(seen.ranks), seen.missing) == ([], ["ranks/ has a file that is nested too deeply"])
+
+
 def test_the_last_sample_of_each_gpu_counts(folder):
     write_lines(
         folder / "nodes/compute01/gpu.jsonl",
@@ -303,6 +314,8 @@ def test_checkpoints_that_are_not_whole_are_named_and_the_one_before_is_taken(fo
         "checkpoint_step_450: No such file or directory",
     ]
     assert seen.missing == []
+    checkpoint(place, "checkpoint_step_750", step="750")
+    assert observe(folder, NOW).checkpoint.step == 750
 
 
 def test_what_is_no_checkpoint_by_its_name_is_none(folder):
@@ -335,7 +348,19 @@ def test_checkpoints_may_lie_elsewhere(folder, tmp_path):
 
 @pytest.mark.parametrize(
     ("value", "found"),
-    [(1, 1), (0.5, 0.5), (True, None), ("1", None), (None, None), (float("inf"), None), (float("nan"), None)],
+    [
+        (1, 1),
+        (0.5, 0.5),
+        (-9e14, -9e14),
+        (1e15, None),
+        (-1e15, None),
+        (10**400, None),
+        (True, None),
+        ("1", None),
+        (None, None),
+        (float("inf"), None),
+        (float("nan"), None),
+    ],
 )
 def test_a_number_is_finite(value, found):
     assert number(value) == found

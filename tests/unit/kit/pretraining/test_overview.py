@@ -80,6 +80,8 @@ def test_no_line_is_wider_than_the_screen_or_has_anything_but_text():
 def test_a_name_and_what_it_says_are_as_wide_as_the_screen():
     shown = screen(seen(missing=["x" * 88])).splitlines()
     assert f"Missing     {'x' * 88}" in shown
+    shown = screen(seen(missing=["x" * 82 + " gpt-pretraining"]))
+    assert f"Missing     {'x' * 82}\n            gpt-pretraining\n" in shown
     shown = screen(seen(folder=Path("/" + "x" * 99))).splitlines()
     assert shown[1] == "/" + "x" * 99
 
@@ -110,6 +112,10 @@ def test_a_loss_that_is_not_a_number_is_told_so():
     )
 
 
+def test_a_loss_that_fell_without_end_is_told_so():
+    assert line(screen(seen(rows=[step_row(1, NOW, loss="-Infinity")])), "Loss").startswith("-Infinity, ")
+
+
 def test_the_speed_is_the_median_of_the_last_hundred_rows():
     rows = step_rows(250)
     for row in rows[:150]:
@@ -134,6 +140,7 @@ def test_the_time_left_is_by_that_speed():
     assert seconds_left(seen(rows=step_rows(3, steps=None))) is None
     assert seconds_left(seen(rows=step_rows(3, steps_per_second=None))) is None
     assert seconds_left(seen(rows=[])) is None
+    assert seconds_left(seen(rows=[{**step_row(3, NOW), "step": None}])) is None
     assert seconds_left(seen(rows=[], ended=NOW)) == 0.0
     shown = line(screen(seen(rows=step_rows(3))), "Time left")
     assert shown.endswith("by the median of the last 3 steps")
@@ -162,6 +169,8 @@ def test_the_cost_is_that_of_the_time_so_far_and_to_come():
     assert cost(began=NOW + 50) == "0.00 USD so far, 5.28 USD to come, 15.84 USD an hour"
     assert cost(began=None, rows=[]) == "unknown so far, unknown to come, 15.84 USD an hour"
     assert cost(settings={"cost": {"price_per_hour": 1}}).startswith("unknown: cost in settings.json is incomplete")
+    dear = {"cost": {"price_per_hour": 36e6, "price_of": "node"}}
+    assert cost(began=NOW, settings=dear) == "0.00 so far, 24,000,000.00 to come, 72,000,000.00 an hour"
     assert cost(settings={"cost": None}) == "no price is set (cost in the settings)"
 
 
@@ -265,7 +274,12 @@ def test_more_than_ten_ranks_are_told_by_node():
     ranks[1].update(phase="saving", time=NOW - 100)
     ranks[2]["time"] = None
     gpus = {
-        f"GPU-{rank}": {"time": NOW, "util": 90 + rank, "memory_used": (50 + rank) * GIB, "memory_total": 80 * GIB}
+        f"GPU-{rank}": {
+            "time": NOW,
+            "util": 90 + rank,
+            "memory_used": (50 + rank) * GIB,
+            "memory_total": (80 - rank) * GIB,
+        }
         for rank in range(4)
     }
     rows = [cells(row) for row in rank_table(seen(ranks=ranks, gpus=gpus))]
@@ -284,7 +298,7 @@ def test_a_nodes_ranks_are_spans():
 
 
 def test_of_many_nodes_those_that_need_a_look_are_told():
-    assert len(rank_table(seen(ranks=many(10)))) == 11
+    assert [cells(row)[0] for row in rank_table(seen(ranks=many(10)))][-1] == "18-19"
     ranks = many(12)
     ranks[8].update(phase="failed", error="lost")
     ranks[10]["step"] = 100
