@@ -128,7 +128,7 @@ def _number(row: Row, name: str, place: int) -> float:
 
 def _finite(row: Row, name: str, place: int) -> float:
     value = _number(row, name, place)
-    if not abs(value) < LARGEST:
+    if math.isnan(value) or abs(value) >= LARGEST:
         raise ValueError(f"row {place}: {name} is {value}, expected a finite number below {LARGEST:g}")
     return value
 

@@ -19,7 +19,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any, Callable, Literal
+from typing import Any, Callable, Literal, TypeVar
 
 from kit.errors import KitError
 from kit.files import sha256, write_atomic
@@ -35,6 +35,7 @@ WORKERS = 8  # transfers at a time
 REMEDY = "fetch or stage it again"
 
 Tell = Callable[[str], None]
+Done = TypeVar("Done")
 read_manifest = manifests.read
 
 
@@ -177,12 +178,11 @@ def verify(
 
     def look(shard: Shard) -> int:
         check_shard(folder, shard)
-        return largest_token(folder, manifest, shard) if scan else 0
+        return largest_token(folder, manifest, shard) if scan else manifest.max_token
 
     with ThreadPoolExecutor(workers) as pool:
         found = list(pool.map(look, chosen))
-    if scan:
-        check_largest(folder, manifest, found, whole=len(chosen) == len(manifest.shards))
+    check_largest(folder, manifest, found, whole=len(chosen) == len(manifest.shards))
     return {**describe(manifest), "verified_shards": len(chosen)}
 
 
@@ -257,7 +257,7 @@ def fetch(
         "verified_shards": len(fetched),
         "fetched_shards": sum(fetched),
         "retries": store.retries - retries,
-        "seconds": round(time.monotonic() - begun, 3),
+        "seconds": _since(begun),
     }
 
 
@@ -270,10 +270,9 @@ def upload(folder: Path, store: Store, *, workers: int = WORKERS, tell: Tell | N
     begun, retries = time.monotonic(), store.retries
     manifest = read_manifest(folder)
 
-    def put(shard: Shard) -> bool:
+    def put(shard: Shard) -> None:
         check_shard(folder, shard)
         store.put(folder / shard.name, shard.name)
-        return True
 
     _each(put, manifest.shards, store, workers, tell)
     check_listing(store.url, manifest, store.list())
@@ -282,7 +281,7 @@ def upload(folder: Path, store: Store, *, workers: int = WORKERS, tell: Tell | N
         **describe(manifest),
         "verified_shards": len(manifest.shards),
         "retries": store.retries - retries,
-        "seconds": round(time.monotonic() - begun, 3),
+        "seconds": _since(begun),
     }
 
 
@@ -311,16 +310,21 @@ def _check_other(folder: Path, manifest: Manifest) -> None:
 
 def _check_space(folder: Path, manifest: Manifest) -> None:
     """Raise KitError if there is less space than the shards need that are not there yet."""
-    sizes = {path.name: path.stat().st_size for path in folder.iterdir() if path.is_file()}
+    sizes = {path.name: path.lstat().st_size for path in folder.iterdir()}
     needed = sum(shard.bytes for shard in manifest.shards if sizes.get(shard.name) != shard.bytes)
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise KitError(f"{folder}: no space: the shards need {needed} bytes, {free} are free")
 
 
+def _since(begun: float) -> float:
+    """Return the seconds since a reading of the monotonic clock."""
+    return round(time.monotonic() - begun, 3)
+
+
 def _each(
-    work: Callable[[Shard], bool], shards: Sequence[Shard], store: Store, workers: int, tell: Tell | None
-) -> list[bool]:
+    work: Callable[[Shard], Done], shards: Sequence[Shard], store: Store, workers: int, tell: Tell | None
+) -> list[Done]:
     """Return what ``work`` returns for each shard, done by several threads; the first error ends it."""
     with ThreadPoolExecutor(workers) as pool:
         doing = {pool.submit(work, shard): shard for shard in shards}
@@ -332,6 +336,6 @@ def _each(
         except BaseException as error:
             if not isinstance(error, Exception):
                 store.stop()  # this process is to end: not even what runs may go on
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
             raise
     return [done.result() for done in doing]
