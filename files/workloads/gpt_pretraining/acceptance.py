@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import os
 import resource
+import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -192,7 +193,7 @@ def plain(leg: Leg) -> dict[str, Any]:
     loader.close()
     leg.joined.state.phase("training")
     steps = min(PLAIN_MOST, 3 * leg.settings["training.steps"] // 8)
-    done = leg.training(engine).run(1, steps, leg.job)
+    done = to_its_end(leg.training(engine).run(1, steps, leg.job), steps)
     same = leg.joined.gather(replayed[0] == replayed[1])
     return {**steps_of(leg, done), "replayed_equal": {name: {"equal": equal} for name, equal in same.items()}}
 
@@ -241,7 +242,7 @@ def measured(leg: Leg) -> dict[str, Any]:
     if monitor:
         monitor.close(in_order=done.stopped is None)
     own = {"gpu": joined.gpu, "node": joined.node, "parameters_share": engine.share()}
-    own["solo_seconds"] = min(done.solo)
+    own["solo_seconds"] = statistics.median(done.solo)
     digest = engine.digest()
     ranks = joined.gather({**own, "digest": digest})
     fastest = min(each["solo_seconds"] for each in ranks.values())
@@ -285,6 +286,7 @@ def measured(leg: Leg) -> dict[str, Any]:
             "saved": saver.saved,
         },
         "checkpoints": kept,
+        "checkpoints_due": min(settings["training.checkpoint.keep"], steps // settings["training.checkpoint.every"]),
         "uploads": uploaded,
         "resumed_from": origin(taken),
         **training_device.describe(joined.device, leg.accelerator),
@@ -363,6 +365,7 @@ def resumed(leg: Leg) -> dict[str, Any]:
         lambda step, final: saver.save(engine, step, leg.settings.batch, final=final),
         leg.settings["training.checkpoint.every"],
     )
+    to_its_end(done, steps)
     left = [path.name for path in saver.folder.glob(f"{checkpoints.INCOMPLETE}*")]
     return {
         **steps_of(leg, done),
@@ -380,8 +383,16 @@ def resized(leg: Leg) -> dict[str, Any]:
     path = saver.folder / checkpoints.name_of(2 * every)
     taken = checkpoints.Taken(path, saver.check(path))
     engine, first = restored(leg, saver, taken)
-    done = leg.training(engine).run(first, first - 1 + min(RESIZED_MOST, every), leg.job)
+    last = first - 1 + min(RESIZED_MOST, every)
+    done = to_its_end(leg.training(engine).run(first, last, leg.job), last)
     return {**steps_of(leg, done), "from": path.name, "from_ranks": taken.manifest["ranks"]}
+
+
+def to_its_end(done: Run, last: int) -> Run:
+    """Return the run. Raise KitError if it ended early: over fewer steps two runs would be compared too kindly."""
+    if done.stopped or done.last != last:
+        raise KitError(f"it ended in step {done.last} of {last}: {done.stopped or 'for no known reason'}")
+    return done
 
 
 def restored(leg: Leg, saver: Saver, taken: checkpoints.Taken) -> tuple[Sharded, int]:

@@ -111,6 +111,12 @@ def flipped() -> None:
             file.write_bytes(content)
 
 
+def asked_to_stop() -> None:
+    """Ask the resumed leg to stop, after its first step."""
+    if LEG == "resumed":
+        (OUTPUT.parent / "stop").touch()
+
+
 def forgets_moments() -> None:
     """Restore the weights alone: the optimizer's moments begin at zero."""
     restore = engine.Sharded.restore
@@ -171,6 +177,7 @@ FAULTS = (
     stopped,
     repeats,
     flipped,
+    asked_to_stop,
     forgets_moments,
     one_step_for_all,
     disk_full,

@@ -105,6 +105,12 @@ class Faults(Case):
         self.assertIn("rank-0001-of-0002.safetensors is not what was written: its SHA-256 differs", said)
         self.assertRegex(failure, "ended with exit code 4")
 
+    def test_a_leg_that_ends_early_is_not_compared_over_fewer_steps(self) -> None:
+        legs = ("measured", "killed::killed", "resumed", "export:1")
+        _said, failure = self.broken(*legs, fault="asked_to_stop")
+        self.assertRegex(failure, r"KitError: it ended in step 5 of 12: it was asked to stop$")
+        self.assertNotIn("resumed", self.written("metrics.json"))
+
     def test_moments_that_do_not_come_back(self) -> None:
         code, said = self.run_legs("measured", "killed::killed", "resumed", "export:1", fault="forgets_moments")
         self.assertEqual(code, 0, said)
