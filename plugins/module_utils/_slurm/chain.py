@@ -168,7 +168,7 @@ def _locked(context: Context, folder: str) -> Iterator[None]:
     except OSError as error:
         raise SlurmError(f"The chain's folder {folder} cannot be made: {error}. Look at: df {folder}") from error
     context.journal.prepare()
-    with context.journal.lock(LOCK):
+    with context.journal.lock(LOCK, clock=context.now, sleep=context.sleep):
         yield
 
 

@@ -98,8 +98,8 @@ class Journal:
                 except BlockingIOError:
                     if clock() > end:
                         raise SlurmError(
-                            f"Another task has been submitting the same job for {seconds:.0f} s. "
-                            f"See who holds the lock: fuser -v {path}"
+                            f"Another task has held the lock {path} for more than {seconds:.0f} s. "
+                            f"See which: fuser -v {path}"
                         ) from None
                     sleep(0.2)
                 except OSError as error:
