@@ -155,18 +155,23 @@ class Service:
     """The emulator and the proxy in front of it, with an empty bucket."""
 
     def __init__(self) -> None:
+        emulator = str(program())
         self._folder = tempfile.TemporaryDirectory()
         self.proxy = Proxy()
-        self._thread = threading.Thread(target=self.proxy.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread = threading.Thread(target=self.proxy.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
         self._listening = True
         port = free_port()
         self.proxy.emulator = ("127.0.0.1", port)
         # The address in its answers to resumable uploads is the proxy's, or these would go past it.
-        command = [str(program()), "-scheme", "http", "-host", "127.0.0.1", "-port", str(port)]
+        command = [emulator, "-scheme", "http", "-host", "127.0.0.1", "-port", str(port)]
         command += ["-backend", "filesystem", "-filesystem-root", self._folder.name, "-external-url", self.proxy.url]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self._wait_until_ready()
+        try:
+            self._wait_until_ready()
+        except BaseException:
+            self.end()
+            raise
 
     def _wait_until_ready(self) -> None:
         until = time.monotonic() + PATIENCE
