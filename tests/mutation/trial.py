@@ -101,6 +101,8 @@ def _child(path: str, changed: CodeType | str, tests: Sequence[str], output: int
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
         os.chdir(ROOT)
+        # The files of a trial need not outlive a crash of the machine, and whoever waits for the disk does so for long.
+        os.fsync = lambda _descriptor: None
         # Compiled once for all trials, and not into the working tree.
         sys.pycache_prefix, sys.dont_write_bytecode = BYTECODE.name, False
         if isinstance(changed, str):
