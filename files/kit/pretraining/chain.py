@@ -50,12 +50,12 @@ def begin(chain: Path, output: Path, job: Job) -> Decision:
     """
     round_now = _round(chain)
     step = newest_step(chain)
-    entries = [entry for entry in read(chain) if entry["round"] == round_now and entry["job_id"] != job.job_id]
-    decision = _decide(chain, step, [entry for entry in entries if entry["outcome"] != IDLE])
+    trained = [entry for entry in read(chain) if entry["round"] == round_now and entry["outcome"] != IDLE]
+    decision = _decide(chain, step, trained, job.job_id)
     (chain / CHECKPOINTS).mkdir(exist_ok=True)
     way = output / CHECKPOINTS
     if not way.is_symlink():
-        way.symlink_to(os.path.relpath(chain / CHECKPOINTS, output), target_is_directory=True)
+        way.symlink_to(os.path.relpath(chain / CHECKPOINTS, output))
     outcome = RUNNING if decision.trains else IDLE
     facts = {"round": round_now, "began": time.time(), "from_step": step, "outcome": outcome, "why": decision.why}
     write_json(chain / LINKS / f"{job.job_id}.json", {"schema": 1, **job.stamp, **facts})
@@ -88,8 +88,8 @@ def newest_step(chain: Path) -> int:
     return 0
 
 
-def _decide(chain: Path, step: int, trained: list[Entry]) -> Decision:
-    """Return the decision at a step, after these links of the same round that trained."""
+def _decide(chain: Path, step: int, trained: list[Entry], job_id: str) -> Decision:
+    """Return a job's decision at a step, after these links of the same round that trained, perhaps itself before."""
     if (chain / STOP).exists():
         return Decision(False, step, "the chain was stopped")
     if (chain / COMPLETE).exists():
@@ -100,7 +100,7 @@ def _decide(chain: Path, step: int, trained: list[Entry]) -> Decision:
             f"{chain / CHECKPOINTS}: a link went on from step {reached}, and the newest whole checkpoint now is "
             f"{f'of step {step}' if step else 'none'}; bring the missing one back, or begin a chain of another name"
         )
-    last = trained[-WITHOUT_PROGRESS:]
+    last = [entry for entry in trained if entry["job_id"] != job_id][-WITHOUT_PROGRESS:]
     if len(last) == WITHOUT_PROGRESS and all(entry["from_step"] == step for entry in last):
         jobs = " and ".join(entry["job_id"] for entry in last)
         return Decision(

@@ -50,7 +50,8 @@ def entry(place: Path, job_id: str) -> dict[str, Any]:
 
 def test_the_first_link_trains_from_the_beginning(place: Path) -> None:
     assert begin(place, "1") == chain.Decision(True, 0)
-    assert entry(place, "1").items() >= {"job_id": "1", "round": 1, "from_step": 0, "outcome": "running"}.items()
+    began = {"schema": 1, "job_id": "1", "round": 1, "from_step": 0, "outcome": "running"}
+    assert entry(place, "1").items() >= began.items()
 
 
 def test_each_goes_on_from_the_newest_whole_checkpoint(place: Path) -> None:
@@ -60,11 +61,14 @@ def test_each_goes_on_from_the_newest_whole_checkpoint(place: Path) -> None:
     assert begin(place, "2") == chain.Decision(True, 10)
     (save(place, 11) / checkpoints.rank_file(0, 1)).write_bytes(b"dat")
     assert begin(place, "3") == chain.Decision(True, 10)
+    (save(place, 12) / checkpoints.rank_file(0, 1)).write_bytes(b"DATA")
+    assert chain.newest_step(place) == 12  # of the same size: the training itself compares the content
 
 
 def test_a_jobs_folder_has_the_chains_checkpoints(place: Path) -> None:
     begin(place, "1")
     way = place.parent / "job-1/checkpoints"
+    assert way.is_dir()
     assert os.readlink(way) == "../chain-x/checkpoints"
     save(place, 10)
     assert [path.name for path in checkpoints.listed(way)] == ["checkpoint_step_10"]
@@ -82,6 +86,13 @@ def test_after_two_links_without_progress_the_others_end_at_once(place: Path) ->
     assert entry(place, "4").items() >= {"outcome": "idle", "why": third.why}.items()
     (place / "chain.json").write_text('{"round": 2}')
     assert begin(place, "5").trains
+
+
+def test_a_job_that_is_requeued_is_no_link_before_itself(place: Path) -> None:
+    save(place, 10)
+    for job_id in ("1", "2"):
+        begin(place, job_id)
+    assert chain.begin(place, place.parent / "job-2", Job("2", 1)).trains
 
 
 def test_one_without_progress_is_no_reason_to_end(place: Path) -> None:
@@ -113,14 +124,29 @@ def test_a_chain_that_is_over_has_nothing_to_do(place: Path, name: str, why: str
 
 def test_checkpoints_that_are_gone_are_no_reason_to_begin_again(place: Path) -> None:
     save(place, 10)
-    save(place, 20)
     begin(place, "1")
+    save(place, 20)
+    begin(place, "2")
     (place / "checkpoints/checkpoint_step_20/manifest.json").unlink()
     with pytest.raises(KitError, match=r"went on from step 20, and the newest whole checkpoint now is of step 10"):
-        begin(place, "2")
+        begin(place, "3")
     (place / "checkpoints/checkpoint_step_10/manifest.json").unlink()
     with pytest.raises(KitError, match="now is none"):
-        begin(place, "3")
+        begin(place, "4")
+
+
+def test_nor_for_the_job_that_went_on_from_them(place: Path) -> None:
+    step = save(place, 20)
+    begin(place, "1")
+    (step / "manifest.json").unlink()
+    with pytest.raises(KitError, match="went on from step 20"):
+        chain.begin(place, place.parent / "job-1", Job("1", 1))
+
+
+def test_what_is_no_links_file_is_not_read(place: Path) -> None:
+    begin(place, "1")
+    (place / "links/.2.json.part").write_text("{")
+    assert [each["job_id"] for each in chain.read(place)] == ["1"]
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"round": "x"}', '{"round": null}'])
@@ -153,13 +179,16 @@ def test_a_link_says_how_it_ended(place: Path) -> None:
     assert entry(place, "1")["outcome"] == "the job's time limit comes"
     with pytest.raises(KitError, match=r"2\.json cannot be read"):
         chain.end(place, Job("2", 0), "complete", 30)
+    (place / "links/2.json").write_text("[]")
+    with pytest.raises(KitError, match=r"2\.json: expected an object, found list"):
+        chain.end(place, Job("2", 0), "complete", 30)
 
 
 def test_the_last_one_says_that_nothing_is_left(place: Path) -> None:
     begin(place, "1")
     chain.complete(place, Job("1", 0), {"step": 40})
     found = json.loads((place / "complete.json").read_text())
-    assert found.items() >= {"job_id": "1", "step": 40}.items()
+    assert found.items() >= {"schema": 1, "job_id": "1", "step": 40}.items()
     assert not begin(place, "2").trains
 
 
