@@ -60,8 +60,13 @@ def write_atomic(
 
 def write_json(path: str | os.PathLike[str], document: Any, durable: bool = True) -> None:
     """Write ``document`` as JSON, atomically."""
-    text = json.dumps(plain(document), indent=1, allow_nan=False) + "\n"
-    write_atomic(path, lambda stream: stream.write(text.encode()), durable=durable)
+    content = json_document(document)
+    write_atomic(path, lambda stream: stream.write(content), durable=durable)
+
+
+def json_document(document: Any) -> bytes:
+    """Return ``document`` as JSON for a file of its own."""
+    return json.dumps(plain(document), indent=1, allow_nan=False).encode() + b"\n"
 
 
 def json_line(row: Any) -> bytes:

@@ -11,15 +11,15 @@ from __future__ import annotations
 import hashlib
 import queue
 import threading
-from collections.abc import Iterable
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from kit import strict_json
 from kit.errors import KitError
 from kit.pretraining import checkpoints
-from kit.pretraining.checkpoints import MANIFEST, DamagedError, Taken, step_of
-from kit.pretraining.store import Store, open_store
+from kit.pretraining.checkpoints import MANIFEST, DamagedError, Taken, newest_first, step_of
+from kit.pretraining.store import DEADLINE, Store, open_store
 
 
 class CheckpointManager:
@@ -32,7 +32,7 @@ class CheckpointManager:
         prefix: str = "",
         *,
         credentials: Path | None = None,
-        deadline: float = 120.0,
+        deadline: float = DEADLINE,
     ) -> None:
         """Raise StoreError for a malformed address or unusable credentials; the bucket itself is not asked."""
         self.folder = Path(folder)
@@ -41,28 +41,32 @@ class CheckpointManager:
 
     def list_checkpoints(self) -> list[dict[str, Any]]:
         """Return what there is, newest first: {name, metadata: {global_step}, local, remote, bytes, problem}."""
-        found = {path.name: _looked_at(path) for path in checkpoints.listed(self.folder)}
-        for name, size in self._remote().items():
-            here = found.setdefault(name, {"name": name, "local": False, "bytes": size, "problem": None})
-            here["remote"] = True
-        listed = [
-            {**entry, "remote": entry.get("remote", False), "metadata": {"global_step": step_of(entry["name"])}}
-            for entry in found.values()
+        here = {path.name: _looked_at(path) for path in checkpoints.listed(self.folder)}
+        there = self._remote()
+        found = {**{name: {"bytes": size, "problem": None} for name, size in there.items()}, **here}
+        return [
+            {
+                "name": name,
+                "metadata": {"global_step": step_of(name)},
+                "local": name in here,
+                "remote": name in there,
+                **found[name],
+            }
+            for name in newest_first(found)
         ]
-        return sorted(listed, key=lambda entry: (entry["metadata"]["global_step"], entry["name"]), reverse=True)
 
     def _remote(self) -> dict[str, int]:
-        """Return the names and bytes of the checkpoints in the store that have a manifest."""
+        """Return the names and bytes of the checkpoints in the store that have a manifest, newest first."""
         if self.store is None:
             return {}
-        sizes: dict[str, int] = {}
+        sizes: Counter[str] = Counter()
         whole = set()
         for each in self.store.list():
             name, _slash, file = each.name.partition("/")
-            if step_of(name) is not None:
-                sizes[name] = sizes.get(name, 0) + each.size
-                whole |= {name} if file == MANIFEST else set()
-        return {name: size for name, size in sizes.items() if name in whole}
+            sizes[name] += each.size
+            if file == MANIFEST:
+                whole.add(name)
+        return {name: sizes[name] for name in newest_first(whole)}
 
     def verify(self, name: str) -> dict[str, Any]:
         """Return the manifest of a local checkpoint, every file of which was read. Raise DamagedError."""
@@ -74,12 +78,11 @@ class CheckpointManager:
 
     def download_checkpoint(self, name: str | None = None) -> Path:
         """Have a checkpoint of the store in the folder, the newest by default, verified; return where."""
-        store = self._required()
+        store = self.required_store()
         if name is None:
-            there = sorted(self._remote(), key=lambda each: (step_of(each) or 0, each))
-            if not there:
-                raise checkpoints.NoneWholeError(f"{store.url} has no checkpoint")
-            name = there[-1]
+            name = next(iter(self._remote()), None)
+        if name is None:
+            raise checkpoints.NoneWholeError(f"{store.url} has no checkpoint")
         if step_of(name) is None:
             raise KitError(f"{name!r} is not the name of a checkpoint, expected checkpoint_step_N")
         content = store.read(f"{name}/{MANIFEST}")
@@ -95,7 +98,7 @@ class CheckpointManager:
 
     def upload(self, name: str) -> str:
         """Put a local checkpoint into the store, its manifest last; return that one's SHA-256. Raise KitError."""
-        store, path = self._required(), self.folder / name
+        store, path = self.required_store(), self.folder / name
         manifest = checkpoints.verify(path, hashed=False)
         for entry in manifest["files"]:
             store.put(path / entry["name"], f"{name}/{entry['name']}")
@@ -105,69 +108,61 @@ class CheckpointManager:
 
     def retain(self, keep: int) -> list[str]:
         """Remove the oldest checkpoints but ``keep`` from the store, their manifests first; return their names."""
-        store = self._required()
-        there = sorted(self._remote(), key=lambda each: (step_of(each) or 0, each), reverse=True)
-        for name in there[max(1, keep) :]:
+        store = self.required_store()
+        removed = list(self._remote())[max(1, keep) :]
+        for name in removed:
             store.delete(f"{name}/{MANIFEST}")
             for each in store.list(f"{name}/"):
                 store.delete(each.name)
-        return there[max(1, keep) :]
+        return removed
 
-    def _required(self) -> Store:
+    def required_store(self) -> Store:
+        """Return the store. Raise KitError if none is given."""
         if self.store is None:
             raise KitError(f"{self.folder}: no bucket is given to fetch from or to store in")
         return self.store
 
 
 def _looked_at(path: Path) -> dict[str, Any]:
+    """Return a local checkpoint's bytes, and what is wrong with it."""
     try:
         manifest = checkpoints.verify(path, hashed=False)
     except DamagedError as error:
-        return {"name": path.name, "local": True, "bytes": None, "problem": str(error)}
-    size = sum(int(entry["bytes"]) for entry in manifest["files"])
-    return {"name": path.name, "local": True, "bytes": size, "problem": None}
+        return {"bytes": None, "problem": str(error)}
+    return {"bytes": sum(int(entry["bytes"]) for entry in manifest["files"]), "problem": None}
 
 
 class Uploader:
     """Uploads checkpoints one after another in a thread; what goes wrong is told, and the training goes on."""
 
     def __init__(self, manager: CheckpointManager, keep: int) -> None:
-        """Keep so many in the store."""
-        self._manager, self._keep = manager, keep
+        """Keep so many in the store. Raise KitError if the manager has none."""
+        self._manager, self._store, self._keep = manager, manager.required_store(), keep
         self._waiting: queue.Queue[str | None] = queue.Queue()
-        self.done: dict[str, dict[str, Any]] = {}
+        self._added: list[str] = []
+        self._ends: dict[str, dict[str, Any]] = {}
         self._thread = threading.Thread(target=self._work, name="upload", daemon=True)
         self._thread.start()
 
     def add(self, name: str) -> None:
         """Upload a checkpoint that is whole, once those before it are."""
+        self._added.append(name)
         self._waiting.put(name)
 
     def close(self, patience: float) -> dict[str, dict[str, Any]]:
         """Wait for what is left, ``patience`` seconds at most; return each one's end: {uploaded, why, sha256}."""
         self._waiting.put(None)
         self._thread.join(patience)
-        if self._thread.is_alive() and self._manager.store is not None:
-            self._manager.store.stop()
-        for name in _left(self._waiting):
-            self.done[name] = {"uploaded": False, "why": f"not begun after {patience:.0f} s", "sha256": None}
-        return self.done
+        if self._thread.is_alive():
+            self._store.stop()
+        late = {"uploaded": False, "why": f"not done after {patience:.0f} s", "sha256": None}
+        return {name: self._ends.get(name, late) for name in self._added}
 
     def _work(self) -> None:
         while (name := self._waiting.get()) is not None:
             try:
                 digest = self._manager.upload(name)
-                self.done[name] = {"uploaded": True, "why": None, "sha256": digest}
+                self._ends[name] = {"uploaded": True, "why": None, "sha256": digest}
                 self._manager.retain(self._keep)
             except (KitError, OSError) as error:
-                self.done.setdefault(name, {"uploaded": False, "why": str(error), "sha256": None})
-
-
-def _left(waiting: queue.Queue[str | None]) -> Iterable[str]:
-    while True:
-        try:
-            name = waiting.get_nowait()
-        except queue.Empty:
-            return
-        if name is not None:
-            yield name
+                self._ends.setdefault(name, {"uploaded": False, "why": str(error), "sha256": None})

@@ -10,19 +10,18 @@ checkpoint before it is taken. PyTorch's and DeepSpeed's own readers load damage
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable
 
 from kit import strict_json
 from kit.errors import KitError
-from kit.files import sha256, sync_directory, write_atomic
+from kit.files import json_document, sha256, sync_directory, write_atomic
 
 MANIFEST = "manifest.json"
 NAME = re.compile(r"^(final_)?checkpoint_step_([0-9]+)$")
@@ -57,6 +56,12 @@ def step_of(name: str) -> int | None:
     """Return the step of a checkpoint by its folder's name, None for other names."""
     match = NAME.match(name)
     return int(match[2]) if match else None
+
+
+def newest_first(names: Iterable[str]) -> list[str]:
+    """Return those names that are of checkpoints, by step; the final checkpoint comes before another of its step."""
+    steps = [(step, name) for name in names if (step := step_of(name)) is not None]
+    return [name for _step, name in sorted(steps, reverse=True)]
 
 
 def rank_file(rank: int, ranks: int) -> str:
@@ -94,7 +99,7 @@ def finish(place: Path, facts: Mapping[str, Any], files: Sequence[Mapping[str, A
     """Write the manifest of what `begin` made a place for, and rename it into view; return where it is then."""
     name = place.name[len(INCOMPLETE) :]
     manifest = {"schema": 1, "name": name, **facts, "time": time.time(), "files": list(files)}
-    return adopt(place, (json.dumps(manifest, indent=1) + "\n").encode())
+    return adopt(place, json_document(manifest))
 
 
 def adopt(place: Path, manifest: bytes) -> Path:
@@ -151,10 +156,9 @@ def _compare(path: Path, entry: Mapping[str, Any], hashed: bool) -> None:
 def listed(folder: Path) -> list[Path]:
     """Return the checkpoints in a folder, newest first; those that were not finished are not among them."""
     try:
-        found = [path for path in folder.iterdir() if step_of(path.name) is not None]
+        return [folder / name for name in newest_first(os.listdir(folder))]
     except FileNotFoundError:
         return []
-    return sorted(found, key=lambda path: (step_of(path.name) or 0, path.name.startswith("final_")), reverse=True)
 
 
 def newest(
@@ -191,7 +195,10 @@ def _require_same(name: str, made: Any, now: Mapping[str, Any]) -> None:
 
 
 def retain(folder: Path, keep: int) -> list[str]:
-    """Remove the oldest checkpoints but ``keep``, and return their names. The newest whole one always stays."""
+    """Remove the oldest checkpoints but ``keep``, and return their names.
+
+    The newest one that is whole by the sizes of its files always stays; reading them all would stop the training.
+    """
     found = listed(folder)
     spared = None
     for path in found:

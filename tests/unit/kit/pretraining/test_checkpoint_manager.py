@@ -19,6 +19,7 @@ from kit.pretraining.checkpoint_manager import CheckpointManager, Uploader
 from kit.pretraining.store import StoreError
 
 Make = t.Callable[..., Path]
+PATIENCE = 10.0  # seconds for what takes milliseconds
 
 
 @pytest.fixture
@@ -50,6 +51,7 @@ def names(listed: list[dict[str, t.Any]]) -> list[str]:
 def test_what_is_here_and_there_is_listed_newest_first(make: Make, manager: CheckpointManager, tmp_path: Path) -> None:
     for step in (5, 40, 10):
         make(step)
+    stored = sum(path.stat().st_size for path in (tmp_path / "here/checkpoint_step_5").iterdir())
     make(40, final=True)
     manager.upload("checkpoint_step_10")
     manager.upload("checkpoint_step_5")
@@ -70,9 +72,9 @@ def test_what_is_here_and_there_is_listed_newest_first(make: Make, manager: Chec
     ]
     assert listed[0]["bytes"] == 2 * len("step 40 rank 0" * 3)
     assert listed[0]["problem"] is None
+    assert listed[2]["bytes"] is None
     assert "has 4 bytes" in listed[2]["problem"]
-    assert listed[3]["problem"] is None
-    assert listed[3]["bytes"] > 2 * len("step 5 rank 0" * 3)  # and the manifest
+    assert (listed[3]["bytes"], listed[3]["problem"]) == (stored, None)
 
 
 def test_without_a_bucket_there_is_what_is_here(make: Make, tmp_path: Path) -> None:
@@ -84,6 +86,35 @@ def test_without_a_bucket_there_is_what_is_here(make: Make, tmp_path: Path) -> N
     for ask in (alone.download_checkpoint, lambda: alone.upload("checkpoint_step_5"), lambda: alone.retain(2)):
         with pytest.raises(KitError, match="here: no bucket is given to fetch from or to store in"):
             ask()
+
+
+def test_of_a_bucket_without_a_name_nothing_is_made(tmp_path: Path) -> None:
+    with pytest.raises(StoreError):
+        CheckpointManager(tmp_path / "here", "")
+
+
+def test_other_things_in_the_bucket_are_no_checkpoints(make: Make, manager: CheckpointManager, tmp_path: Path) -> None:
+    make(5)
+    manager.upload("checkpoint_step_5")
+    other = tmp_path / "bucket/run-3/zebra"
+    other.mkdir()
+    (other / "manifest.json").write_text("{}")
+    assert names(manager.list_checkpoints()) == ["checkpoint_step_5"]
+    assert manager.download_checkpoint().name == "checkpoint_step_5"
+
+
+def test_files_are_read_only_where_their_content_is_asked_for(
+    make: Make, manager: CheckpointManager, tmp_path: Path
+) -> None:
+    file = make(5) / "rank-0000-of-0002.safetensors"
+    file.write_bytes(b"X" + file.read_bytes()[1:])
+    assert [each["problem"] for each in manager.list_checkpoints()] == [None]
+    manager.upload("checkpoint_step_5")  # which compares it with the copy only
+    with pytest.raises(checkpoints.DamagedError, match="SHA-256 differs"):
+        manager.verify("checkpoint_step_5")
+    other = CheckpointManager(tmp_path / "other", str(tmp_path / "bucket/run-3"))
+    with pytest.raises(StoreError, match="the object is damaged"):
+        other.download_checkpoint()
 
 
 def test_one_whose_manifest_is_not_there_is_not_there(make: Make, manager: CheckpointManager, tmp_path: Path) -> None:
@@ -187,9 +218,9 @@ def test_a_removal_begins_with_the_manifest(make: Make, manager: CheckpointManag
     for step in (10, 20):
         make(step)
         manager.upload(f"checkpoint_step_{step}")
-    store, order = manager.store, []
-    assert store is not None
-    delete = store.delete
+    store, order = manager.required_store(), []
+    delete, listing = store.delete, store.list
+    store.list = lambda prefix="": listing(prefix)[::-1]  # type: ignore[method-assign]
     store.delete = lambda name: (order.append(name), delete(name))  # type: ignore[method-assign]
     manager.retain(1)
     assert order[0] == "checkpoint_step_10/manifest.json"
@@ -201,12 +232,13 @@ def test_uploads_go_on_in_the_background_and_end_in_order(make: Make, manager: C
     for step in (10, 20):
         make(step)
         uploader.add(f"checkpoint_step_{step}")
-    done = uploader.close(30)
+    done = uploader.close(PATIENCE)
     assert {name: (each["uploaded"], each["why"], len(each["sha256"])) for name, each in done.items()} == {
         "checkpoint_step_10": (True, None, 64),
         "checkpoint_step_20": (True, None, 64),
     }
     assert [each["name"] for each in manager.list_checkpoints() if each["remote"]] == ["checkpoint_step_20"]
+    assert not manager.required_store().patience.stopped.is_set()
 
 
 def test_an_upload_that_fails_is_told_and_the_next_is_done(make: Make, manager: CheckpointManager) -> None:
@@ -214,9 +246,9 @@ def test_an_upload_that_fails_is_told_and_the_next_is_done(make: Make, manager: 
     uploader = Uploader(manager, keep=2)
     uploader.add("checkpoint_step_10")
     uploader.add("checkpoint_step_20")
-    done = uploader.close(30)
-    assert done["checkpoint_step_10"]["uploaded"] is False
-    assert "checkpoint_step_10 has no manifest.json" in done["checkpoint_step_10"]["why"]
+    done = uploader.close(PATIENCE)
+    why = "checkpoint_step_10 has no manifest.json: it was not finished"
+    assert done["checkpoint_step_10"] == {"uploaded": False, "why": why, "sha256": None}
     assert done["checkpoint_step_20"]["uploaded"] is True
 
 
@@ -229,29 +261,37 @@ def test_a_failed_removal_does_not_undo_an_upload(make: Make, manager: Checkpoin
     manager.retain = retain  # type: ignore[method-assign]
     uploader = Uploader(manager, keep=2)
     uploader.add("checkpoint_step_20")
-    assert uploader.close(30)["checkpoint_step_20"]["uploaded"] is True
+    assert uploader.close(PATIENCE)["checkpoint_step_20"]["uploaded"] is True
 
 
-def test_what_was_not_begun_in_time_is_told(make: Make, manager: CheckpointManager) -> None:
-    make(10)
+def test_nothing_is_uploaded_without_a_store(tmp_path: Path) -> None:
+    with pytest.raises(KitError, match="no bucket is given"):
+        Uploader(CheckpointManager(tmp_path), keep=2)
+
+
+def test_what_was_not_done_in_time_is_told_and_not_waited_for(manager: CheckpointManager) -> None:
     begun, free = threading.Event(), threading.Event()
 
     def upload(_name: str) -> str:
         begun.set()
-        free.wait(30)
+        free.wait(PATIENCE)
         return "x" * 64
 
     manager.upload = upload  # type: ignore[method-assign]
+    before = set(threading.enumerate())
     uploader = Uploader(manager, keep=2)
     uploader.add("checkpoint_step_10")
     uploader.add("checkpoint_step_20")
-    assert begun.wait(30)
-    done = dict(uploader.close(0.01))
-    store = manager.store
-    assert store is not None
-    assert store.patience.stopped.is_set()
-    free.set()
-    assert done["checkpoint_step_20"] == {"uploaded": False, "why": "not begun after 0 s", "sha256": None}
+    try:
+        assert begun.wait(PATIENCE)
+        done = uploader.close(0.01)
+        assert manager.required_store().patience.stopped.is_set()
+        # The training can end: an interpreter waits for no daemon.
+        assert [thread.daemon for thread in threading.enumerate() if thread not in before] == [True]
+    finally:
+        free.set()
+    late = {"uploaded": False, "why": "not done after 0 s", "sha256": None}
+    assert done == {"checkpoint_step_10": late, "checkpoint_step_20": late}
 
 
 def asked(*words: str) -> argparse.Namespace:

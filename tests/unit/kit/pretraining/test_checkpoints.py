@@ -36,7 +36,7 @@ def make(tmp_path: Path) -> Make:
 
 
 def test_a_checkpoint_is_seen_once_it_is_whole(make: Make, tmp_path: Path) -> None:
-    place = checkpoints.begin(tmp_path / "c", "checkpoint_step_5", 100)
+    place = checkpoints.begin(tmp_path / "c", checkpoints.name_of(5), 100)
     assert checkpoints.listed(tmp_path / "c") == []
     assert place.name == ".incomplete-checkpoint_step_5"
     path = make(10)
@@ -50,6 +50,13 @@ def test_a_checkpoint_is_seen_once_it_is_whole(make: Make, tmp_path: Path) -> No
 def test_what_was_left_unfinished_is_begun_anew(tmp_path: Path) -> None:
     (checkpoints.begin(tmp_path / "c", "checkpoint_step_5", 1) / "half").write_text("half")
     assert list(checkpoints.begin(tmp_path / "c", "checkpoint_step_5", 1).iterdir()) == []
+
+
+def test_what_an_earlier_attempt_left_can_be_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "a/b"
+    (checkpoints.begin(folder, "checkpoint_step_5", 1) / "half").write_text("half")
+    kept = checkpoints.begin(folder, "checkpoint_step_5", 1, keep=True)
+    assert [path.name for path in kept.iterdir()] == ["half"]
 
 
 def test_a_run_that_went_back_replaces_what_is_there(make: Make) -> None:
@@ -160,6 +167,7 @@ def test_with_only_damaged_ones_there_is_no_start_from_scratch(make: Make) -> No
 def test_without_any_there_is_none(tmp_path: Path) -> None:
     with pytest.raises(checkpoints.NoneWholeError, match="there is none"):
         checkpoints.newest(tmp_path / "nowhere")
+    assert checkpoints.NONE_WHOLE == 4  # the exit code that a training then has
 
 
 @pytest.mark.parametrize(
@@ -219,6 +227,14 @@ def test_the_oldest_are_removed_but_never_the_newest_whole_one(
     removed = checkpoints.retain(folder, keep)
     assert [checkpoints.step_of(path.name) for path in checkpoints.listed(folder)] == left
     assert sorted(removed) == sorted(f"checkpoint_step_{step}" for step in paths if step not in left)
+
+
+def test_no_file_is_read_to_remove_others(make: Make) -> None:
+    make(10)
+    flip(make(20))
+    folder = make(30).parent
+    truncate(folder / "checkpoint_step_30")
+    assert checkpoints.retain(folder, 1) == ["checkpoint_step_10"]
 
 
 def test_files_are_on_the_disk_before_the_manifest_and_that_before_the_name(
