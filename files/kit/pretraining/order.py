@@ -21,8 +21,8 @@ class Order:
         """Raise ValueError if there is no whole sample."""
         self.length = length
         # Neighbours share a token: the last that one predicts is the first that the next reads.
-        self.samples = max(0, tokens - 1) // length
-        if not self.samples:
+        self.samples = (tokens - 1) // length
+        if self.samples < 1:
             raise ValueError(f"{tokens} tokens are fewer than the {length + 1} of a sample")
         # What is predicted is counted: the very first token never is.
         self.left_out = tokens - 1 - self.samples * length

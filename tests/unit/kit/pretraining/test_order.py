@@ -5,22 +5,28 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.pretraining import order
 
 
-@given(st.integers(9, 900), st.integers(0, 3), st.integers(0, 5))
-def test_every_sample_is_read_once_an_epoch(tokens: int, seed: int, epoch: int) -> None:
-    ordered = order.Order(tokens, 8, seed)
-    places = [ordered.place(epoch * ordered.samples + number) for number in range(ordered.samples)]
-    assert sorted(places) == [8 * number for number in range((tokens - 1) // 8)]
+@pytest.fixture(autouse=True)
+def ends() -> Iterator[None]:
+    """Fail a test that takes seconds of the processor's time: where a place is looked for, it may be for ever."""
 
+    def fail(_signal: int, _frame: FrameType | None) -> None:
+        raise TimeoutError
 
-@given(st.integers(9, 900))
-def test_what_is_left_out_is_counted(tokens: int) -> None:
-    assert order.Order(tokens, 8, 0).left_out == (tokens - 1) % 8
+    before = signal.signal(signal.SIGVTALRM, fail)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 3)
+    yield
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
 
 
 def test_the_order_is_by_seed_and_epoch() -> None:
@@ -39,6 +45,21 @@ def test_the_order_stays_what_checkpoints_were_made_with() -> None:
     assert [ordered.place(number) for number in range(5)] == [9968, 11576, 7312, 8512, 5704]
 
 
+@pytest.mark.parametrize(
+    ("samples", "places"),
+    [
+        (2, [0, 1]),
+        (4, [2, 1, 3, 0]),
+        (5, [4, 1, 0, 3, 2]),
+        (16, [15, 9, 6, 11, 7, 0, 5, 8, 13, 1, 4, 3, 14, 2, 12, 10]),
+        (17, [12, 6, 1, 5, 14, 8, 16, 7, 11, 3, 2, 4, 0, 13, 10, 9, 15]),
+    ],
+)
+def test_the_order_of_few_samples_stays_as_well(samples: int, places: list[int]) -> None:
+    ordered = order.Order(samples + 1, 1, 42)
+    assert [ordered.place(number) for number in range(samples)] == places
+
+
 @pytest.mark.parametrize("tokens", [0, 1, 8])
 def test_tokens_for_no_sample_are_refused(tokens: int) -> None:
     with pytest.raises(ValueError, match=f"{tokens} tokens are fewer than the 9 of a sample"):
@@ -54,3 +75,15 @@ def test_one_sample_is_enough() -> None:
 def test_the_ranks_of_a_step_read_the_whole_batch_and_nothing_twice(ranks: int) -> None:
     read = [number for step in (1, 2, 3) for rank in range(ranks) for number in order.numbers(step, 16, rank, ranks)]
     assert read == list(range(48))
+
+
+@given(st.integers(9, 900), st.integers(0, 3), st.integers(0, 5))
+def test_every_sample_is_read_once_an_epoch(tokens: int, seed: int, epoch: int) -> None:
+    ordered = order.Order(tokens, 8, seed)
+    places = [ordered.place(epoch * ordered.samples + number) for number in range(ordered.samples)]
+    assert sorted(places) == [8 * number for number in range((tokens - 1) // 8)]
+
+
+@given(st.integers(9, 900))
+def test_what_is_left_out_is_counted(tokens: int) -> None:
+    assert order.Order(tokens, 8, 0).left_out == (tokens - 1) % 8
