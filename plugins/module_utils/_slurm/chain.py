@@ -29,7 +29,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.chain_
 )
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.cli import SlurmError, error_text
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.identity import Identity
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import Job
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import Job, empty
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job_limits import Asked, tightest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.nodes import PARTITION_ARGV, parse_partitions
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.query import ask
@@ -41,8 +41,8 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.script
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import LIVE
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.submit import (
     Context,
+    HeldError,
     Queue,
-    Room,
     look,
     submit_all,
 )
@@ -95,11 +95,12 @@ def _looked(context: Context, folder: str, record: Record) -> Looked:
     links = [
         {
             **link,
-            "slurm": jobs[link["job_id"]]["state"] if link["job_id"] in jobs else "UNKNOWN",
-            "reason": jobs[link["job_id"]]["reason_text"] if link["job_id"] in jobs else "",
-            "said": said.get(link["job_id"] or "", {}),
+            "slurm": job["state"],
+            "reason": job["reason_text"],
+            "said": said.get(link["job_id"], {}),
         }
         for link in record["links"]
+        for job in [jobs.get(link["job_id"], empty(""))]
     ]
     return Looked(record, links, chain_folder.complete(folder), chain_folder.last_checkpoint(folder))
 
@@ -110,8 +111,6 @@ def _jobs(context: Context, record: Record) -> dict[str, Job]:
         for link in record["links"]
         if link["state"] == SUBMITTED
     ]
-    if not wanted:
-        return {}
     answer = ask(context.run, wanted, str(record["user"]), steps=False, now=context.now, sleep=context.sleep)
     if answer.controller != "up":
         raise SlurmError(f"Slurm does not answer: {answer.error}", retry=answer.controller == "unreachable")
@@ -240,32 +239,32 @@ def _halted(folder: str, record: Record) -> str | None:
         said[link["job_id"]] for link in record["links"] if link["round"] == record["round"] and link["job_id"] in said
     ]
     if of_round and of_round[-1].get("outcome") == IDLE:
-        return clean(of_round[-1].get("why", "its last link had nothing to do"), 400)
+        return clean(of_round[-1].get("why", "its last link had nothing to do"))
     return None
 
 
 def _fill(context: Context, folder: str, record: Record, wanted: Wanted) -> tuple[list[str], list[str]]:
     """Submit links until as many wait or run as are wanted or allowed; return the new jobs' IDs, and what to say."""
-    began, queue = context.now(), Queue(context)
+    began = context.now()
     submission = prepare(wanted.script, context.user)
     asked = Asked.of(submission.argv, submission.script)
     submission = _with(submission, [f"--time={_time(wanted.time, _most_seconds(context, asked.partition))}"])
-    alive = {str(job["job_id"]) for job in queue.jobs if job["state"] in LIVE}
     done: list[str] = []
     lost = [link for link in record["links"] if link["state"] == SUBMITTING]  # their answers were, or they never were
     for link in lost:
-        later = _submit(context, folder, record, link, submission, queue, alive)
+        queue = Queue(context)
+        later = _submit(context, folder, record, link, submission, queue, _alive(queue))
         if later is not None:
             return done, [_later(later)]
         done.append(str(link["job_id"]))
-    missing = wanted.links - sum(link["job_id"] in alive for link in record["links"])
+    queue = Queue(context)  # a lost link that was found again may be there, or have ended
+    alive = _alive(queue)
+    room = wanted.links - sum(link["job_id"] in alive for link in record["links"])
     limit = tightest(context.run, context.user, [asked], queue.jobs, together=False)
-    room = missing if limit is None else min(missing, limit.jobs - len(done))
     notes = []
-    if limit is not None and room < missing:
-        notes.append(
-            f"there is room for {max(0, room)} of {missing} links ({limit.why}); the next call adds the others"
-        )
+    if limit is not None and limit.jobs < room:
+        notes.append(f"there is room for {limit.jobs} of {room} links ({limit.why}); the next call adds the others")
+        room = limit.jobs
     for _each in range(room):
         if context.now() - began > _ENOUGH:
             notes.append(f"{_ENOUGH:.0f} s have passed: the next call adds the others")
@@ -281,8 +280,12 @@ def _fill(context: Context, folder: str, record: Record, wanted: Wanted) -> tupl
     return done, notes
 
 
+def _alive(queue: Queue) -> set[str]:
+    return {str(job["job_id"]) for job in queue.jobs if job["state"] in LIVE}
+
+
 def _later(said: str) -> str:
-    return f"Slurm takes no more jobs for now ({clean(said, 200) or 'no reason given'}); the next call adds the others"
+    return f"Slurm takes no more jobs for now ({clean(said, 200)}); the next call adds the others"
 
 
 def _submit(
@@ -295,13 +298,13 @@ def _submit(
     alive: set[str],
 ) -> str | None:
     """Submit one link after the one before it; return why Slurm does not take it now, else None. Raise SlurmError."""
-    before = record["links"][link["number"] - 2]["job_id"] if link["number"] > 1 else None
+    earlier = record["links"][: link["number"] - 1]
+    before = earlier[-1]["job_id"] if earlier else None
     more = [f"--dependency={dependency(before if before in alive else None)}"]
-    (one,) = submit_all(
-        context, [as_link(submission, record["id"], link["number"], more)], queue=queue, room=Room(1, 60)
-    )
-    if not one.job_id:
-        return one.later or ""
+    try:
+        (one,) = submit_all(context, [as_link(submission, record["id"], link["number"], more)], queue=queue)
+    except HeldError as error:
+        return error.said
     link.update(state=SUBMITTED, job_id=one.job_id, submitted=context.now(), script_sha256=submission.script_sha256)
     alive.add(one.job_id)
     chain_folder.write_record(folder, record)
@@ -337,7 +340,7 @@ def comment_of(chain_id: str, link: int) -> str:
 
 
 def _hash(chain_id: str, link: int) -> str:
-    return hashlib.sha256(json.dumps({"chain": chain_id, "link": link}, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps({"chain": chain_id, "link": link}).encode()).hexdigest()
 
 
 def _most_seconds(context: Context, partition: str) -> int | None:
@@ -386,25 +389,27 @@ def stop(context: Context, folder: str, output: str, seconds: float) -> tuple[Lo
     `output` is the output folder of its jobs, with %j. Wait for the end for up to `seconds`; return the chain, and the
     IDs of the jobs that still run. Raise SlurmError, also if there is no chain, or if it is another user's.
     """
-    record = chain_folder.read_record(folder)
-    if record is None:
-        raise SlurmError(f"There is no chain in {folder}.")
-    if record["user"] != context.user:
-        raise SlurmError(f"The chain in {folder} belongs to {record['user']}, who alone can stop it.")
+    _own(context, folder)  # where there is none, or another user's, there is nothing to lock
     with _locked(context, folder):
-        record = chain_folder.read_record(folder) or record
+        record = _own(context, folder)
         record["state"] = STOPPED
         chain_folder.write_record(folder, record)
-        try:
-            chain_folder.ask_to_stop(folder)
-        except OSError as error:
-            raise SlurmError(f"{folder}/{chain_folder.STOP} could not be written: {error}") from error
+        _ask_to_stop(folder)
     end = context.now() + seconds
     while True:
         running = _stopped(context, record, output)
         if not running or context.now() >= end:
             return _looked(context, folder, record), running
         context.sleep(_POLL)
+
+
+def _own(context: Context, folder: str) -> Record:
+    record = chain_folder.read_record(folder)
+    if record is None:
+        raise SlurmError(f"There is no chain in {folder}.")
+    if record["user"] != context.user:
+        raise SlurmError(f"The chain in {folder} belongs to {record['user']}, who alone can stop it.")
+    return record
 
 
 def _stopped(context: Context, record: Record, output: str) -> list[str]:
@@ -418,9 +423,13 @@ def _stopped(context: Context, record: Record, output: str) -> list[str]:
             raise SlurmError(f"scancel did not cancel the links that wait: {error_text(result)}", retry=True)
     for job in live:
         folder = output.replace("%j", str(job["job_id"]))
-        if job["state"] != "PENDING" and os.path.isdir(folder):
-            try:
-                chain_folder.ask_to_stop(folder)
-            except OSError as error:
-                raise SlurmError(f"{folder}/{chain_folder.STOP} could not be written: {error}") from error
+        if os.path.isdir(folder):
+            _ask_to_stop(folder)
     return [str(job["job_id"]) for job in live]
+
+
+def _ask_to_stop(folder: str) -> None:
+    try:
+        chain_folder.ask_to_stop(folder)
+    except OSError as error:
+        raise SlurmError(f"{folder}/{chain_folder.STOP} could not be written: {error}") from error

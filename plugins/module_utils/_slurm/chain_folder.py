@@ -26,13 +26,12 @@ SCHEMA = 1
 GOING, STOPPED = "going", "stopped"
 SUBMITTING, SUBMITTED = "submitting", "submitted"
 _BYTES = 8 << 20
-_CHECKPOINT = re.compile(r"(final_)?checkpoint_step_([0-9]{1,12})", re.ASCII)
+_CHECKPOINT = re.compile(r"(?:final_)?checkpoint_step_([0-9]{1,12})", re.ASCII)
 _LINK_FILE = re.compile(r"[0-9]{1,18}\.json", re.ASCII)
 _KEYS: dict[str, type] = {
     "id": str,
     "name": str,
     "user": str,
-    "state": str,
     "round": int,
     "created": float,
     "what": dict,
@@ -91,7 +90,7 @@ def write_record(folder: str, record: Record) -> None:
     """Write the record, readable for everybody. Raise SlurmError."""
     path = os.path.join(folder, RECORD)
     try:
-        write_atomic(path, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
+        write_atomic(path, (json.dumps(record, indent=1) + "\n").encode())
     except OSError as error:
         raise SlurmError(
             f"The record of the chain {path} could not be written: {error}. Look at: df {folder}; ls -ld {folder}"
@@ -132,10 +131,10 @@ def last_checkpoint(folder: str) -> str | None:
     """Return the name of the newest checkpoint whose files have the sizes that its manifest states, or None."""
     place = os.path.join(folder, CHECKPOINTS)
     try:
-        found = [(match, name) for name in os.listdir(place) if (match := _CHECKPOINT.fullmatch(name))]
+        found = [(int(match[1]), name) for name in os.listdir(place) if (match := _CHECKPOINT.fullmatch(name))]
     except OSError:
         return None
-    for _match, name in sorted(found, key=lambda each: (int(each[0][2]), bool(each[0][1])), reverse=True):
+    for _step, name in sorted(found, reverse=True):  # by name too: of one step the final one comes first
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             files = _read(os.path.join(place, name, "manifest.json"))["files"]
             if files and all(
@@ -148,8 +147,9 @@ def last_checkpoint(folder: str) -> str | None:
 
 def ask_to_stop(folder: str) -> None:
     """Leave word in a folder, the chain's or a job's, that its training is to end with a checkpoint. Raise OSError."""
-    descriptor = os.open(os.path.join(folder, STOP), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-    os.close(descriptor)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    with os.fdopen(os.open(os.path.join(folder, STOP), flags, 0o644), "wb"):
+        pass
 
 
 def let_go_on(folder: str, round_before: int) -> None:

@@ -60,7 +60,6 @@ def _said(link: Mapping[str, Any]) -> str:
 
 
 def current(found: Looked) -> str | None:
-    """Return the ID of the job to watch: of the link that runs, else of the last that trained; None without one."""
-    running = [link for link in found.live if link["slurm"] != "PENDING" and link["said"]]
-    trained = [link for link in found.links if link["said"] and link["said"].get("outcome") != IDLE]
-    return next((str(link["job_id"]) for link in [*reversed(running), *reversed(trained)]), None)
+    """Return the ID of the job to watch: of the last link that trains or trained; None without one."""
+    trained = [str(link["job_id"]) for link in found.links if link["said"] and link["said"].get("outcome") != IDLE]
+    return trained[-1] if trained else None

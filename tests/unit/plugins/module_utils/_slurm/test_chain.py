@@ -36,12 +36,27 @@ class Cluster(FakeSlurm):
 
     partitions: str = PARTITIONS
     most_jobs: int | None = None
+    association: str = ""
+    seconds_of_sbatch: float = 0.0
+
+    def __call__(self, argv: list[str], **options: object) -> Result:
+        assert len(self.calls) < 1000, "it goes round and round"
+        return super().__call__(argv, **options)
+
+    def _sbatch(self, argv: list[str]) -> Result:
+        self.time += self.seconds_of_sbatch
+        return super()._sbatch(argv)
+
+    def _sacctmgr(self, argv: list[str]) -> Result:
+        return Result(0, self.association.encode() if "withassoc" in argv else b"")
 
     def _scontrol(self, argv: list[str]) -> Result:
         if "partition" in argv:
             return Result(0, self.partitions.encode()) if self.partitions else Result(1, b"", "no answer")
         if "config" in argv:
-            return Result(0, b"" if self.most_jobs is None else f"MaxJobCount = {self.most_jobs}\n".encode())
+            enforced = "AccountingStorageEnforce = limits\n" if self.association else ""
+            most = "" if self.most_jobs is None else f"MaxJobCount = {self.most_jobs}\n"
+            return Result(0, (enforced + most).encode())
         return super()._scontrol(argv)
 
     def _scancel(self, argv: list[str]) -> Result:
@@ -87,6 +102,13 @@ def begun(folder: str, job_id: str, **facts: Any) -> None:
     (place / f"{job_id}.json").write_text(json.dumps({"job_id": job_id, "from_step": 0, "outcome": "running", **facts}))
 
 
+def leave_lost(folder: str) -> None:
+    """Leave the record as a controller that died between sbatch and the record leaves it."""
+    left = record(folder)
+    left["links"][-1].update(state="submitting", job_id=None)
+    chain_folder.write_record(folder, left)
+
+
 def options(call: list[str], name: str) -> list[str]:
     return [word.partition("=")[2] for word in call if word.startswith(f"--{name}=")]
 
@@ -107,6 +129,41 @@ def test_all_links_are_submitted_ahead_one_after_the_other(context: Context, slu
     ]
     assert [link["job_id"] for link in record(folder)["links"]] == ["1", "2", "3"]
     assert len({job["Comment"] for job in slurm.jobs.values()}) == 3
+    assert [options(call, "comment") for call in slurm.submissions()] == [
+        [job["Comment"]] for job in slurm.jobs.values()
+    ]
+
+
+def test_others_can_look_into_its_folder(context: Context, folder: str) -> None:
+    before = os.umask(0o022)
+    try:
+        chain.extend(context, folder, wanted(links=1))
+    finally:
+        os.umask(before)
+    assert Path(folder).stat().st_mode & 0o777 == 0o755
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(context: Context, slurm: Cluster, folder: str) -> None:
+    Path(folder).parent.symlink_to("not-mounted")
+    with pytest.raises(SlurmError, match="cannot be made"):
+        chain.extend(context, folder, wanted())
+    assert slurm.count("sbatch") == 0
+
+
+def test_the_links_of_two_chains_are_told_apart(context: Context, slurm: Cluster, folder: str) -> None:
+    other = f"{folder}-2"
+    chain.extend(context, folder, wanted())
+    _found, submitted = chain.extend(replace(context, journal=Journal(f"{other}/.journal")), other, wanted())
+    assert submitted == ["4", "5", "6"]
+    assert len({job["Comment"] for job in slurm.jobs.values()}) == 6
+
+
+def test_a_link_that_waits_says_why(context: Context, slurm: Cluster, folder: str) -> None:
+    chain.extend(context, folder, wanted(links=1))
+    slurm.jobs["1"]["Reason"] = "Dependency"
+    found = chain.look_at(context, folder)
+    assert found is not None
+    assert "depend" in found.links[0]["reason"]
 
 
 def test_the_record_is_written_before_each_submission(context: Context, slurm: Cluster, folder: str) -> None:
@@ -132,8 +189,10 @@ def test_run_again_it_is_found_and_nothing_is_submitted(context: Context, slurm:
 def test_links_that_have_ended_are_replaced(context: Context, slurm: Cluster, folder: str) -> None:
     chain.extend(context, folder, wanted())
     slurm.end("1", "TIMEOUT")
+    begun(folder, "1", outcome="the job's time limit comes")
     _found, submitted = chain.extend(context, folder, wanted())
     assert submitted == ["4"]
+    assert slurm.count("sacct") == 0  # which may be slow, and slurmctld knows them all
     assert options(slurm.submissions()[-1], "dependency") == ["afterany:3,singleton"]
     for job_id in ("2", "3", "4"):
         slurm.end(job_id, "TIMEOUT")
@@ -165,18 +224,32 @@ def test_a_controller_that_dies_between_sbatch_and_the_record_leaves_no_second_j
     context: Context, slurm: Cluster, folder: str
 ) -> None:
     chain.extend(context, folder, wanted(links=2))
-    left = record(folder)
-    left["links"][1].update(state="submitting", job_id=None)
-    chain_folder.write_record(folder, left)
+    leave_lost(folder)
+    found = chain.look_at(context, folder)
+    assert found is not None
+    assert [(link["slurm"], link["said"]) for link in found.links] == [("PENDING", {}), ("UNKNOWN", {})]
     _found, submitted = chain.extend(context, folder, wanted(links=2))
     assert submitted == ["2"]
     assert slurm.count("sbatch") == 2
     # Even if it has ended meanwhile: the chain's journal has it.
     slurm.end("2")
-    chain_folder.write_record(folder, left)
+    leave_lost(folder)
     _found, submitted = chain.extend(context, folder, wanted(links=1))
     assert submitted == ["2"]
     assert slurm.count("sbatch") == 2
+
+
+def test_a_lost_link_that_has_ended_does_not_count(context: Context, slurm: Cluster, folder: str) -> None:
+    chain.extend(context, folder, wanted(links=1))
+    leave_lost(folder)
+    slurm.end("1")
+    _found, submitted = chain.extend(context, folder, wanted(links=2))
+    assert submitted == ["1", "2", "3"]
+    # slurmctld may have forgotten the first.
+    assert [options(call, "dependency") for call in slurm.submissions()[1:]] == [
+        ["singleton"],
+        ["afterany:2,singleton"],
+    ]
 
 
 def test_a_submission_that_never_happened_is_made(context: Context, slurm: Cluster, folder: str) -> None:
@@ -200,6 +273,35 @@ def test_no_more_than_the_site_allows(context: Context, slurm: Cluster, folder: 
     assert submitted == ["1", "2"]
     assert found is not None
     assert found.notes == ["there is room for 2 of 3 links (MaxJobCount is 2); the next call adds the others"]
+    slurm.most_jobs = 1
+    found, submitted = chain.extend(context, folder, wanted())
+    assert submitted == ["3"]
+    assert found is not None
+    assert found.notes == []
+
+
+def test_limits_of_jobs_that_run_are_none_of_a_chain(context: Context, slurm: Cluster, folder: str) -> None:
+    slurm.association = "physics|physics||1|||5|\n"  # MaxJobs 1, GrpSubmit 5
+    _found, submitted = chain.extend(context, folder, wanted())
+    assert submitted == ["1", "2", "3"]
+
+
+def test_a_lost_link_that_was_found_counts_once_against_a_limit(context: Context, slurm: Cluster, folder: str) -> None:
+    chain.extend(context, folder, wanted(links=1))
+    leave_lost(folder)
+    slurm.association = "physics|physics|||||3|\n"  # GrpSubmit 3
+    found, submitted = chain.extend(context, folder, wanted())
+    assert submitted == ["1", "2", "3"]
+    assert found is not None
+    assert found.notes == []
+
+
+def test_one_call_submits_for_a_minute(context: Context, slurm: Cluster, folder: str) -> None:
+    slurm.seconds_of_sbatch = 20.0
+    found, submitted = chain.extend(context, folder, wanted(links=8))
+    assert submitted == ["1", "2", "3", "4"]
+    assert found is not None
+    assert found.notes == ["60 s have passed: the next call adds the others"]
 
 
 def test_a_job_that_is_refused_for_now_is_for_the_next_call(context: Context, slurm: Cluster, folder: str) -> None:
@@ -210,6 +312,11 @@ def test_a_job_that_is_refused_for_now_is_for_the_next_call(context: Context, sl
     assert submitted == []
     assert found is not None
     assert any("Slurm takes no more jobs for now" in note and "AssocMaxSubmit" in note for note in found.notes)
+    again, submitted = chain.extend(context, folder, wanted())
+    assert submitted == []
+    assert again is not None
+    assert again.notes == found.notes
+    assert len(record(folder)["links"]) == 2
     slurm.sbatch, slurm.sbatch_submits = None, True
     _found, submitted = chain.extend(context, folder, wanted())
     assert submitted == ["2", "3"]
@@ -225,6 +332,8 @@ def test_a_job_that_is_refused_for_now_is_for_the_next_call(context: Context, sl
         ("short,gpu", None, "00:30:00"),
         ("", "00:02:00", "00:02:00"),
         ("", "90", "01:30:00"),
+        ("", "1", "00:01:00"),
+        ("short", "00:30:00", "00:30:00"),
         ("free", "2-00:00:00", "2-00:00:00"),
     ],
 )
@@ -250,8 +359,9 @@ def test_a_time_that_the_partition_does_not_give_is_refused(
 
 def test_without_the_partitions_limits_nothing_is_submitted(context: Context, slurm: Cluster, folder: str) -> None:
     slurm.partitions = ""
-    with pytest.raises(SlurmError, match="time limits"):
+    with pytest.raises(SlurmError, match="time limits") as raised:
         chain.extend(context, folder, wanted())
+    assert raised.value.details["retry"] is True
     assert slurm.count("sbatch") == 0
 
 
@@ -274,6 +384,17 @@ def test_told_to_go_on_a_chain_that_goes_is_only_filled(context: Context, folder
     _found, submitted = chain.extend(context, folder, wanted(go_on=True))
     assert submitted == ["2", "3"]
     assert record(folder)["round"] == 1
+
+
+def test_a_stopped_chain_that_cannot_be_told_to_go_on_does_not(context: Context, slurm: Cluster, folder: str) -> None:
+    chain.extend(context, folder, wanted(links=1))
+    chain.stop(context, folder, "/out/job-%j", 0)
+    Path(folder, "stop").unlink()
+    Path(folder, "stop").mkdir()
+    with pytest.raises(SlurmError, match="cannot be told to go on"):
+        chain.extend(context, folder, wanted(go_on=True))
+    assert record(folder)["state"] == "stopped"
+    assert slurm.count("sbatch") == 1
 
 
 def test_a_complete_chain_is_not_added_to(context: Context, slurm: Cluster, folder: str) -> None:
@@ -359,8 +480,10 @@ def test_stopped_it_waits_for_what_runs_and_cancels_what_waits(
             slurm.end("1")
         original(seconds)
 
+    began = slurm.time
     found, running = chain.stop(replace(context, sleep=sleep), folder, str(tmp_path / "job-%j"), 60)
     assert running == []
+    assert slurm.time < began + 10
     assert [link["slurm"] for link in found.links] == ["COMPLETED", "CANCELLED", "CANCELLED"]
     assert slurm.jobs["9"]["State"] == "PENDING"
     assert Path(folder, "stop").exists()
@@ -378,15 +501,54 @@ def test_stopped_it_waits_for_what_runs_and_cancels_what_waits(
 def test_a_link_that_runs_on_is_named(context: Context, slurm: Cluster, folder: str) -> None:
     chain.extend(context, folder, wanted())
     slurm.jobs["1"].update(State="RUNNING", StartTime=1001)
-    _found, running = chain.stop(context, folder, "/out/job-%j", 10)
-    assert running == ["1"]
+    for seconds in (10, 0):
+        began = slurm.time
+        _found, running = chain.stop(context, folder, "/out/job-%j", seconds)
+        assert running == ["1"]
+        assert slurm.time == began + seconds
     assert slurm.jobs["1"]["State"] == "RUNNING"
+    assert slurm.count("scancel") == 1
+
+
+def test_what_another_adds_meanwhile_is_stopped_too(context: Context, slurm: Cluster, folder: str) -> None:
+    chain.extend(context, folder, wanted(links=1))
+    held = context.journal.lock("chain")
+
+    def sleep(seconds: float) -> None:
+        slurm.sleep(seconds)
+        held.__exit__(None, None, None)
+        chain.extend(context, folder, wanted(links=2))
+
+    with held:
+        chain.stop(replace(context, sleep=sleep), folder, "/out/job-%j", 0)
+    assert [job["State"] for job in slurm.jobs.values()] == ["CANCELLED", "CANCELLED"]
+    assert len(record(folder)["links"]) == 2
+
+
+def test_links_that_could_not_be_cancelled_are_told(context: Context, slurm: Cluster, folder: str) -> None:
+    chain.extend(context, folder, wanted())
+    slurm._scancel = lambda _argv: Result(1, b"", "scancel: error: Kill job error")  # type: ignore[method-assign]
+    with pytest.raises(SlurmError, match=r"did not cancel the links that wait: .*Kill job error") as raised:
+        chain.stop(context, folder, "/out/job-%j", 0)
+    assert raised.value.details["retry"] is True
+
+
+@pytest.mark.parametrize("place", ["{folder}", "{jobs}/job-1"])
+def test_word_to_stop_that_cannot_be_left_is_an_error(
+    context: Context, slurm: Cluster, folder: str, tmp_path: Path, place: str
+) -> None:
+    chain.extend(context, folder, wanted(links=1))
+    slurm.jobs["1"].update(State="RUNNING", StartTime=1001)
+    Path(place.format(folder=folder, jobs=tmp_path), "stop").mkdir(parents=True)
+    with pytest.raises(SlurmError, match="stop could not be written"):
+        chain.stop(context, folder, str(tmp_path / "job-%j"), 0)
 
 
 def test_there_must_be_a_chain_to_stop(context: Context, folder: str) -> None:
     with pytest.raises(SlurmError, match="no chain"):
         chain.stop(context, folder, "/out/job-%j", 0)
     assert chain.look_at(context, folder) is None
+    assert not os.path.exists(folder)
 
 
 def test_the_clean_up_does_not_know_the_chain(context: Context, folder: str, tmp_path: Path) -> None:
@@ -404,8 +566,9 @@ def test_what_slurm_has_forgotten_accounting_tells(context: Context, slurm: Clus
     assert found is not None
     assert [link["slurm"] for link in found.links] == ["TIMEOUT", "PENDING"]
     slurm.down = True
-    with pytest.raises(SlurmError, match="does not answer"):
+    with pytest.raises(SlurmError, match="does not answer") as raised:
         chain.look_at(context, folder)
+    assert raised.value.details["retry"] is True
 
 
 @pytest.mark.parametrize(

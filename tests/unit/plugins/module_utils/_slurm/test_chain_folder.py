@@ -48,6 +48,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         {"links": [LINK, LINK]},
         {"links": ["7"]},
         {"links": [{**LINK, "state": "ended"}]},
+        {"links": [LINK, {**LATER, "state": "ended"}]},
         {"links": [{**LINK, "round": None}]},
         {"links": [{**LINK, "job_id": None}]},
         {"links": [{**LINK, "job_id": 7}]},
@@ -62,10 +63,19 @@ def test_a_damaged_record_is_not_read(tmp_path: Path, change: dict[str, Any]) ->
         chain_folder.read_record(str(tmp_path))
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{", b'{"a": 1, "a": 2}', b"[" * 100000, b" " * (8 << 20) + b"{}"])
+@pytest.mark.parametrize("content", [b"", b"[]", b"{", b'{"a": 1, "a": 2}', b"[" * 100000])
 def test_what_is_no_record_is_not_read(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "chain.json").write_bytes(content)
     with pytest.raises(SlurmError, match="cannot be read"):
+        chain_folder.read_record(str(tmp_path))
+
+
+def test_a_record_of_more_than_eight_mebibytes_is_not_read(tmp_path: Path) -> None:
+    content = json.dumps(RECORD).encode().ljust(8 << 20)
+    (tmp_path / "chain.json").write_bytes(content)
+    assert chain_folder.read_record(str(tmp_path)) == RECORD
+    (tmp_path / "chain.json").write_bytes(content + b" ")
+    with pytest.raises(SlurmError, match="it is longer than"):
         chain_folder.read_record(str(tmp_path))
 
 
@@ -128,17 +138,25 @@ def test_the_last_checkpoint_is_the_newest_whole_one(tmp_path: Path) -> None:
     checkpoint(tmp_path, "checkpoint_step_12", files=[])
     checkpoint(tmp_path, "checkpoint_step_13", files=[{"name": "gone", "bytes": 4}])
     checkpoint(tmp_path, "checkpoint_step_14", files=["rank"])
-    checkpoint(tmp_path, ".incomplete-checkpoint_step_15")
-    (tmp_path / "checkpoints/checkpoint_step_16").mkdir()
+    checkpoint(tmp_path, "checkpoint_step_15", files=[{"name": "rank", "bytes": 4}, {"name": "rank", "bytes": 5}])
+    checkpoint(tmp_path, ".incomplete-checkpoint_step_16")
+    (tmp_path / "checkpoints/checkpoint_step_17").mkdir()
+    assert chain_folder.last_checkpoint(str(tmp_path)) == "checkpoint_step_10"
+    checkpoint(tmp_path, "final_checkpoint_step_9")
     assert chain_folder.last_checkpoint(str(tmp_path)) == "checkpoint_step_10"
     checkpoint(tmp_path, "final_checkpoint_step_10")
     assert chain_folder.last_checkpoint(str(tmp_path)) == "final_checkpoint_step_10"
 
 
 def test_word_to_stop_is_left_and_taken_back(tmp_path: Path) -> None:
-    chain_folder.ask_to_stop(str(tmp_path))
+    before = os.umask(0o022)
+    try:
+        chain_folder.ask_to_stop(str(tmp_path))
+    finally:
+        os.umask(before)
     chain_folder.ask_to_stop(str(tmp_path))
     assert (tmp_path / "stop").is_file()
+    assert (tmp_path / "stop").stat().st_mode & 0o777 == 0o644
     (tmp_path / "complete.json").write_text("{}")
     chain_folder.let_go_on(str(tmp_path), 3)
     chain_folder.let_go_on(str(tmp_path), 4)

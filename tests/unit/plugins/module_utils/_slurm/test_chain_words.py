@@ -21,20 +21,23 @@ def looked(links: list[dict[str, Any]], state: str = "going", **more: Any) -> Lo
     return Looked(record, links, more.pop("complete", None), more.pop("checkpoint", None), **more)
 
 
-CUT = link(1, "TIMEOUT", {"from_step": 0, "outcome": "running"})
+CUT = link(1, "TIMEOUT", {"from_step": 0, "outcome": "running"}, reason="the time limit was reached")
 ENDED = link(2, "COMPLETED", {"from_step": 40, "last_step": 70, "outcome": "the job's time limit comes"})
 RUNS = link(3, "RUNNING", {"from_step": 70, "outcome": "running"})
 WAITS = link(4, "PENDING", reason="waiting for the job it depends on")
 
 
 def test_each_link_says_where_it_began_and_how_it_ended() -> None:
-    found = looked([CUT, ENDED, RUNS, WAITS], checkpoint="checkpoint_step_80", notes=["there is room for one"])
+    found = looked(
+        [CUT, ENDED, RUNS, WAITS, link(5, "PENDING")], checkpoint="checkpoint_step_80", notes=["there is room for one"]
+    )
     assert chain_words.lines(found) == [
-        "chain x of admin: going; 4 links, 1 running, 1 waiting",
+        "chain x of admin: going; 5 links, 1 running, 2 waiting",
         "    1  job 101  TIMEOUT: from step 0, cut off",
         "    2  job 102  COMPLETED: from step 40 to 70, the job's time limit comes",
         "    3  job 103  RUNNING: from step 70",
         "    4  job 104  PENDING (waiting for the job it depends on)",
+        "    5  job 105  PENDING",
         "last checkpoint: checkpoint_step_80",
         "note: there is room for one",
     ]

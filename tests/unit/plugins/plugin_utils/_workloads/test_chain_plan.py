@@ -122,6 +122,7 @@ def test_what_is_wrong_is_named(given: t.Any, says: str) -> None:
 
 
 def test_what_is_not_given_has_its_default() -> None:
+    assert chain.read({})["links"] == 8
     assert chain.read({"name": None, "links": 3}) == {"name": "full", "links": 3, "time": None, "profile": None}
     assert chain.read({"name": "a" * 40, "links": 1000, "time": "1-00:00:00", "profile": "one_gpu"})["links"] == 1000
 
