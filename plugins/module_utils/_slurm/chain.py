@@ -50,6 +50,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.text i
 
 LOCK = "chain"
 WITHOUT_LIMIT = 86400  # seconds that a link asks for where neither the inventory nor the partition limits it
+NOT_KNOWN = "not known"  # of what makes a training this one: data that check mode does not stage
 IDLE = "idle"  # what a link says of itself that had nothing to do
 _POLL = 2.0
 _ENOUGH = 60.0  # seconds in which one call submits links
@@ -228,7 +229,7 @@ def differences(before: Mapping[str, object], now: Mapping[str, object]) -> list
     return [
         f"{key} is {clean(now.get(key, 'nothing'), 200)}, the chain has {clean(before.get(key, 'nothing'), 200)}"
         for key in sorted({*before, *now})
-        if before.get(key) != now.get(key)
+        if before.get(key) != now.get(key) and now.get(key) != NOT_KNOWN
     ]
 
 

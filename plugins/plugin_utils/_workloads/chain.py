@@ -10,6 +10,7 @@ import re
 import typing as t
 from pathlib import Path
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.chain import NOT_KNOWN
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import plan
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads.plan import WorkloadPlanError
@@ -97,7 +98,7 @@ def _what(manifest: Json, planned: Json, profile: str, digests: Json) -> dict[st
         "profile": profile,
         "settings": json.dumps(planned["settings"], sort_keys=True, default=str),
         "resumed from": planned["resume"] or "nothing",
-        **{f"data {name}": str(digests[name]) for name in manifest["data"] if name in digests},
+        **{f"data {name}": str(digests.get(name, NOT_KNOWN)) for name in manifest["data"]},
     }
 
 

@@ -458,6 +458,15 @@ def test_without_change_nothing_happens(context: Context, slurm: Cluster, folder
     assert slurm.count("sbatch") == 1
 
 
+def test_data_that_check_mode_does_not_know_is_no_other_training(context: Context, folder: str) -> None:
+    chain.extend(context, folder, wanted(what={**WHAT, "data tokens": "d1"}))
+    unknown = {**WHAT, "data tokens": chain.NOT_KNOWN}
+    found, _submitted = chain.extend(context, folder, wanted(what=unknown), change=False)
+    assert found is not None
+    with pytest.raises(SlurmError, match="data tokens is d2"):
+        chain.extend(context, folder, wanted(what={**WHAT, "data tokens": "d2"}), change=False)
+
+
 def test_only_one_at_a_time(context: Context, slurm: Cluster, folder: str) -> None:
     chain.extend(context, folder, wanted(links=1))
     with context.journal.lock("chain"), pytest.raises(SlurmError, match="Another task"):

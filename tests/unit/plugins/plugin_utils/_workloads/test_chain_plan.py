@@ -10,6 +10,7 @@ import typing as t
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.mlops.hpc_validation.plugins.filter.chain_plan import chain_plan
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.chain import NOT_KNOWN
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import chain, manifests
 
@@ -103,6 +104,14 @@ def test_what_makes_a_training_this_one() -> None:
     other = planned(before={"digests": {"pretraining_tokens": "d9"}})["what"]
     assert chain.SETTING not in other
     assert other["data pretraining_tokens"] == "d9"
+    unstaged = planned(before={"digests": {}, "check_mode": True})["what"]
+    assert unstaged["data pretraining_tokens"] == NOT_KNOWN
+
+
+def test_in_which_order_its_settings_are_given_does_not_matter() -> None:
+    given = {"training": {"steps": 9, "seed": 1}}
+    turned = {"training": {"seed": 1, "steps": 9}}
+    assert planned(pretraining=given)["what"] == planned(pretraining=turned)["what"]
 
 
 @pytest.mark.parametrize(
@@ -123,6 +132,7 @@ def test_what_is_wrong_is_named(given: t.Any, says: str) -> None:
 
 def test_what_is_not_given_has_its_default() -> None:
     assert chain.read({})["links"] == 8
+    assert chain.read({"links": 1})["links"] == 1
     assert chain.read({"name": None, "links": 3}) == {"name": "full", "links": 3, "time": None, "profile": None}
     assert chain.read({"name": "a" * 40, "links": 1000, "time": "1-00:00:00", "profile": "one_gpu"})["links"] == 1000
 
