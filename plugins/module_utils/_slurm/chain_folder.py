@@ -74,8 +74,8 @@ def _wrong(record: Mapping[str, Any]) -> str | None:
         value = record.get(key)
         if not isinstance(value, kind) or isinstance(value, bool):
             return f"{key} is {value!r}"
-    if record["state"] not in (GOING, STOPPED):
-        return f"state is {record['state']!r}"
+    if record.get("state") not in (GOING, STOPPED):
+        return f"state is {record.get('state')!r}"
     for number, link in enumerate(record["links"], start=1):
         is_link = isinstance(link, dict) and link.get("number") == number and isinstance(link.get("round"), int)
         if not is_link or link.get("state") not in (SUBMITTING, SUBMITTED):

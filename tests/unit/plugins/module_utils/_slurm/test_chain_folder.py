@@ -63,6 +63,13 @@ def test_a_damaged_record_is_not_read(tmp_path: Path, change: dict[str, Any]) ->
         chain_folder.read_record(str(tmp_path))
 
 
+@pytest.mark.parametrize("key", sorted(RECORD))
+def test_a_record_that_lacks_something_is_not_read(tmp_path: Path, key: str) -> None:
+    chain_folder.write_record(str(tmp_path), {name: value for name, value in RECORD.items() if name != key})
+    with pytest.raises(SlurmError, match="cannot be read"):
+        chain_folder.read_record(str(tmp_path))
+
+
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b'{"a": 1, "a": 2}', b"[" * 100000])
 def test_what_is_no_record_is_not_read(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "chain.json").write_bytes(content)
