@@ -59,7 +59,7 @@ def artifact(session: nox.Session) -> None:
 def integration(session: nox.Session) -> None:
     """On real local clusters."""
     folders = ["tests/integration", "tests/workloads", "tests/faults", "--ignore=tests/faults/test_fleet.py"]
-    _on_clusters(session, 2, *folders, "-m", "not slow", *session.posargs)
+    _on_clusters(session, 3, *folders, "-m", "not slow", *session.posargs)
 
 
 def _on_clusters(session: nox.Session, count: int, *arguments: str) -> None:
