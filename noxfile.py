@@ -46,7 +46,7 @@ def pages(session: nox.Session) -> None:
 @nox.session
 def unit(session: nox.Session) -> None:
     """Pure code: no cluster."""
-    session.run("pytest", "--numprocesses", "2", "tests/unit", "-m", "not slow", *session.posargs)
+    session.run("pytest", "--numprocesses=2", "--dist=worksteal", "tests/unit", "-m", "not slow", *session.posargs)
 
 
 @nox.session

@@ -60,13 +60,8 @@ def write_atomic(
 
 def write_json(path: str | os.PathLike[str], document: Any, durable: bool = True) -> None:
     """Write ``document`` as JSON, atomically."""
-    content = json_document(document)
-    write_atomic(path, lambda stream: stream.write(content), durable=durable)
-
-
-def json_document(document: Any) -> bytes:
-    """Return ``document`` as JSON for a file of its own."""
-    return json.dumps(plain(document), indent=1, allow_nan=False).encode() + b"\n"
+    text = json.dumps(plain(document), indent=1, allow_nan=False) + "\n"
+    write_atomic(path, lambda stream: stream.write(text.encode()), durable=durable)
 
 
 def json_line(row: Any) -> bytes:

@@ -10,6 +10,7 @@ checkpoint before it is taken. PyTorch's and DeepSpeed's own readers load damage
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -21,7 +22,7 @@ from typing import Any, Callable
 
 from kit import strict_json
 from kit.errors import KitError
-from kit.files import json_document, sha256, sync_directory, write_atomic
+from kit.files import sha256, sync_directory, write_atomic
 
 MANIFEST = "manifest.json"
 NAME = re.compile(r"^(final_)?checkpoint_step_([0-9]+)$")
@@ -99,7 +100,11 @@ def finish(place: Path, facts: Mapping[str, Any], files: Sequence[Mapping[str, A
     """Write the manifest of what `begin` made a place for, and rename it into view; return where it is then."""
     name = place.name[len(INCOMPLETE) :]
     manifest = {"schema": 1, "name": name, **facts, "time": time.time(), "files": list(files)}
-    return adopt(place, json_document(manifest))
+    return adopt(place, _document(manifest))
+
+
+def _document(manifest: Mapping[str, Any]) -> bytes:
+    return json.dumps(manifest, indent=1).encode() + b"\n"
 
 
 def adopt(place: Path, manifest: bytes) -> Path:
