@@ -235,8 +235,7 @@ def test_only_completed_with_every_code_zero_is_a_pass(text, code, signal, deriv
     job["steps"] = steps
     clean = (
         text.split() == ["COMPLETED"]
-        and (code == 0 and is_whole(code))
-        and all(value is None or (value == 0 and is_whole(value)) for value in (signal, derived))
+        and all(is_whole(value) and value == 0 for value in (code, signal, derived))
         and all(step["state"] == "COMPLETED" for step in steps or [])
     )
     assert (judge_job(job)["verdict"] == "pass") == clean
