@@ -116,6 +116,13 @@ def test_a_pass_of_the_same_on_the_same_stands(scene):
     assert schema.problems("earlier", earlier) == []
 
 
+def test_a_pass_in_the_form_of_older_versions_stands(scene):
+    scene.then["verdict_schema"] = 1
+    ran = scene.ran()
+    assert json.loads((ran / "verdict.json").read_text())["schema"] == 1
+    assert scene.recalled()[0]["run"] == ran.name
+
+
 @pytest.mark.parametrize(
     ("age", "told"), [(0, "less than a day ago"), (1.5 * DAY, "1 day ago"), (7 * DAY, "7 days ago")]
 )
@@ -356,6 +363,7 @@ def test_a_run_that_left_it_out_is_none_of_it(scene):
 DAMAGES = {
     "verdict_gone": ("verdict.json", lambda _old: None, "the verdict of run .* cannot be read"),
     "verdict_cut": ("verdict.json", lambda old: old[:-100], "the verdict of run .* cannot be read"),
+    "verdict_is_a_list": ("verdict.json", lambda _old: b"[]", "the verdict of run .* cannot be read"),
     "verdict_of_another_schema": (
         "verdict.json",
         lambda old: old.replace(b'"schema": 2', b'"schema": 3'),
