@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kit.errors import KitError
+from kit.pretraining.checkpoints import format_of
 from kit.pretraining.markdown import NOTHING, table, text
 from kit.pretraining.shape import ranks_that_fit
 
 SCHEMA = 1
-OWN = "own"  # the format whose parts any number of ranks can take
 
 
 @dataclass(frozen=True)
@@ -35,29 +35,30 @@ class Found:
     verified: bool | None
 
 
-def document(found: Iterable[Found], batch: Mapping[str, Any], form: str = OWN) -> dict[str, Any]:
+def document(found: Iterable[Found], batch: Mapping[str, Any]) -> dict[str, Any]:
     """Return the list, by step, for a training with ``settings.json``'s ``batch``. Raise KitError for a bad manifest.
 
     ``resumable_on`` are the numbers of ranks that can go on with the same batch; none for a checkpoint that was not
-    verified. In DeepSpeed's own format it is the number that wrote it.
+    verified.
     """
-    rows = [_entry(each, batch, form) for each in found]
-    return {"schema": SCHEMA, "format": form, "checkpoints": sorted(rows, key=lambda row: (row["step"], row["name"]))}
+    rows = [_entry(each, batch) for each in found]
+    return {"schema": SCHEMA, "checkpoints": sorted(rows, key=lambda row: (row["step"], row["name"]))}
 
 
-def _entry(found: Found, batch: Mapping[str, Any], form: str) -> dict[str, Any]:
+def _entry(found: Found, batch: Mapping[str, Any]) -> dict[str, Any]:
     manifest = found.manifest
     try:
         name, ranks = str(manifest["name"]), int(manifest["ranks"])
         size = sum(int(file["bytes"]) for file in manifest["files"])
         step, tokens = int(manifest["step"]), int(manifest["tokens"])
-        fitting = ranks_that_fit(int(batch["global"]), int(batch["micro"])) if form == OWN else [ranks]
+        fitting = ranks_that_fit(int(batch["global"]), int(batch["micro"]))
     except (KeyError, TypeError, ValueError) as error:
         raise KitError(
             f"the manifest of checkpoint {manifest.get('name')!r} or the batch lacks a value: {error}"
         ) from error
     return {
         "name": name,
+        "format": format_of(manifest),
         "step": step,
         "tokens": tokens,
         "bytes": size,

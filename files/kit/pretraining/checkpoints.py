@@ -25,6 +25,14 @@ from kit.errors import KitError
 from kit.files import sha256, sync_directory, write_atomic
 
 MANIFEST = "manifest.json"
+OWN, DEEPSPEED = "own", "deepspeed"  # formats; a manifest that says nothing is of the first
+FILES = {  # of each rank
+    OWN: ("rank-{rank:04d}-of-{ranks:04d}.safetensors",),
+    DEEPSPEED: (
+        "zero_pp_rank_{rank}_mp_rank_00_model_states.pt",
+        "zero_pp_rank_{rank}_mp_rank_00_optim_states.pt",
+    ),
+}
 NAME = re.compile(r"^(final_)?checkpoint_step_([0-9]+)$")
 INCOMPLETE = ".incomplete-"
 NONE_WHOLE = 4  # exit code of a training that was to resume and found no whole checkpoint
@@ -66,8 +74,13 @@ def newest_first(names: Iterable[str]) -> list[str]:
 
 
 def rank_file(rank: int, ranks: int) -> str:
-    """Return the name of a rank's own file."""
-    return f"rank-{rank:04d}-of-{ranks:04d}.safetensors"
+    """Return the name of a rank's file in the own format."""
+    return FILES[OWN][0].format(rank=rank, ranks=ranks)
+
+
+def format_of(manifest: Mapping[str, Any]) -> str:
+    """Return what wrote the files of a checkpoint."""
+    return str(manifest.get("format", OWN))
 
 
 def begin(folder: Path, name: str, size: int, *, keep: bool = False) -> Path:
@@ -135,15 +148,25 @@ def verify(path: Path, *, hashed: bool = True, rank: int = 0, ranks: int = 1) ->
     try:
         if manifest["name"] != path.name or int(manifest["step"]) != step_of(path.name):
             raise DamagedError(f"{path.name}/{MANIFEST} is of {manifest['name']}, step {manifest['step']}")
-        expected = {rank_file(rank, manifest["ranks"]) for rank in range(manifest["ranks"])}
         entries = {str(entry["name"]): entry for entry in manifest["files"]}
-        if not expected or set(entries) != expected:
-            raise DamagedError(f"{path.name} has files of {len(entries)} ranks, {manifest['ranks']} wrote it")
+        _require_files(path, format_of(manifest), manifest["ranks"], list(entries))
         for position, (name, entry) in enumerate(sorted(entries.items())):
             _compare(path / name, entry, hashed and position % ranks == rank)
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedError(f"{path.name}/{MANIFEST} is damaged: {error!r}") from error
     return dict(manifest)
+
+
+def _require_files(path: Path, form: str, ranks: int, names: Sequence[str]) -> None:
+    if form not in FILES:
+        raise DamagedError(f"{path.name} is of the format {form!r}, which is not known")
+    expected = sorted(each.format(rank=rank, ranks=ranks) for each in FILES[form] for rank in range(ranks))
+    # DeepSpeed names some of its files after the precision.
+    if not expected or sorted(name.removeprefix("bf16_") for name in names) != expected:
+        raise DamagedError(f"{path.name} has {len(names)} files, not those of {ranks} ranks")
+    strange = sorted({each.name for each in path.glob("*.pt")} - set(names))
+    if strange:  # DeepSpeed's readers take whatever has such a name
+        raise DamagedError(f"{path.name}/{strange[0]} is not in its {MANIFEST}")
 
 
 def _compare(path: Path, entry: Mapping[str, Any], hashed: bool) -> None:

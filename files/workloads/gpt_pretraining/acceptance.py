@@ -114,8 +114,8 @@ class Leg:
     def saver(self, folder: Path, uploader: Uploader | None = None) -> Saver:
         """Return what writes and reads checkpoints in a folder."""
         keep, parameters = self.settings["training.checkpoint.keep"], shape.parameters(self.model())
-        settings, length = self.of_the_result(), self.settings.length
-        return Saver(folder / CHECKPOINTS, self.joined, settings, parameters, keep, length, uploader)
+        settings, length, form = self.of_the_result(), self.settings.length, self.settings["training.checkpoint.format"]
+        return Saver(folder / CHECKPOINTS, self.joined, settings, parameters, keep, length, form, uploader)
 
     def uploader(self) -> Uploader | None:
         """Return what puts this job's checkpoints into the bucket of the settings, on rank 0, if there is one."""
@@ -400,7 +400,7 @@ def restored(leg: Leg, saver: Saver, taken: checkpoints.Taken) -> tuple[Sharded,
     leg.joined.state.phase("building")
     engine = Sharded(leg.settings, leg.joined)
     leg.joined.state.phase("restoring")
-    step = saver.restore(engine, taken)
+    step = saver.restore(engine, taken, leg.output)
     leg.joined.state.phase("training")
     return engine, step + 1
 
@@ -410,7 +410,7 @@ def exported(leg: Leg) -> dict[str, Any]:
     saver = leg.saver(leg.job)
     taken = saver.newest()
     leg.joined.state.phase("exporting")
-    file = export(taken, leg.settings, leg.job / FOLDER)
+    file = export(saver.weights(taken), leg.settings, leg.job / FOLDER)
     of_the_measured = strict_json.read(leg.job / METRICS_FILE)
     leg.joined.state.phase("using the export")
     ranks = of_the_measured["world_size"]

@@ -151,17 +151,22 @@ class Replicated:
         return digest.hexdigest()
 
 
+def deepspeed_for(device: torch.device) -> Any:
+    """Return DeepSpeed, imported for a device."""
+    if device.type != "cuda":
+        # It looks for NVIDIA's library to choose, has PyTorch do so as well, and would compile a helper for CPUs,
+        # which gloo does not need.
+        os.environ.update(DS_ACCELERATOR="cpu", PYTORCH_NVML_BASED_CUDA_CHECK="0")
+        importlib.import_module("deepspeed.comm.torch").build_shm_op = lambda: None
+    return importlib.import_module("deepspeed")
+
+
 class Sharded:
     """Weights, gradients and optimizer are shared out over the ranks by DeepSpeed."""
 
     def __init__(self, settings: Settings, joined: Group) -> None:
         """Share the model out. Raise KitError if DeepSpeed did not do it as it was told."""
-        if joined.device.type != "cuda":
-            # It looks for NVIDIA's library to choose, has PyTorch do so as well, and would compile a helper for CPUs,
-            # which gloo does not need.
-            os.environ.update(DS_ACCELERATOR="cpu", PYTORCH_NVML_BASED_CUDA_CHECK="0")
-            importlib.import_module("deepspeed.comm.torch").build_shm_op = lambda: None
-        deepspeed = importlib.import_module("deepspeed")
+        deepspeed = deepspeed_for(joined.device)
         self._joined, self._device = joined, joined.device
         model = build(settings, joined.device)
         optimizer = optimizer_of(model, settings)
@@ -235,15 +240,24 @@ class Sharded:
             digest.update(value.contiguous().cpu().flatten().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
 
+    @property
+    def deepspeed(self) -> Any:
+        """DeepSpeed's engine."""
+        return self._engine
+
+    @property
+    def updates(self) -> int:
+        """How often the optimizer has updated. Raise KitError if the model is not sharded as checkpoints need it."""
+        states = [self._engine.optimizer.optimizer.state[flat] for flat, _group in self._groups()]
+        return int(states[0].get("step", 0))
+
     # -- the state, by the names of parameters
 
-    def state(self) -> tuple[Tensors, int]:
-        """Return this rank's parts, by name and kind, and how often the optimizer has updated."""
+    def state(self) -> Tensors:
+        """Return this rank's parts, by name and kind."""
         found: Tensors = {}
-        steps = 0
         for flat, group in self._groups():
             inner = self._engine.optimizer.optimizer.state[flat]
-            steps = int(inner["step"]) if "step" in inner else 0
             at = 0
             for parameter in group:
                 count = parameter.partition_numel()
@@ -252,7 +266,7 @@ class Sharded:
                     if values is not None:
                         found[f"{self._name(parameter)}/{kind}"] = values[at : at + count].clone()
                 at += count
-        return found, steps
+        return found
 
     def restore(self, read: Mapping[str, Sequence[torch.Tensor]], steps: int) -> None:
         """Take this rank's parts from those of all ranks that wrote them, however many: name and kind → parts."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,6 @@ from engine import shape_of
 from gpt import GPT
 from kit.files import write_json
 from kit.pretraining import checkpoints
-from kit.pretraining.checkpoints import Taken
-from safetensors import safe_open
 from safetensors.torch import save_file
 from settings import Settings
 from utils.data_loader import Batch
@@ -27,16 +26,14 @@ GENERATED = 64  # tokens
 PROMPT = 16  # tokens of the first held-out sample
 
 
-def export(taken: Taken, settings: Settings, folder: Path) -> Path:
+def export(flat: Mapping[str, torch.Tensor], settings: Settings, folder: Path) -> Path:
     """Write the weights in 32 bits, and Transformers' configuration; return the file. Tied weights are there once."""
-    ranks = taken.manifest["ranks"]
-    files = [safe_open(taken.path / checkpoints.rank_file(rank, ranks), "pt") for rank in range(ranks)]
     with torch.device("meta"):
         expected = {name: parameter.shape for name, parameter in GPT(shape_of(settings)).named_parameters()}
-    weights = {}
-    for name, shape in expected.items():
-        flat = torch.cat([file.get_tensor(f"{name}/fp32") for file in files])[: math.prod(shape)]
-        weights[f"transformer.{name}"] = flat.view(shape).contiguous()
+    weights = {
+        f"transformer.{name}": flat[name][: math.prod(shape)].view(shape).contiguous()
+        for name, shape in expected.items()
+    }
     folder.mkdir(parents=True, exist_ok=True)
     save_file(weights, folder / MODEL, metadata={"format": "pt"})
     checkpoints.describe(folder / MODEL)

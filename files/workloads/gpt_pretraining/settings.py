@@ -20,6 +20,7 @@ from typing import Any, Callable
 import yaml
 from kit import strict_json
 from kit.errors import KitError
+from kit.pretraining import checkpoints
 
 FILES = {"model": "model_config.json", "deepspeed": "deepspeed_config.json", "training": "training_config.yaml"}
 PROFILES = "profiles"
@@ -110,7 +111,7 @@ RULES: dict[str, Rule] = {
     "training.data.credentials": _or_null(PATH),
     "training.data.deadline": _number(1, 86400),
     "training.data.validation_batches": _whole(1),
-    "training.checkpoint.format": _one_of("own"),
+    "training.checkpoint.format": _one_of(*checkpoints.FILES),
     "training.checkpoint.every": _whole(1),
     "training.checkpoint.keep": _whole(2),
     "training.checkpoint.remote": _or_null(BUCKET),

@@ -83,7 +83,7 @@ def test_the_batch_stays_on_any_number_of_ranks(ranks: int, accumulation: int) -
         ),
         ({"training": {"data": {"source": "s3://b"}}}, 8, "expected share, or gs://bucket/prefix"),
         ({"training": {"optimizer": {"betas": [0.9]}}}, 8, "expected two numbers from 0 to 1"),
-        ({"training": {"checkpoint": {"format": "deepspeed"}}}, 8, "format is 'deepspeed', expected one of own"),
+        ({"training": {"checkpoint": {"format": "torch"}}}, 8, "format is 'torch', expected one of own, deepspeed"),
         ({"training": {"checkpoint": {"keep": 1}}}, 8, "keep is 1, expected a whole number from 2"),
         ({"deepspeed": {"gradient_accumulation_steps": 4}}, 8, "cannot be set: it follows from the batch"),
         ({"deepspeed": {"bf16": {"enabled": "auto"}}}, 8, "bf16.enabled is 'auto', expected true or false"),

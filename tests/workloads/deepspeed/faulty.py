@@ -21,8 +21,10 @@ from typing import Any
 import engine
 import torch
 import train
+from kit.files import write_json
 from kit.pretraining import checkpoints
-from utils import checkpoint_manager, data_loader
+from kit.strict_json import read as read_json
+from utils import checkpoint_manager, data_loader, deepspeed_format
 
 AT = 3  # the step in which it happens
 LEG, OUTPUT = os.environ.get("HPC_VALIDATION_LEG"), Path(os.environ["OUTPUT_DIR"])
@@ -101,14 +103,31 @@ def repeats() -> None:
 
 
 def flipped() -> None:
-    """Flip a bit of the only whole checkpoint before it is taken."""
-    if LEG == "resumed":
+    """Flip a bit of the only whole checkpoint before it is taken, in a file of the last rank."""
+    if LEG == "resumed" and on_rank(0):
         path = OUTPUT.parent / "killed/checkpoints/checkpoint_step_4"
-        file = path / checkpoints.rank_file(1, 2)
+        file = path / read_json(path / checkpoints.MANIFEST)["files"][-1]["name"]
         content = bytearray(file.read_bytes())
-        if on_rank(0):
-            content[len(content) // 2] ^= 1
-            file.write_bytes(content)
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+
+
+class _Program:
+    """A pickle that makes a folder when it is read by whoever believes it."""
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(OUTPUT.parent / "a program ran"),)
+
+
+def forged() -> None:
+    """Put a program where the last rank's state was, with a manifest that fits."""
+    if LEG == "resumed" and on_rank(0):
+        path = OUTPUT.parent / "killed/checkpoints/checkpoint_step_4"
+        manifest = read_json(path / checkpoints.MANIFEST)
+        file = path / manifest["files"][-1]["name"]
+        torch.save(_Program(), file)
+        manifest["files"][-1] = checkpoints.describe(file)
+        write_json(path / checkpoints.MANIFEST, manifest)
 
 
 def asked_to_stop() -> None:
@@ -146,6 +165,16 @@ def one_step_for_all() -> None:
         engine.Sharded.restore = changed  # type: ignore[method-assign]
 
 
+def groups_unrepaired() -> None:
+    """Leave each group the numbers that DeepSpeed's universal checkpoint gives it."""
+    deepspeed_format.repair_groups = lambda *_given: None
+
+
+def steps_unrepaired() -> None:
+    """Leave all groups the one count of updates that DeepSpeed's universal checkpoint gives them."""
+    deepspeed_format.repair_steps = lambda *_given: None
+
+
 def disk_full() -> None:
     """Have no space for the second checkpoint."""
     begin = checkpoints.begin
@@ -180,6 +209,9 @@ FAULTS = (
     asked_to_stop,
     forgets_moments,
     one_step_for_all,
+    forged,
+    groups_unrepaired,
+    steps_unrepaired,
     disk_full,
     not_killed,
 )

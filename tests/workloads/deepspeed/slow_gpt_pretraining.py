@@ -9,7 +9,9 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
-from two_ranks_pretraining import LEGS, Case
+from two_ranks_pretraining import LEGS, Case, merged
+
+DEEPSPEED: dict[str, Any] = {"training": {"checkpoint": {"format": "deepspeed"}}}
 
 
 class Whole(Case):
@@ -59,8 +61,8 @@ class Whole(Case):
         self.assertEqual(self.written("metrics.json")["resumed"]["apart"]["loss"], 0)
 
 
-class Faults(Case):
-    """Each fault is found, and named."""
+class Broken(Case):
+    """Runs what must fail."""
 
     def broken(self, *legs: str, fault: str | None = None, settings: dict[str, Any] | None = None) -> tuple[str, str]:
         """Run what must fail; return stderr and the failure as legs.json has it."""
@@ -69,6 +71,10 @@ class Faults(Case):
         written = self.written("legs.json")
         failures = [each["outcome"] for each in written["outcomes"].values() if each["outcome"] != "as expected"]
         return said, failures[-1]
+
+
+class Faults(Broken):
+    """Each fault is found, and named."""
 
     def test_a_loss_that_is_no_number(self) -> None:
         said, failure = self.broken("measured", fault="nan")
@@ -148,6 +154,86 @@ class Faults(Case):
     def test_steps_without_room_for_the_legs(self) -> None:
         said, _failure = self.broken("measured", settings={"training": {"steps": 8}})
         self.assertIn("an acceptance needs at least three checkpoints", said)
+
+
+class DeepSpeedsFormat(Broken):
+    """Checkpoints as DeepSpeed writes them keep what the own format promises; DeepSpeed alone does not."""
+
+    def test_a_killed_training_goes_on_bit_for_bit_and_on_half_the_ranks(self) -> None:
+        code, said = self.run_legs("measured", "killed::killed", "resumed", "resized:1", "export:1", settings=DEEPSPEED)
+        self.assertEqual(code, 0, said)
+        metrics = self.written("metrics.json")
+        self.assertEqual((metrics["resumed"]["from"], metrics["resumed"]["left"]), ("checkpoint_step_4", []))
+        self.assertEqual(metrics["resumed"]["apart"], {"steps": 8, "first": 5, "last": 12, "loss": 0.0, "samples": 0})
+        self.assertEqual((metrics["resized"]["from_ranks"], metrics["resized"]["apart"]["steps"]), (2, 4))
+        self.assertLessEqual(metrics["resized"]["apart"]["loss"], 1e-5)
+        self.assertEqual([each["verified"] for each in metrics["checkpoints"].values()], [True] * 3)
+        self.assertLessEqual(metrics["export"]["loss_apart"], 1e-5)
+        self.assertEqual(metrics["export"]["valid_tokens"], 64)
+        self.assertEqual(
+            sorted(path.name for path in (self.output / "checkpoints/checkpoint_step_4").iterdir()),
+            [
+                "manifest.json",
+                "zero_pp_rank_0_mp_rank_00_model_states.pt",
+                "zero_pp_rank_0_mp_rank_00_optim_states.pt",
+                "zero_pp_rank_1_mp_rank_00_model_states.pt",
+                "zero_pp_rank_1_mp_rank_00_optim_states.pt",
+            ],
+        )
+        self.assertFalse([*self.output.glob("**/*universal*")])
+
+    def test_in_half_precision_as_well(self) -> None:
+        settings = merged(DEEPSPEED, {"deepspeed": {"bf16": {"enabled": True}}})
+        code, said = self.run_legs("measured", "killed::killed", "resumed", "resized:1", "export:1", settings=settings)
+        self.assertEqual(code, 0, said)
+        metrics = self.written("metrics.json")
+        self.assertEqual(metrics["resumed"]["apart"]["loss"], 0)
+        self.assertLessEqual(metrics["resized"]["apart"]["loss"], 5e-3)
+
+    def test_a_flipped_bit(self) -> None:
+        legs = ("measured", "killed::killed", "resumed", "export:1")
+        said, failure = self.broken(*legs, fault="flipped", settings=DEEPSPEED)
+        self.assertIn("zero_pp_rank_1_mp_rank_00_optim_states.pt is not what was written: its SHA-256 differs", said)
+        self.assertRegex(failure, "ended with exit code 4")
+
+    def test_a_program_in_it_is_not_run(self) -> None:
+        legs = ("measured", "killed::killed", "resumed", "export:1")
+        said, _failure = self.broken(*legs, fault="forged", settings=DEEPSPEED)
+        self.assertIn("a file holds what no checkpoint does", said)
+        self.assertFalse((self.output / "a program ran").exists())
+
+    def test_only_a_training_that_asks_for_it_reads_it(self) -> None:
+        first, second, third = (self.output.parent / name for name in ("own", "deepspeed", "own again"))
+        longer = {"training": {"steps": 16}}
+        for folder in (first, second, third):
+            folder.mkdir()
+        self.output = first
+        code, said = self.run_legs("measured")
+        self.assertEqual(code, 0, said)
+        self.output = second
+        code, said = self.run_legs("measured", settings=merged(DEEPSPEED, longer), HPC_VALIDATION_RESUME=str(first))
+        self.assertEqual(code, 0, said)
+        self.assertEqual(self.written("metrics.json")["first"], 13)
+        self.output = third
+        code, said = self.run_legs("measured", settings=longer, HPC_VALIDATION_RESUME=str(second))
+        self.assertNotEqual(code, 0)
+        self.assertIn("final_checkpoint_step_16 is of the format deepspeed, this training has", said)
+
+    # DeepSpeed 0.19.8 loads a universal checkpoint wrongly. Once one of these two finds no drift, DeepSpeed has mended
+    # it, and the repair of that name in deepspeed_format.py can go.
+
+    def drift(self, fault: str) -> float:
+        """Return how far the losses on half the ranks drift from those on all."""
+        settings = merged(DEEPSPEED, {"training": {"optimizer": {"weight_decay": 1.0}}})  # to see it in few steps
+        code, said = self.run_legs("measured", "resized:1", "export:1", fault=fault, settings=settings)
+        self.assertEqual(code, 0, said)
+        return float(self.written("metrics.json")["resized"]["apart"]["loss"])
+
+    def test_deepspeed_still_gives_all_groups_the_numbers_of_the_first(self) -> None:
+        self.assertGreater(self.drift("groups_unrepaired"), 1e-5)
+
+    def test_deepspeed_still_lets_all_groups_share_one_count_of_updates(self) -> None:
+        self.assertGreater(self.drift("steps_unrepaired"), 1e-5)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Save and restore a sharded training: each rank its own parts, by the names of the parameters, without pickle."""
+"""Save and restore a sharded training, in one of two formats; what is promised of checkpoints is the same for both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from engine import Sharded
@@ -21,13 +21,33 @@ from kit.pretraining import checkpoints
 from kit.pretraining.checkpoint_manager import CheckpointManager, Uploader
 from kit.pretraining.checkpoints import DamagedError, Taken
 from kit.training.distributed import Group
-from safetensors import safe_open
-from safetensors.torch import save, save_file
 from torch import distributed
+
+from utils.deepspeed_format import DeepSpeed
+from utils.own_format import Own
 
 __all__ = ["CheckpointManager", "Saver"]
 
 BYTES_EACH = 12  # of a parameter: the weight and two moments, in 32 bits
+
+
+class Format(Protocol):
+    """What is in a checkpoint's files; `Saver` has seen to it that those to read are whole."""
+
+    name: str
+    reads: tuple[str, ...]  # formats that a training with this one goes on from
+
+    def write(self, engine: Sharded, place: Path, joined: Group) -> list[Path]:
+        """Write this rank's files, and return where they are; all ranks take part."""
+
+    def read(self, engine: Sharded, taken: Taken, joined: Group, scratch: Path) -> None:
+        """Give the engine the state of a checkpoint, of however many ranks; all take part. It may use ``scratch``."""
+
+    def weights(self, taken: Taken, joined: Group) -> dict[str, torch.Tensor]:
+        """Return all weights in 32 bits, by name: flat, perhaps with padding at the end."""
+
+
+FORMATS: dict[str, Format] = {form.name: form for form in (Own(), DeepSpeed())}
 
 
 class Saver:
@@ -41,17 +61,18 @@ class Saver:
         parameters: int,
         keep: int,
         length: int,
+        form: str,
         uploader: Uploader | None = None,
     ) -> None:
         """``settings`` are those that change the result; they and the data are compared at every resume.
 
-        A sample has ``length`` tokens.
+        A sample has ``length`` tokens. ``form`` is the name of the format to save in.
 
         Rank 0 may have an ``uploader``, to which each checkpoint is handed once it is whole.
         """
         self.folder, self._joined, self._settings = folder, joined, dict(settings)
         self._size, self._keep, self._uploader = parameters * BYTES_EACH, keep, uploader
-        self._length = length
+        self._length, self._format = length, FORMATS[form]
         self.saved: dict[str, dict[str, Any]] = {}
 
     def save(self, engine: Sharded, step: int, batch: int, *, final: bool = False, dies: bool = False) -> None:
@@ -61,17 +82,16 @@ class Saver:
         """
         began = time.perf_counter()
         joined, name = self._joined, checkpoints.name_of(step, final=final)
-        place = self._begun(name)
-        tensors, updates = engine.state()
-        path = place / checkpoints.rank_file(joined.rank, joined.size)
+        place, updates = self._begun(name), engine.updates
+        written = self._format.write(engine, place, joined)
         if dies and joined.rank == joined.size - 1:
-            whole = save(tensors)
-            path.write_bytes(whole[: len(whole) // 2])
+            os.truncate(written[-1], written[-1].stat().st_size // 2)
             os.kill(os.getpid(), signal.SIGKILL)
-        save_file(tensors, path)
-        entries = list(joined.gather(checkpoints.describe(path)).values())
+        described = joined.gather([checkpoints.describe(path) for path in written])
+        entries = [entry for of_a_rank in described.values() for entry in of_a_rank]
         if joined.rank == 0:
             facts = {
+                "format": self._format.name,
                 "step": step,
                 "updates": updates,
                 "samples": step * batch,
@@ -105,7 +125,16 @@ class Saver:
 
     def newest(self) -> Taken:
         """Return the newest whole checkpoint; all ranks verify it together. Raise NoneWholeError."""
-        return checkpoints.newest(self.folder, self._settings, self.check)
+        return checkpoints.newest(self.folder, self._settings, self._usable)
+
+    def _usable(self, path: Path) -> dict[str, Any]:
+        manifest = self.check(path)
+        form = checkpoints.format_of(manifest)
+        if form not in self._format.reads:
+            raise DamagedError(
+                f"{path.name} is of the format {form}, this training has training.checkpoint.format {self._format.name}"
+            )
+        return manifest
 
     def verified(self) -> dict[str, dict[str, Any]]:
         """Return each checkpoint in the folder by name, and whether it is whole; all ranks take part."""
@@ -130,28 +159,14 @@ class Saver:
             raise DamagedError(problems[0])
         return manifest
 
-    def restore(self, engine: Sharded, taken: Taken) -> int:
-        """Give the engine the state of a checkpoint, of however many ranks, and return its step."""
-        ranks = taken.manifest["ranks"]
-        files = [safe_open(taken.path / checkpoints.rank_file(rank, ranks), "pt") for rank in range(ranks)]
-        engine.restore(_Parts(files), int(taken.manifest["updates"]))
+    def restore(self, engine: Sharded, taken: Taken, scratch: Path) -> int:
+        """Give the engine the state of a checkpoint, of however many ranks, and return its step.
+
+        ``scratch`` is a folder that all ranks see, for what the format may need to make of the checkpoint.
+        """
+        FORMATS[checkpoints.format_of(taken.manifest)].read(engine, taken, self._joined, scratch)
         return int(taken.manifest["step"])
 
-
-class _Parts(Mapping[str, list[torch.Tensor]]):
-    """The parts of a tensor in the files of all ranks, read when they are asked for."""
-
-    def __init__(self, files: list[Any]) -> None:
-        self._files = files
-
-    def __getitem__(self, name: str) -> list[torch.Tensor]:
-        try:
-            return [file.get_tensor(name) for file in self._files]
-        except Exception as error:  # safetensors has its own, and says no more than the name
-            raise KitError(f"the checkpoint has no {name}: {error}") from error
-
-    def __iter__(self) -> Any:
-        return iter(self._files[0].keys())
-
-    def __len__(self) -> int:
-        return len(self._files[0].keys())
+    def weights(self, taken: Taken) -> dict[str, torch.Tensor]:
+        """Return a checkpoint's weights in 32 bits, by name: flat, perhaps with padding at the end."""
+        return FORMATS[checkpoints.format_of(taken.manifest)].weights(taken, self._joined)

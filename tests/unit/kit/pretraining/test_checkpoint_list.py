@@ -23,8 +23,8 @@ def manifest(at: int, **changed: Any) -> dict[str, Any]:
     return {"schema": 1, "name": name, "step": at, "tokens": at * 1_048_576, "ranks": 8, "files": files, **changed}
 
 
-def listed(*found: Found, form: str = "own", batch: Any = None) -> dict[str, Any]:
-    document = json.loads(json.dumps(checkpoint_list.document(found, batch or BATCH, form)))
+def listed(*found: Found, batch: Any = None) -> dict[str, Any]:
+    document = json.loads(json.dumps(checkpoint_list.document(found, batch or BATCH)))
     assert schema.problems("checkpoints", document) == []
     return document
 
@@ -33,6 +33,7 @@ def test_each_checkpoint_with_what_it_holds() -> None:
     (row,) = listed(Found(manifest(1000), "a" * 64, True, "gs://bucket/checkpoint_step_1000", True))["checkpoints"]
     assert row == {
         "name": "checkpoint_step_1000",
+        "format": "own",
         "step": 1000,
         "tokens": 1_048_576_000,
         "bytes": 9_118_863_360,  # 12 bytes for each of 759,905,280 parameters
@@ -49,7 +50,7 @@ def test_they_are_in_the_order_of_their_steps() -> None:
     final = manifest(2000, name="final_checkpoint_step_2000")
     found = [Found(each, "a" * 64, True, None, True) for each in (final, manifest(2000), manifest(1000))]
     document = listed(*found)
-    assert (document["schema"], document["format"]) == (1, "own")
+    assert document["schema"] == 1
     assert [row["name"] for row in document["checkpoints"]] == [
         "checkpoint_step_1000",
         "checkpoint_step_2000",
@@ -63,9 +64,9 @@ def test_nobody_goes_on_from_what_was_not_verified(verified: bool | None) -> Non
     assert (row["verified"], row["resumable_on"]) == (verified, [])
 
 
-def test_deepspeeds_format_takes_the_ranks_that_wrote_it() -> None:
-    (row,) = listed(Found(manifest(1), "a" * 64, True, None, True), form="deepspeed")["checkpoints"]
-    assert row["resumable_on"] == [8]
+def test_deepspeeds_format_is_named() -> None:
+    (row,) = listed(Found(manifest(1, format="deepspeed"), "a" * 64, True, None, True))["checkpoints"]
+    assert (row["format"], row["resumable_on"][:3]) == ("deepspeed", [1, 2, 4])
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,9 @@ from kit.errors import KitError
 from kit.pretraining import checkpoints
 
 SETTINGS = {"model.n_embd": 128, "training.seed": 42, "data": "abc"}
+OWN = ("rank-{:04d}-of-{:04d}.safetensors",)
+DEEPSPEED = ("zero_pp_rank_{}_mp_rank_00_model_states.pt", "zero_pp_rank_{}_mp_rank_00_optim_states.pt")
+BF16 = (DEEPSPEED[0], f"bf16_{DEEPSPEED[1]}")
 Make = t.Callable[..., Path]
 
 
@@ -23,13 +26,14 @@ Make = t.Callable[..., Path]
 def make(tmp_path: Path) -> Make:
     """(step, ranks) → a whole checkpoint of files with the step's number in them."""
 
-    def make(step: int, ranks: int = 2, *, final: bool = False, **facts: t.Any) -> Path:
+    def make(step: int, ranks: int = 2, *, final: bool = False, names: t.Any = OWN, **facts: t.Any) -> Path:
         place = checkpoints.begin(tmp_path / "c", checkpoints.name_of(step, final=final), 100)
         files = []
         for rank in range(ranks):
-            path = place / checkpoints.rank_file(rank, ranks)
-            path.write_text(f"step {step} rank {rank} " + "x" * 40)
-            files.append(checkpoints.describe(path))
+            for name in names:
+                path = place / name.format(rank, ranks)
+                path.write_text(f"step {step} rank {rank} " + "x" * 40)
+                files.append(checkpoints.describe(path))
         return checkpoints.finish(place, {"step": step, "ranks": ranks, "settings": SETTINGS, **facts}, files)
 
     return make
@@ -114,9 +118,11 @@ DAMAGE: dict[str, tuple[t.Callable[[Path], object], str]] = {
     "renamed": (lambda path: edit(path, name="checkpoint_step_10"), "is of checkpoint_step_10, step 20"),
     "fewer files": (
         lambda path: edit(path, files=json.loads((path / "manifest.json").read_text())["files"][:1]),
-        "has files of 1 ranks, 2 wrote it",
+        "has 1 files, not those of 2 ranks",
     ),
-    "no ranks": (lambda path: edit(path, ranks=0, files=[]), "has files of 0 ranks, 0 wrote it"),
+    "no ranks": (lambda path: edit(path, ranks=0, files=[]), "has 0 files, not those of 0 ranks"),
+    "of a later version": (lambda path: edit(path, format="other"), "is of the format 'other', which is not known"),
+    "of another format": (lambda path: edit(path, format="deepspeed"), "has 2 files, not those of 2 ranks"),
     "not a number": (lambda path: edit(path, step="x"), "manifest.json is damaged"),
     "no list": (lambda path: edit(path, files=None), "manifest.json is damaged"),
 }
@@ -133,6 +139,45 @@ def test_what_is_damaged_is_refused_by_name_and_the_one_before_is_taken(make: Ma
     taken = checkpoints.newest(path.parent)
     assert (taken.path.name, list(taken.refused)) == ("checkpoint_step_10", ["checkpoint_step_20"])
     assert why.split(":", maxsplit=1)[0] in taken.refused["checkpoint_step_20"]
+
+
+@pytest.mark.parametrize("names", [DEEPSPEED, BF16])
+def test_deepspeeds_files_are_verified_as_the_own_are(make: Make, names: tuple[str, ...]) -> None:
+    path = make(20, names=names, format="deepspeed")
+    manifest = checkpoints.verify(path)
+    assert checkpoints.format_of(manifest) == "deepspeed"
+    assert len(manifest["files"]) == 4
+    file = path / names[1].format(1)
+    file.write_text(file.read_text().replace("step 20", "step 10"))
+    with pytest.raises(checkpoints.DamagedError, match=f"{file.name} is not what was written: its SHA-256 differs"):
+        checkpoints.verify(path)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "names", "why"),
+    [
+        (2, DEEPSPEED[:1], "has 2 files, not those of 2 ranks"),
+        (3, DEEPSPEED, "has 6 files, not those of 2 ranks"),
+        (2, (*BF16, DEEPSPEED[1]), "has 6 files, not those of 2 ranks"),
+        (2, OWN, "has 2 files, not those of 2 ranks"),
+    ],
+)
+def test_each_rank_has_its_two_files_in_deepspeeds_format(
+    make: Make, ranks: int, names: tuple[str, ...], why: str
+) -> None:
+    path = make(20, ranks, names=names, format="deepspeed")
+    edit(path, ranks=2)
+    with pytest.raises(checkpoints.DamagedError, match=why):
+        checkpoints.verify(path)
+
+
+def test_a_file_that_deepspeed_would_read_and_the_manifest_does_not_know_is_refused(make: Make) -> None:
+    path = make(20, names=DEEPSPEED, format="deepspeed")
+    (path / "notes.txt").write_text("nobody reads it")
+    checkpoints.verify(path)
+    (path / "zero_pp_rank_2_mp_rank_00_optim_states.pt").write_text("of another step")
+    with pytest.raises(checkpoints.DamagedError, match=r"zero_pp_rank_2_.*_optim_states.pt is not in its manifest"):
+        checkpoints.verify(path)
 
 
 def test_ranks_verify_a_part_each(make: Make) -> None:
