@@ -137,7 +137,6 @@ def started(leg: Leg, saver: Saver) -> tuple[Sharded, int, dict[str, Any] | None
         mine = [shard for number, shard in enumerate(manifest.shards) if number % joined.size == joined.rank]
         tokens.verify(leg.data, manifest, mine, scan=True)
         joined.gather(True)  # a rank whose part is damaged has ended by now
-        leg.stall.beat()
         resume = os.environ.get("HPC_VALIDATION_RESUME")
         earlier = leg.saver(found_earlier(leg, resume)) if resume else None
     if earlier is None:
