@@ -46,11 +46,12 @@ def planned_by_role(workload: dict[str, t.Any], **settings: t.Any) -> dict[str, 
     return workload_plan(workload, *given)
 
 
-def job_script(workload: dict[str, t.Any], **settings: t.Any) -> str:
-    """The job script of a manifest as the role renders it; what digests of files would say is all zeros."""
+def job_script(workload: dict[str, t.Any], *, chain: str | None = None, **settings: t.Any) -> str:
+    """The job script of a manifest, or of a link of a chain, as roles render it; all digests of files are zeros."""
     variables = settings_of("roles/hpc_validation/defaults/main.yml", "roles/workload/vars/main.yml")
     staged = {"__stage_digests": dict.fromkeys([*workload["data"], *workload["models"]], "0" * 64)}
     plan = {**planned_by_role(workload, **{**staged, **settings}), "payload": "0" * 64}
+    plan.update({"chain": chain} if chain else {})
     variables.update({"__workload": workload, "__workload_plan": plan, **settings})
     template = (ROOT / "roles/workload/templates/job.sbatch.j2").read_text(encoding="utf-8")
     rendered: str = Templar(loader=DataLoader(), variables=variables).template(trust_as_template(template))

@@ -123,6 +123,28 @@ def test_all_variables_of_one_with_models_a_configuration_and_nccl_tests(job: Jo
     assert any(f"--model {job.share}/huggingface/models/m" in call for call in job.calls)
 
 
+def test_a_job_is_told_what_it_goes_on_from(job: Job) -> None:
+    assert job.run(hpc_validation_resume={"MLOPS-1.1": 5}) == 0
+    resumed = {"HPC_VALIDATION_RESUME": f"{job.share}/models/mnist/job-5"}
+    assert job.environment == {**expected(job.share, "models/mnist/job-7"), **resumed}
+
+
+def test_a_link_is_told_its_chain_and_when_its_time_is_over(job: Job) -> None:
+    squeue = job.place / "squeue"
+    squeue.write_text(
+        "#!/bin/sh\n[ \"$*\" = '--noheader --jobs=7 --format=%e' ] && date -d @1795232630 +$SLURM_TIME_FORMAT\n"
+    )
+    squeue.chmod(0o755)
+    known = {**expected(job.share, "models/mnist/job-7"), "HPC_VALIDATION_CHAIN": "/a share/models/chain-x"}
+    path = {"PATH": f"{job.place}:/usr/bin:/bin"}
+    assert job.run(path, chain="/a share/models/chain-x") == 0
+    assert job.environment == {**known, **path, "SLURM_JOB_END_TIME": "1795232630"}
+    squeue.unlink()
+    slurm_says = {"SLURM_JOB_END_TIME": "1795232631"}
+    assert job.run(slurm_says, chain="/a share/models/chain-x") == 0
+    assert job.environment == {**known, **slurm_says}
+
+
 def test_nobody_else_may_write_to_what_it_writes(job: Job) -> None:
     assert job.run() == 0
     assert (job.place / "umask").read_text().strip() == "0022"
