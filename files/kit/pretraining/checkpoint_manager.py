@@ -12,6 +12,7 @@ import hashlib
 import queue
 import threading
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +167,12 @@ class Uploader:
                 self._manager.retain(self._keep)
             except (KitError, OSError) as error:
                 self._ends.setdefault(name, {"uploaded": False, "why": str(error), "sha256": None})
+
+
+def not_uploaded(kept: Iterable[str], done: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the oldest of the checkpoints that were kept which did not come into the store, and why; or "none"."""
+    for name in reversed(newest_first(kept)):
+        end = done.get(name, {"uploaded": False, "why": "it did not come to its end in time"})
+        if not end["uploaded"]:
+            return f"{name}: {end['why']}"
+    return "none"

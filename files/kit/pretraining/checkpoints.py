@@ -222,6 +222,11 @@ def _require_same(name: str, made: Any, now: Mapping[str, Any]) -> None:
             raise DamagedError(f"{name} was made with {key} {there}, this training has {here}")
 
 
+def due(first: int, last: int, every: int, keep: int) -> int:
+    """Return how many checkpoints are there after steps ``first`` to ``last``, one after each ``every`` of them."""
+    return min(keep, last // every - (first - 1) // every)
+
+
 def retain(folder: Path, keep: int) -> list[str]:
     """Remove the oldest checkpoints but ``keep``, and return their names.
 

@@ -36,7 +36,7 @@ from kit.files import METRICS_FILE, sha256, write_json
 from kit.job import current_job
 from kit.metrics import write_metrics
 from kit.pretraining import checkpoints, shape, tokens
-from kit.pretraining.checkpoint_manager import Uploader
+from kit.pretraining.checkpoint_manager import Uploader, not_uploaded
 from kit.pretraining.manifest import TRAIN, VALIDATION
 from kit.pretraining.monitor import Monitor
 from kit.ranks.legs import LEGS_FILE
@@ -165,6 +165,12 @@ def require_steps(settings: Settings) -> None:
         )
 
 
+def require_rest(taken: checkpoints.Taken, steps: int) -> None:
+    """Raise KitError if the checkpoint is of the last step or behind it."""
+    if taken.manifest["step"] >= steps:
+        raise KitError(f"{taken.path} is of step {taken.manifest['step']}, and training.steps is {steps}: raise it")
+
+
 def looked_at_shape(leg: Leg) -> dict[str, Any]:
     """Count the model on the meta device, and what its training takes."""
     settings, joined = leg.settings, leg.joined
@@ -214,6 +220,7 @@ def measured(leg: Leg) -> dict[str, Any]:
     if resume:
         earlier = leg.saver(found_earlier(leg, resume))
         taken = earlier.newest()
+        require_rest(taken, steps)
         engine, first = restored(leg, earlier, taken)
     else:
         engine, first = Sharded(settings, joined), 1
@@ -256,7 +263,7 @@ def measured(leg: Leg) -> dict[str, Any]:
         **steps_of(leg, done),
         "completed": done.stopped is None and done.last == steps,
         "stopped": done.stopped,
-        "planned_steps": steps,
+        "planned_steps": steps - first + 1,
         "world_size": joined.size,
         "batch": settings.document()["batch"],
         "samples_a_step": done.samples[0][1] - done.samples[0][0] + 1,
@@ -286,9 +293,13 @@ def measured(leg: Leg) -> dict[str, Any]:
             "saved": saver.saved,
         },
         "checkpoints": kept,
-        "checkpoints_due": min(settings["training.checkpoint.keep"], steps // settings["training.checkpoint.every"]),
+        "checkpoints_due": checkpoints.due(
+            first, steps, settings["training.checkpoint.every"], settings["training.checkpoint.keep"]
+        ),
         "uploads": uploaded,
+        "not_uploaded": not_uploaded(kept, uploaded) if settings["training.checkpoint.remote"] else "none",
         "resumed_from": origin(taken),
+        "refused": "; ".join(taken.refused.values()) if taken and taken.refused else "none",
         **training_device.describe(joined.device, leg.accelerator),
         "gpu_uuids": [each["gpu"] for each in ranks.values() if each["gpu"]],
     }
@@ -434,8 +445,9 @@ def exported(leg: Leg) -> dict[str, Any]:
             "apart": apart(of_the_measured, other, None if name == "resumed" else COMPARED) if other else None,
             **{key: other.get(key) for key in ("tokens_per_second", "cpu_seconds_per_token")},
         }
-    if found["resumed"].get("from_step") is not None:
-        before = of_the_measured["samples"][found["resumed"]["from_step"] - 1][1]
+    behind = (found["resumed"].get("from_step") or 0) - of_the_measured["first"]
+    if behind >= 0:
+        before = of_the_measured["samples"][behind][1]
         found["resumed"]["samples_skipped"] = read(leg.job / "resumed")["samples"][0][0] - before - 1
     return found
 

@@ -40,8 +40,19 @@ class Whole(Case):
         self.assertEqual(code, 0, said)
         second = self.written("metrics.json")
         self.assertEqual(second["resumed_from"]["name"], "final_checkpoint_step_12")
-        self.assertEqual((second["first"], second["steps"]), (13, 16))
+        self.assertEqual((second["first"], second["steps"], second["planned_steps"]), (13, 16, 4))
+        self.assertEqual(second["checkpoints_due"], len(second["checkpoints"]))
         self.assertEqual(second["samples"][0][0], first["samples"][-1][1] + 1)
+
+    def test_a_training_that_is_complete_does_not_go_on(self) -> None:
+        code, said = self.run_legs("measured")
+        self.assertEqual(code, 0, said)
+        whole = self.output
+        self.output = whole.parent / "second"
+        self.output.mkdir()
+        code, said = self.run_legs("measured", HPC_VALIDATION_RESUME=str(whole))
+        self.assertNotEqual(code, 0)
+        self.assertIn("is of step 12, and training.steps is 12: raise it", said)
 
     def test_a_training_with_other_settings_does_not_go_on(self) -> None:
         code, said = self.run_legs("measured")

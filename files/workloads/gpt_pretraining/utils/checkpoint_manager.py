@@ -142,9 +142,14 @@ class Saver:
         for path in checkpoints.listed(self.folder):
             try:
                 manifest = self.check(path)
-                found[path.name] = {"verified": True, "step": manifest["step"], "ranks": manifest["ranks"]}
+                found[path.name] = {
+                    "verified": True,
+                    "problem": "none",
+                    "step": manifest["step"],
+                    "ranks": manifest["ranks"],
+                }
             except DamagedError as error:
-                found[path.name] = {"verified": False, "why": str(error)}
+                found[path.name] = {"verified": False, "problem": str(error)}
         return found
 
     def check(self, path: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import pytest
 from kit.commands import checkpoints as command
 from kit.errors import KitError
 from kit.pretraining import checkpoint_manager, checkpoints
-from kit.pretraining.checkpoint_manager import CheckpointManager, Uploader
+from kit.pretraining.checkpoint_manager import CheckpointManager, Uploader, not_uploaded
 from kit.pretraining.store import StoreError
 
 Make = t.Callable[..., Path]
@@ -250,6 +250,17 @@ def test_an_upload_that_fails_is_told_and_the_next_is_done(make: Make, manager: 
     why = "checkpoint_step_10 has no manifest.json: it was not finished"
     assert done["checkpoint_step_10"] == {"uploaded": False, "why": why, "sha256": None}
     assert done["checkpoint_step_20"]["uploaded"] is True
+
+
+def test_a_checkpoint_without_its_copy_is_named_with_the_reason() -> None:
+    well, failed = {"uploaded": True, "why": None}, {"uploaded": False, "why": "503"}
+    kept = ("final_checkpoint_step_30", "checkpoint_step_20")
+    assert not_uploaded(kept, dict.fromkeys(kept, well)) == "none"
+    # That of step 10 was removed meanwhile: newer ones have replaced it.
+    assert not_uploaded(kept, {**dict.fromkeys(kept, well), "checkpoint_step_10": failed}) == "none"
+    assert not_uploaded(kept, {kept[0]: well, kept[1]: failed}) == "checkpoint_step_20: 503"
+    assert not_uploaded(kept, dict.fromkeys(kept, failed)) == "checkpoint_step_20: 503"
+    assert not_uploaded(kept, {kept[1]: well}).startswith("final_checkpoint_step_30: ")
 
 
 def test_a_failed_removal_does_not_undo_an_upload(make: Make, manager: CheckpointManager) -> None:

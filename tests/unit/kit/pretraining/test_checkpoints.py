@@ -313,3 +313,11 @@ def test_a_file_that_is_not_there_is_not_described(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         checkpoints.describe(tmp_path / "gone")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "keep", "due"),
+    [(1, 12, 5, 3), (1, 12, 2, 2), (9, 12, 5, 1), (5, 12, 5, 2), (4, 12, 5, 3), (13, 12, 5, 0)],
+)
+def test_how_many_checkpoints_are_due(first: int, last: int, keep: int, due: int) -> None:
+    assert checkpoints.due(first, last, 4, keep) == due
