@@ -1,9 +1,11 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pretraining with a fault in it: FAULT names one of those below. Started instead of train.py by the tests beside.
+"""The pretraining with a fault in it: faulty.py FAULT[-STEP] and what train.py is told, which it is started instead of.
 
-Each puts one thing wrong from outside, as a machine or a mistake would; the training itself knows nothing of it.
+Each puts one thing wrong from outside, as a machine or a mistake would; the training itself knows nothing of it. Most
+happen to the last of two ranks, in step 3 of the measured leg unless told. The tests beside use it without a cluster,
+and those of tests/faults on one.
 """
 
 from __future__ import annotations
@@ -13,20 +15,25 @@ import os
 import shutil
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import engine
+import loop
 import torch
 import train
 from kit.files import write_json
 from kit.pretraining import checkpoints
 from kit.strict_json import read as read_json
+from settings import Settings
 from utils import checkpoint_manager, data_loader, deepspeed_format
 
-AT = 3  # the step in which it happens
+NAME, _dash, STEP = sys.argv.pop(1).partition("-")
+AT = int(STEP or 3)
 LEG, OUTPUT = os.environ.get("HPC_VALIDATION_LEG"), Path(os.environ["OUTPUT_DIR"])
 
 
@@ -71,28 +78,113 @@ def infinite_gradient() -> None:
     of_the_loss(lambda loss: _Scaled.apply(loss, math.inf))
 
 
-def stands_still() -> None:
-    """Let one rank read for ever."""
-    read = data_loader.Loader.read
-
-    def changed(self: Any, step: int, device: torch.device) -> Any:
-        while step == AT and LEG == "measured" and on_rank(1):
-            time.sleep(1)
-        return read(self, step, device)
-
-    data_loader.Loader.read = changed  # type: ignore[method-assign]
-
-
-def stopped() -> None:
-    """Stop one rank's process."""
+def before_the_step(act: Callable[[], None]) -> None:
+    """Let rank 1 do something before one step of the measured leg."""
     read = data_loader.Loader.read
 
     def changed(self: Any, step: int, device: torch.device) -> Any:
         if step == AT and LEG == "measured" and on_rank(1):
-            os.kill(os.getpid(), signal.SIGSTOP)
+            act()
         return read(self, step, device)
 
     data_loader.Loader.read = changed  # type: ignore[method-assign]
+
+
+def wait_for(path: Path) -> None:
+    """Wait until somebody makes the file."""
+    while not path.exists():
+        time.sleep(0.1)
+
+
+def held() -> None:
+    """Wait in a step, so that somebody else can put something wrong: `held` is there then, and `go` ends it."""
+
+    def wait() -> None:
+        (OUTPUT / "held").write_text("here")
+        wait_for(OUTPUT / "go")
+
+    before_the_step(wait)
+
+
+def held_in_save() -> None:
+    """Wait for ever in the first checkpoint, with a part of it written."""
+    save = checkpoint_manager.save_file
+
+    def changed(tensors: Any, path: Path) -> None:
+        save(tensors, path)
+        if LEG == "measured" and on_rank(1):
+            os.truncate(path, path.stat().st_size // 2)
+            (OUTPUT / "held").write_text("here")
+            wait_for(OUTPUT / "go")
+
+    checkpoint_manager.save_file = changed
+
+
+def stands_still() -> None:
+    """Let one rank read for ever."""
+    before_the_step(lambda: wait_for(OUTPUT / "never"))
+
+
+def stopped() -> None:
+    """Stop one rank's process."""
+    before_the_step(lambda: os.kill(os.getpid(), signal.SIGSTOP))
+
+
+def killed() -> None:
+    """Kill one rank."""
+    before_the_step(lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def launcher_killed() -> None:
+    """Kill what started the ranks."""
+    before_the_step(lambda: os.kill(os.getppid(), signal.SIGKILL))
+
+
+def slow() -> None:
+    """Let one rank take twice as long for what it computes by itself."""
+    alone = loop.solo
+
+    def changed(device: torch.device) -> float:
+        return alone(device) + alone(device)
+
+    if on_rank(1):
+        loop.solo = changed
+
+
+def spike() -> None:
+    """Raise the learning rate a hundredfold from a step on."""
+    learning_rate = Settings.learning_rate
+
+    def changed(self: Settings, step: int) -> float:
+        return learning_rate(self, step) * (100 if step >= AT else 1)
+
+    Settings.learning_rate = changed  # type: ignore[method-assign]
+
+
+def bucket_gone() -> None:
+    """Have a bucket at an address where nobody listens."""
+    os.environ["STORAGE_EMULATOR_HOST"] = "http://127.0.0.1:9"
+
+
+class _Unavailable(BaseHTTPRequestHandler):
+    """Answers every request with 503."""
+
+    def answer(self) -> None:
+        """Answer."""
+        self.send_error(503)
+
+    do_GET = do_POST = do_PUT = answer  # noqa: N815 - the names that the library calls
+
+    def log_message(self, *_other: Any) -> None:
+        """Say nothing."""
+
+
+def bucket_unavailable() -> None:
+    """Have a bucket that answers 503 for ever."""
+    if on_rank(0):
+        server = HTTPServer(("127.0.0.1", 0), _Unavailable)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        os.environ["STORAGE_EMULATOR_HOST"] = f"http://127.0.0.1:{server.server_port}"
 
 
 def repeats() -> None:
@@ -202,8 +294,16 @@ def not_killed() -> None:
 FAULTS = (
     nan,
     infinite_gradient,
+    held,
+    held_in_save,
     stands_still,
     stopped,
+    killed,
+    launcher_killed,
+    slow,
+    spike,
+    bucket_gone,
+    bucket_unavailable,
     repeats,
     flipped,
     asked_to_stop,
@@ -217,5 +317,5 @@ FAULTS = (
 )
 
 if __name__ == "__main__":
-    {fault.__name__: fault for fault in FAULTS}[os.environ["FAULT"]]()
+    {fault.__name__: fault for fault in FAULTS}[NAME]()
     sys.exit(train.main())

@@ -16,23 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import kit
+import yaml
 from kit.pretraining import converter, markov
 
 FILES = Path(kit.__file__).resolve().parents[1]
 HOME = FILES / "workloads/gpt_pretraining"
 FAULTY = Path(__file__).resolve().parent / "faulty.py"
 LEGS = ("shape:1", "plain", "measured", "killed::killed", "resumed", "resized:1", "export:1")
-SETTINGS: dict[str, Any] = {
-    "model": {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 96},
-    "deepspeed": {"train_batch_size": 8},
-    "training": {
-        "steps": 12,
-        "schedule": {"warmup_steps": 2, "decay_steps": 40},
-        "checkpoint": {"every": 4},
-        "data": {"validation_batches": 2},
-        "watch": {"stall_seconds": 20, "probe_every": 4},
-    },
-}
+SETTINGS: dict[str, Any] = yaml.safe_load(FAULTY.with_name("small.yaml").read_text())
 
 
 def merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -81,10 +72,10 @@ class Case(unittest.TestCase):
             "SETTINGS_FILE": str(own),
             "HPC_VALIDATION_ACCELERATOR": "cpu",
             "SLURM_JOB_ID": "12",
-            **({"FAULT": fault} if fault else {}),
             **environment,
         }
-        script = [str(FAULTY if fault else HOME / "train.py"), "--config", str(HOME / "config"), "--profile", "mini"]
+        begun = [str(FAULTY), fault] if fault else [str(HOME / "train.py")]
+        script = [*begun, "--config", str(HOME / "config"), "--profile", "mini"]
         told = [word for leg in legs for word in ("--leg", leg)]
         done = subprocess.run(
             [
