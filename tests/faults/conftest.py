@@ -20,7 +20,7 @@ BEGAN = time.monotonic()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds --faults-group and --faults-document."""
-    parser.addoption("--faults-group", choices=rows.GROUPS, help="play the rows of this group alone")
+    parser.addoption("--faults-group", choices=(*rows.GROUPS, *rows.APART), help="play the rows of this group alone")
     parser.addoption("--faults-document", action="store_true", help="write docs/faults.json and docs/faults.md")
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rows of faults.yml: what is done to the cluster, when, and what must come of it."""
+"""The rows of faults.yml and the other tables: what is done to the cluster, when, and what must come of it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ import yaml
 
 TABLE = Path(__file__).with_name("faults.yml")
 FLEET = Path(__file__).with_name("fleet.yml")
+PRETRAINING = Path(__file__).with_name("pretraining.yml")
 GROUPS = ("slurm", "job", "judge", "gpu", "ranks", "share", "play", "stage")
+APART = {"pretraining": PRETRAINING, "fleet": FLEET}  # groups in tables of their own
 MOMENTS = (
     *("before", "preflight", "staging", "deploying", "submitted", "pending"),
     *("running", "training", "completing", "judging", "reporting"),
 )
-WORKLOADS = ("canary", "ranks_canary")
+WORKLOADS = ("canary", "ranks_canary", "pretraining")
 VERDICTS = ("pass", "fail", "undetermined")
 
 
@@ -82,7 +84,7 @@ def _one(given: dict[str, t.Any]) -> Row:
     except (KeyError, TypeError) as error:
         raise BadRowError(f"{given.get('id')}: {error}") from error
     choices = (
-        (row.group, (*GROUPS, "fleet")),
+        (row.group, (*GROUPS, *APART)),
         (row.workload, WORKLOADS),
         (row.when, MOMENTS),
         (row.expect.verdict, (*VERDICTS, None)),

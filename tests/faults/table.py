@@ -20,7 +20,7 @@ import typing as t
 from collections import Counter
 from pathlib import Path
 
-from tests.faults.rows import FLEET, GROUPS, Row, load
+from tests.faults.rows import APART, GROUPS, Row, load
 from tests.integration.conftest import ROOT, cluster
 
 DOCUMENT = ROOT / "docs/faults.json"
@@ -29,7 +29,7 @@ Json = dict[str, t.Any]
 
 
 def _all() -> list[Row]:
-    return [*load(), *load(FLEET)]
+    return [*load(), *(row for path in APART.values() for row in load(path))]
 
 
 def result(row: Row, problems: list[str], seconds: float) -> Json:
@@ -86,13 +86,12 @@ def _cell(text: str) -> str:
 def _summary(whole: Json) -> list[str]:
     rows = list(whole["rows"].values())
     seconds = [row["seconds"] for row in rows]
-    fleet = {row.id for row in load(FLEET)}
     never = sorted({row.id for row in _all()} - set(whole["rows"]))
     minutes = whole["measured"].get("minutes")
     at_once = f", all at once in {minutes:g} min" if minutes else ""
     lines = [
         f"- rows caught with the right name: {_caught(whole, {row.id for row in load()})}{at_once}",
-        f"- of a fleet: {_caught(whole, fleet)}",
+        *(f"- of the group {group}: {_caught(whole, {row.id for row in load(path)})}" for group, path in APART.items()),
         f"- each row as it last came out, the oldest on {min(row['date'] for row in rows)}",
         *([f"- never played: {', '.join(never)}"] if never else []),
         f"- from the fault to the verdict: median {statistics.median(seconds):.0f} s, worst {max(seconds):.0f} s",
@@ -123,8 +122,9 @@ def markdown(whole: Json) -> str:
         "Each fault is put into the live local cluster, or into the files on its share, while a play of a canary",
         "runs, of one process or of two ranks; the verdict must be the one stated, name the part at fault, and come in",
         f"time. `make faults` plays them all, and `make faults GROUP=judge` one group: {', '.join(GROUPS[:-1])} or",
-        f"{GROUPS[-1]}. Preflight has faults of its own in `tests/faults/preflight.yml` (`make faults-preflight`), and",
-        "on a fleet of 20 nodes those of `tests/faults/fleet.yml` (`make faults-fleet`).",
+        f"{GROUPS[-1]}. Those of a training with its real trainer are in `tests/faults/pretraining.yml`, and played by",
+        "`make faults GROUP=pretraining` only. Preflight has faults of its own in `tests/faults/preflight.yml`",
+        "(`make faults-preflight`), and a fleet of 20 nodes those of `tests/faults/fleet.yml` (`make faults-fleet`).",
         "",
         f"{measured['date']}, {measured['machine']}, Slurm {measured['slurm']}, ansible-core {measured['ansible']}:",
         "",
@@ -132,7 +132,7 @@ def markdown(whole: Json) -> str:
         "",
     ]
     answers = whole.get("reframe", {}).get("rows", {})
-    for group in (*GROUPS, "fleet"):
+    for group in (*GROUPS, *APART):
         rows = {identity: row for identity, row in whole["rows"].items() if row["group"] == group}
         if not rows:
             continue

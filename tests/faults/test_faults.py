@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import outcome, rows, scene, table
-from tests.integration import canaries
-from tests.integration.conftest import ANY_SPEED, wait_for
+from tests.faults import playing, rows
 
 ROWS = rows.load(Path(os.environ.get("HPC_VALIDATION_FAULTS", rows.TABLE)))
 random.Random(os.environ.get("HPC_VALIDATION_FAULTS_ORDER", "0")).shuffle(ROWS)
@@ -28,17 +26,4 @@ def parameter(row: rows.Row) -> t.Any:
 def test_the_fault_comes_out_as_stated(
     tmp_path: Path, row: rows.Row, record_property: t.Callable[..., None], pytestconfig: pytest.Config
 ) -> None:
-    wait_for(scene.at_rest, 180)
-    selected = canaries.select(tmp_path / "workloads", row.workload, row.canary, **row.manifest)
-    played = scene.Scene(row, tmp_path, {**selected, **ANY_SPEED})
-    problems, seconds = ["it did not come to an end"], scene.PATIENCE
-    try:
-        seconds = played.run()
-        patience = 1 if pytestconfig.getoption("--faults-document") else 3
-        problems = outcome.problems(row, played.plays, seconds, patience, lambda: played.job)
-        played.repair()
-        problems += outcome.submissions(row, played.jobs(row.expect.jobs))
-    finally:
-        record_property("fault", (row.id, table.result(row, problems, seconds)))
-        played.abandon()
-    assert problems == [], "\n".join([*problems, played.plays[-1].screen])
+    playing.play(row, tmp_path, record_property, pytestconfig)

@@ -1,4 +1,7 @@
-"""Workloads of a few seconds, for tests of everything around a training: `canary` is a process, `ranks_canary` two."""
+"""Workloads for tests of everything around a training: `canary` is a process, `ranks_canary` two, of a few seconds.
+
+`pretraining` is the real one, made small (small_pretraining.py).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import typing as t
 from pathlib import Path
 
 import yaml
+
+from tests.integration import small_pretraining
 
 
 def label(name: str) -> str:
@@ -27,11 +32,13 @@ def add(folder: Path, identity: str, name: str, behaviour: str = "well", **chang
 def select(folder: Path, name: str, behaviour: str = "well", **changes: t.Any) -> dict[str, t.Any]:
     """Variables that select such a canary, with these changes of its manifest; a copy of it is made in the folder."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(Path(__file__).with_name(name), folder / name)
-    path = folder / name / "workload.yml"
-    manifest = {**yaml.safe_load(path.read_text(encoding="utf-8")), **changes}
-    manifest["command"] = ["python", f"{name}.py", "--behaviour", behaviour]
-    path.write_text(yaml.safe_dump(manifest), encoding="utf-8")
+    if name == small_pretraining.NAME:
+        manifest = small_pretraining.make(folder / name, behaviour, changes)
+    else:
+        shutil.copytree(Path(__file__).with_name(name), folder / name)
+        given = yaml.safe_load((folder / name / "workload.yml").read_text(encoding="utf-8"))
+        manifest = {**given, **changes, "command": ["python", f"{name}.py", "--behaviour", behaviour]}
+    (folder / name / "workload.yml").write_text(yaml.safe_dump(manifest), encoding="utf-8")
     return {
         "hpc_validation_workload_folders": [str(folder)],
         "hpc_validation_only": [manifest["id"]],

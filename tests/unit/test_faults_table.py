@@ -42,11 +42,12 @@ def test_a_row_that_is_no_longer_in_the_table_is_forgotten(renew):
 
 
 def test_a_row_that_was_never_played_counts_as_not_caught(renew):
-    every = [*rows.load(), *rows.load(rows.FLEET)]
+    every = [*rows.load(), *(row for path in rows.APART.values() for row in rows.load(path))]
     played = {row.id: table.result(row, [], 1) for row in every[1:]}
     _document, page = renew(measured=MEASURED, rows=played)
     assert f"caught with the right name: {len(rows.load()) - 1} of {len(rows.load())}\n" in page
-    assert f"of a fleet: {len(rows.load(rows.FLEET))} of {len(rows.load(rows.FLEET))}\n" in page
+    for group, path in rows.APART.items():
+        assert f"of the group {group}: {len(rows.load(path))} of {len(rows.load(path))}\n" in page
     assert f"- never played: {every[0].id}\n" in page
     _document, page = renew(rows={every[0].id: table.result(every[0], [], 1)})
     assert "never played" not in page
