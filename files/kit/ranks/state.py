@@ -129,10 +129,10 @@ def _to_blame(codes: Mapping[int, int], by_rank: Mapping[int, Mapping[str, Any]]
 
     It is one that was killed, but not by SIGTERM, with which the launcher asks, nor by SIGABRT, with which NCCL's
     watchdog ends a rank that waited too long: there it is one that still ran. Of ranks that gave up since no step ended
-    it is the one that waited for no other. Of those that ended themselves it is the first: the others lost a peer.
+    it is the one that waited for no other, else one that the launcher had to end, with SIGKILL if it was stopped. Of those that ended themselves it is the first: the others lost a peer.
     """
-    asked = (signal.SIGTERM, signal.SIGABRT)
     stalled = [rank for rank, code in sorted(codes.items()) if code == STALLED]
+    asked = (signal.SIGTERM, signal.SIGABRT, *([signal.SIGKILL] if stalled else []))
     killed = [rank for rank, code in sorted(codes.items()) if code < 0 and -code not in asked]
     if killed:
         return killed[0], _ending(codes[killed[0]])
@@ -140,7 +140,7 @@ def _to_blame(codes: Mapping[int, int], by_rank: Mapping[int, Mapping[str, Any]]
     alone = [rank for rank in stalled if WAITING not in str(by_rank.get(rank, {}).get("error"))]
     if alone:
         return alone[0], "it stood still"
-    late = [rank for rank in sorted(by_rank) if codes.get(rank, -signal.SIGTERM) == -signal.SIGTERM]
+    late = [rank for rank in sorted(by_rank) if codes.get(rank, -signal.SIGTERM) in (-signal.SIGTERM, -signal.SIGKILL)]
     if waited and late:
         return late[0], f"rank {waited[0]} gave up waiting for it"
     by_themselves = [rank for rank, code in codes.items() if -code != signal.SIGTERM] or list(codes)

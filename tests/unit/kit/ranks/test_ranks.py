@@ -136,7 +136,7 @@ def test_ranks_that_all_gave_up_are_told_by_the_first(tmp_path: Path) -> None:
     assert failure(tmp_path, {0: -6, 1: -6}) == "rank 1 (compute01 GPU-1): killed by SIGABRT, last in training, step 30"
 
 
-@pytest.mark.parametrize("codes", [{0: 71}, {0: 71, 1: -15}])
+@pytest.mark.parametrize("codes", [{0: 71}, {0: 71, 1: -15}, {0: 71, 1: -9}])
 def test_a_rank_that_gave_up_on_another_is_not_to_blame(tmp_path: Path, codes: dict[int, int]) -> None:
     state(tmp_path, 0, phase="failed in training", step=30, error="no step for 60 s, waiting for other ranks", time=9.0)
     state(tmp_path, 1, phase="training", step=30, time=5.0)
