@@ -87,7 +87,7 @@ class Saver:
         if dies and joined.rank == joined.size - 1:
             os.truncate(written[-1], written[-1].stat().st_size // 2)
             os.kill(os.getpid(), signal.SIGKILL)
-        described = joined.gather([checkpoints.describe(path) for path in written])
+        described = joined.gather(_described(name, written))
         entries = [entry for of_a_rank in described.values() for entry in of_a_rank]
         if joined.rank == 0:
             facts = {
@@ -175,3 +175,11 @@ class Saver:
     def weights(self, taken: Taken) -> dict[str, torch.Tensor]:
         """Return a checkpoint's weights in 32 bits, by name: flat, perhaps with padding at the end."""
         return FORMATS[checkpoints.format_of(taken.manifest)].weights(taken, self._joined)
+
+
+def _described(name: str, written: list[Path]) -> list[dict[str, Any]]:
+    """Return the entries of a rank's files of checkpoint ``name``. Raise KitError, as of a disk that is full."""
+    try:
+        return [checkpoints.describe(path) for path in written]
+    except OSError as error:
+        raise KitError(f"{name} cannot be written: {error}") from error

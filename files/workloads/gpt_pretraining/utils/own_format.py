@@ -14,7 +14,7 @@ from kit.errors import KitError
 from kit.pretraining import checkpoints
 from kit.pretraining.checkpoints import Taken
 from kit.training.distributed import Group
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 WEIGHTS = "/fp32"
@@ -27,9 +27,13 @@ class Own:
     reads = (checkpoints.OWN,)
 
     def write(self, engine: Sharded, place: Path, joined: Group) -> list[Path]:
-        """Write this rank's file."""
+        """Write this rank's file. Raise KitError, as of a disk that is full."""
         path = place / checkpoints.rank_file(joined.rank, joined.size)
-        save_file(engine.state(), path)
+        try:
+            save_file(engine.state(), path)
+        except (SafetensorError, OSError) as error:
+            name = place.name.removeprefix(checkpoints.INCOMPLETE)
+            raise KitError(f"{name}/{path.name} cannot be written: {error}") from error
         return [path]
 
     def read(self, engine: Sharded, taken: Taken, joined: Group, scratch: Path) -> None:  # noqa: ARG002 - see Format
