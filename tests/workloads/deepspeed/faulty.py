@@ -152,11 +152,11 @@ def slow() -> None:
 
 
 def spike() -> None:
-    """Raise the learning rate a hundredfold from a step on."""
+    """Raise the learning rate a thousandfold from a step on."""
     learning_rate = Settings.learning_rate
 
     def changed(self: Settings, step: int) -> float:
-        return learning_rate(self, step) * (100 if step >= AT else 1)
+        return learning_rate(self, step) * (1000 if step >= AT else 1)
 
     Settings.learning_rate = changed  # type: ignore[method-assign]
 
