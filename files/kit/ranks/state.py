@@ -129,7 +129,8 @@ def _to_blame(codes: Mapping[int, int], by_rank: Mapping[int, Mapping[str, Any]]
 
     It is one that was killed, but not by SIGTERM, with which the launcher asks, nor by SIGABRT, with which NCCL's
     watchdog ends a rank that waited too long: there it is one that still ran. Of ranks that gave up since no step ended
-    it is the one that waited for no other, else one that the launcher had to end, with SIGKILL if it was stopped. Of those that ended themselves it is the first: the others lost a peer.
+    it is the one that waited for no other, else one that the launcher had to end: with SIGKILL, if it was stopped. Of
+    those that ended themselves it is the first: the others lost a peer.
     """
     stalled = [rank for rank, code in sorted(codes.items()) if code == STALLED]
     asked = (signal.SIGTERM, signal.SIGABRT, *([signal.SIGKILL] if stalled else []))

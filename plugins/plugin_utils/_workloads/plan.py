@@ -168,6 +168,7 @@ def _context(workload: Json, settings: Json, runtime: Json) -> Json:
         "locked": runtime["locked"],
         "option": workload["option"],
         "nccl_tests": bool(settings["nccl_tests"]),
+        "resumed": _resume(workload, settings) is not None,
     }
 
 

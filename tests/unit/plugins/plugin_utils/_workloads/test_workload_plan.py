@@ -130,6 +130,7 @@ def test_a_whole_plan(planned: t.Callable[..., Json], folders: Json) -> None:
             "locked": True,
             "option": "none",
             "nccl_tests": False,
+            "resumed": False,
         },
         "payload": hashlib.sha256(" ".join(digests).encode()).hexdigest(),
         "data": {"mnist": {"rows": 60000}},
@@ -324,8 +325,9 @@ def test_own_settings_that_are_no_keys_and_values_are_refused(planned: t.Callabl
     ],
 )
 def test_a_training_goes_on_from_a_job_or_a_bucket(planned: t.Callable[..., Json], given: t.Any, resume: str) -> None:
-    assert planned(resume={"MLOPS-2.1": given})["resume"] == resume
-    assert planned(resume={"OTHER-1": given})["resume"] is None
+    found, other = planned(resume={"MLOPS-2.1": given}), planned(resume={"OTHER-1": given})
+    assert (found["resume"], found["context"]["resumed"]) == (resume, True)
+    assert (other["resume"], other["context"]["resumed"]) == (None, False)
 
 
 @pytest.mark.parametrize("given", [0, -1, "../4711", "/mnt/share/checkpoints", "s3://b", "gs://b/$(id)", True, ["1"]])
