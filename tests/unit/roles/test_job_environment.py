@@ -24,7 +24,7 @@ printf '%s\\n' "$*" >> "$notes/calls"
 for word; do
     case $word in
         train.py) env -0 > "$notes/environment"; umask > "$notes/umask"; touch "$OUTPUT_DIR/made" ;;
-        *) [ ! -e "$notes/fails.$word" ] || exit 3 ;;
+        *) [ ! -e "$notes/fails.$word" ] || exit "$(cat "$notes/fails.$word")" ;;
     esac
 done
 """
@@ -181,10 +181,22 @@ def test_all_that_is_called_in_its_order(job: Job) -> None:
     [("begin", 70, False), ("provenance", 70, False), ("end", 70, True), ("sample", 0, True)],
 )
 def test_a_step_of_ours_that_fails_fails_the_job(job: Job, step: str, code: int, trained: bool) -> None:
-    (job.place / f"fails.{step}").touch()
+    (job.place / f"fails.{step}").write_text("3")
     assert job.run() == code
     assert ("train.py" in job.calls) is trained
     assert job.calls[-1].startswith("-m kit end")
+
+
+@pytest.mark.parametrize(("said", "code", "trained"), [(0, 0, True), (3, 0, False), (1, 70, False)])
+def test_a_link_asks_before_it_trains_whether_there_is_anything_to_do(
+    job: Job, said: int, code: int, trained: bool
+) -> None:
+    (job.place / "fails.link").write_text(str(said))
+    assert job.run({"SLURM_JOB_END_TIME": "1"}, chain="/a share/models/chain-x") == code
+    link = f"-m kit link --chain /a share/models/chain-x --output {job.share}/models/mnist/job-7"
+    assert job.calls[1] == link
+    assert ("train.py" in job.calls) is trained
+    assert job.calls[-1] == f"-m kit end --exit-code {code}"
 
 
 def test_an_output_folder_that_cannot_be_made_fails_the_job(job: Job) -> None:
@@ -215,7 +227,7 @@ def test_what_ranks_on_several_nodes_left_is_put_together_before_and_after(job: 
 
 
 def test_a_failed_gathering_before_the_ranks_fails_the_job(job: Job) -> None:
-    (job.place / "fails.gather").touch()
+    (job.place / "fails.gather").write_text("3")
     assert job.run(manifest={**RANKS, "resources": {**RANKS["resources"], "nodes": 2}}) == 70
 
 
