@@ -46,13 +46,13 @@ def pages(session: nox.Session) -> None:
 @nox.session
 def unit(session: nox.Session) -> None:
     """Pure code: no cluster."""
-    session.run("pytest", "--numprocesses=2", "--dist=worksteal", "tests/unit", "-m", "not slow", *session.posargs)
+    session.run("pytest", "--numprocesses=3", "--dist=worksteal", "tests/unit", "-m", "not slow", *session.posargs)
 
 
 @nox.session
 def artifact(session: nox.Session) -> None:
     """The built collection: what is in it, and that its documentation renders."""
-    session.run("pytest", "tests/artifact", *session.posargs)
+    session.run("pytest", "--numprocesses=2", "tests/artifact", *session.posargs)
 
 
 @nox.session

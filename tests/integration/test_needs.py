@@ -60,6 +60,7 @@ def check_passed(played, *expected):
     assert ran(played) == list(expected), played.end
 
 
+@pytest.mark.slow
 def test_what_is_needed_runs_first_and_not_again_while_that_stands(category):
     first = category()
     check_passed(first, NEEDED, ASKED)

@@ -69,6 +69,7 @@ def test_a_new_workload_is_checked_and_passes_as_it_is(play, begin, tmp_path):
     assert criteria["C-3"]["value"] < 0.01
 
 
+@pytest.mark.slow
 def test_what_a_workload_does_wrong_is_named(play, begin, tmp_path):
     slow = begin("slow", ("200_000, 0.5", "200_000, 0.1"))
     lost = begin("lost", ('"metrics.json"', '"results.json"'))

@@ -41,6 +41,7 @@ def payload() -> t.Iterator[str]:
     ("runtime", "kind"),
     [
         ("pytorch", "check"),
+        pytest.param("pytorch", "slow", marks=pytest.mark.slow),
         ("standin", "check"),
         pytest.param("oumi", "check", marks=pytest.mark.slow),
         ("sft", "check"),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import screen
@@ -80,6 +81,15 @@ def test_a_task_that_lasts_is_told_at_twice_the_time_again() -> None:
     lines = [said.get(timeout=10) for _each in range(3)]
     patience.end()
     assert lines == [f"stage       for {seconds} s: Install the environment" for seconds in (0, 0, 0)]
+
+
+def test_ansible_does_not_wait_at_its_end_for_what_is_still_to_be_told() -> None:
+    patience = screen.Patience(30, lambda _line: None)
+    before = set(threading.enumerate())
+    patience.begin("stage", "Install the environment")
+    started = set(threading.enumerate()) - before
+    patience.end()
+    assert [thread.daemon for thread in started] == [True]
 
 
 def test_a_task_that_lasts_is_told_with_its_time() -> None:

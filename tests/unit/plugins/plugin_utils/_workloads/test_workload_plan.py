@@ -308,6 +308,8 @@ def test_the_inventorys_own_settings_are_handed_on_and_part_of_what_runs(planned
     )
     assert [each["settings"] for each in (none, more)] == [{}, {"training": {"steps": 3}}]
     assert none["payload"] != more["payload"] == again["payload"]
+    orders = [{"steps": 3, "seed": 1}, {"seed": 1, "steps": 3}]
+    assert len({planned(manifest, pretraining={"training": each})["payload"] for each in orders}) == 1
 
 
 @pytest.mark.parametrize("wrong", ["steps=3", None, ["steps"]])
