@@ -70,7 +70,101 @@ INNOCENT = [
     "Traceback is printed where an exception is raised",
     "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  570.133.20",
     "NVRM: Xid (PCI:0000:20:00): 45, Ch 00000008",
+    "CUDA error: 0",
+    "CUDA error 0: no error",
+    "NCCL error 0: no error",
+    "no CUDA error: all kernels returned cudaSuccess",
+    "no NCCL error: all ranks arrived",
+    "cudaErrorNotReady is polled",
+    "NCCL timeout in seconds: 1800",
+    "CUFFT_PLAN_CACHE=16 CUFFT_CB_LD_REAL CUFFT_WORKAREA_MINIMAL CUFFT_XT_FORMAT_INPUT CUFFT_VERSION 11303",
+    "CUDNN_STATUS_VERSION: 9",
+    "no GPU is lost",
+    "0 GPU is lost",
+    "Aggregate uncorrectable ECC error detected: 0",
+    "CUDA out of memory: 0 times",
+    "Input/output errors: 0",
+    "Read-only file system check: ok",
+    "ulimit: Too many open files limit is 1024",
+    "Autotuning failed with out of resource: shared memory, Required: 262144, Hardware limit: 232448.",
+    "[W socket.cpp:464] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+    "exits with return code = 0",
+    "nfs: server nas1 OK",
 ]
+# What a set finds alone, each as it is printed; no other set may take it for its own.
+OF_ONE_SET = {
+    "cuda_errors": [
+        "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.",
+        "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling "
+        "NumCudaDevices() that might have already set an error? Error 304: OS call failed or operation not supported",
+        "RuntimeError: GET was unable to find an engine to execute this computation",
+        "RuntimeError: FIND was unable to find an engine to execute this computation",
+        "RuntimeError: Unable to find a valid cuDNN algorithm to run convolution",
+        "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 1, Hardware limit: 0.",
+        "Internal Triton PTX codegen error",
+        "ptxas fatal   : Ptx assembly aborted due to errors",
+        "CUDA kernel failed : invalid configuration argument",
+        "Error: misaligned address",
+        "Error: the launch timed out and was terminated",
+        "Error: invalid device function",
+        "Error: too many resources requested for launch",
+        "CUDA error: 0 devices were found",
+        "CUDA error: 0, then CUDA error: 700",
+        "no CUDA error: x, but CUDA error: 700",
+        "10 GPU is lost",
+    ],
+    "python_traceback": [
+        'x.sh: line 1: 24391 Floating point exceptionbash -c "kill -FPE $$"',
+        'x.sh: line 1: 24393 CPU time limit exceeded bash -c "kill -XCPU $$"',
+        'x.sh: line 1: 24394 File size limit exceededbash -c "kill -XFSZ $$"',
+        'x.sh: line 1: 24403 Bad system call         bash -c "kill -SYS $$"',
+        "      5254 Floating point exception| python train.py",
+        "Bad system call",
+        "Bad system call (core dumped)",
+        "[node1:01234] *** Process received signal ***",
+        "[node1:01234] Signal: Segmentation fault (11)",
+        "mpirun noticed that process rank 1 with PID 1234 on node node1 exited on signal 9 (Killed).",
+        "free(): invalid pointer",
+        "double free or corruption (!prev)",
+        "malloc(): corrupted top size",
+        "corrupted size vs. prev_size",
+        "*** stack smashing detected ***: terminated",
+        "[ERROR] [launch.py:259:main] ['python', 'train.py'] exits with return code = -9",
+    ],
+    "io_errors": [
+        "RuntimeError: [enforce fail at inline_container.cc:603] . "
+        "PytorchStreamWriter failed writing file data/12: file write failed",
+        "[enforce fail at inline_container.cc:603] . PytorchStreamWriter failed writing file data/12: file write failed",
+        "I/O error: Connection timed out (os error 110)",
+        'Os { code: 110, kind: TimedOut, message: "Connection timed out" }',
+        "BlockingIOError: [Errno 11] Resource temporarily unavailable: '/mnt/beegfs/x'",
+        "OSError: [Errno 19] No such device: '/mnt/beegfs/x'",
+        "OSError: [Errno 6] No such device or address: '/mnt/beegfs/x'",
+        "OSError: [Errno 74] Bad message",
+        "nfs: server nas1 not responding, still trying",
+        "10 Input/output errors: 10",
+    ],
+    "nvidia_driver": [
+        "NVRM: The NVIDIA GPU 0000:3b:00.0 (PCI ID: 10de:2330) installed in this system has fallen off the bus "
+        "and is not responding to commands.",
+        "NVRM: fallen off the bus and is not responding to commands.",
+        "pynvml.NVMLError_DriverNotLoaded: Driver Not Loaded",
+        "pynvml.NVMLError_LibRmVersionMismatch: RM has detected an NVML/RM version mismatch.",
+        "pynvml.NVMLError_LibraryNotFound: NVML Shared Library Not Found",
+        "No devices were found",
+        "10 uncorrectable ECC error detected",
+    ],
+    "nccl_errors": [
+        "RuntimeError: Rank 0 timed out in monitoredBarrier after 5000 ms.",
+        "NCCL timeout in: /pytorch/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1970, NCCL version 2.27.5",
+    ],
+    "slurm_errors": [
+        "sbatch: fatal: Invalid node list specified",
+        "salloc: fatal: Invalid node list specified",
+        "slurm_load_jobs error: Unable to contact slurm controller (connect failure)",
+        "srun: forcing job termination",
+    ],
+}
 
 
 def hits(line, name):
@@ -138,6 +232,12 @@ def test_a_healthy_log_has_no_hit():
 def test_an_innocent_line_has_no_hit(line):
     found = SEARCH.scan(io.BytesIO(line.encode() + b"\n"))
     assert set(found["counts"].values()) == {0}, found["hits"]
+
+
+@pytest.mark.parametrize(("name", "line"), [(name, line) for name, lines in OF_ONE_SET.items() for line in lines])
+def test_a_line_is_found_by_its_set_alone(name, line):
+    found = SEARCH.scan(io.BytesIO(line.encode() + b"\n"))["counts"]
+    assert {each for each, count in found.items() if count} == {name}
 
 
 def spoilt(text):
