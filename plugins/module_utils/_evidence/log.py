@@ -45,8 +45,10 @@ _SLURM = re.compile(rb"(?:slurmstepd(?:-[\w.-]{1,64})?|srun|slurmd): ")
 # Terminal escapes: control sequences, terminated strings, character sets, then any other of two bytes. None of them
 # continues on the next line, and an unterminated string does not count: what follows it is still searched.
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-~])")
-# Text that the kit has quoted, such as a training sample, as a JSON string.
-_QUOTED = re.compile(rb'hpc-validation-quote "(?:[^"\\]|\\.)*"')
+# Text that the kit has quoted, such as a training sample, as a JSON string: of up to 2000 characters in 12 bytes each.
+_QUOTE_TEXT = b"hpc-validation-quote "
+_QUOTED = re.compile(rb'hpc-validation-quote "(?:[^"\\\r\n]|\\[^\r\n])*"')
+_QUOTE_BYTES = 32768
 # Letters separated by zero bytes: UTF-16 or UTF-32, in which nothing would be found.
 _WIDE = re.compile(rb"(?:[\x20-\x7e]\0{1,3}){8}")
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -71,7 +73,7 @@ def compile_sets(sets: dict[str, Any]) -> LogSearch:
     by_text: dict[bytes, list[_Pattern]] = {}
     for name, content in sets.items():
         try:
-            excepted = (_QUOTED, *(_compiled(entry["regex"]) for entry in content.get("except") or []))
+            excepted = tuple(_compiled(entry["regex"]) for entry in content.get("except") or [])
             if not content["patterns"]:
                 raise PatternsError(f"pattern set {name}: it has no patterns, so it would never find anything")
             for entry in content["patterns"]:
@@ -140,7 +142,7 @@ class LogSearch:
             cut = text.rfind(b"\n") + 1
             keep = cut
             if len(text) - cut > BLOCK_BYTES:
-                cut, keep = len(text), len(text) - OVERLAP
+                cut, keep = _cut(text)
             rest = text[keep:]
             scan.block(text[:cut])
         scan.block(rest)
@@ -173,31 +175,33 @@ class _Scan:
         if b"\x1b" in block:
             block = _ESCAPES.sub(b"", block)
         found: dict[tuple[int, int], set[_Pattern]] = {}
-        rest = block.translate(None, _COMMON)
+        # Quotations are hidden before a long line is looked at in parts: one that is cut has no end or no beginning.
+        shown = _without((_QUOTED,), block) if _QUOTE_TEXT in block else block
+        rest = shown.translate(None, _COMMON)
         for text, patterns in self._by_text.items():
             if self._rests[text] not in rest:
                 continue
-            at = block.find(text)
+            at = shown.find(text)
             while at >= 0:
                 start, stop = _segment(block, at)
                 found.setdefault((start, stop), set()).update(patterns)
-                at = block.find(text, min(stop, at + MAX_SEGMENT - OVERLAP))
+                at = shown.find(text, min(stop, at + MAX_SEGMENT - OVERLAP))
         self._find_end(block)
         line, position = self._lines + 1, 0
         for start, stop in sorted(found):
             line += block.count(b"\n", position, start)
             position = start
-            self._judge(block[start:stop], found[start, stop], line)
+            self._judge(block[start:stop], shown[start:stop], found[start, stop], line)
         self._lines += block.count(b"\n")
         self._ends_open = not block.endswith(b"\n")
 
-    def _judge(self, text: bytes, patterns: set[_Pattern], line: int) -> None:
+    def _judge(self, text: bytes, shown: bytes, patterns: set[_Pattern], line: int) -> None:
         for pattern in sorted(patterns, key=lambda entry: (entry.set_name, entry.id)):
             name = pattern.set_name
             # A long line is searched piece by piece, but still counts as one hit.
-            if self._last_line[name] == line or not any(wanted in text for wanted in pattern.texts):
+            if self._last_line[name] == line or not any(wanted in shown for wanted in pattern.texts):
                 continue
-            match = pattern.regex.search(text) and pattern.regex.search(_without(pattern.excepted, text))
+            match = pattern.regex.search(shown) and pattern.regex.search(_without(pattern.excepted, shown))
             if not match:
                 continue
             self._counts[name] += 1
@@ -258,6 +262,12 @@ def _without(excepted: tuple[re.Pattern[bytes], ...], text: bytes) -> bytes:
     for entry in excepted:
         text = entry.sub(lambda match: b"\n" * len(match[0]), text)
     return text
+
+
+def _cut(line: bytes) -> tuple[int, int]:
+    """Return up to where a line that is too long is searched now, and from where on later, with what follows it."""
+    quoted = line.rfind(_QUOTE_TEXT, len(line) - _QUOTE_BYTES)
+    return (len(line), len(line) - OVERLAP) if quoted < 0 else (quoted, quoted)
 
 
 def _segment(block: bytes, at: int) -> tuple[int, int]:

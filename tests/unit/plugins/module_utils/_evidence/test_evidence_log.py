@@ -214,6 +214,38 @@ def test_what_the_kit_has_quoted_is_no_message():
     assert scan(b'hpc-validation-quote "CUDA error: x\n')["counts"]["errors"] == 1
 
 
+@pytest.mark.parametrize("filler", ["a", "中", "😀", '"', "\n", "\ud800"])
+@pytest.mark.parametrize("before", [0, 7000, 8000, 20_000])
+def test_a_long_quotation_is_passed_over_whatever_its_letters_and_its_place(filler, before):
+    """Errors at its beginning and its end, several quotations on one line, and a real error after them."""
+    errors = "RuntimeError: CUDA error: y"
+    text = quote.quoted(errors + filler * (quote.LENGTH - 2 * len(errors)) + errors)
+    line = "x" * before + " ".join([text] * 4)
+    assert scan(line.encode() + b"\n")["counts"]["errors"] == 0
+    assert scan(line.encode() + b" CUDA error: real\n")["counts"]["errors"] == 1
+
+
+@pytest.mark.parametrize("seen", [1, 10, 21, 100, 5000, 11_000])
+def test_a_quotation_is_passed_over_where_a_line_of_many_blocks_is_cut(seen):
+    quoted = quote.quoted("CUDA error: y " + "中" * 1900 + " CUDA error: y").encode()
+    line = b"x" * (2 * log.BLOCK_BYTES - seen) + quoted
+    assert scan(line + b"x" * log.BLOCK_BYTES)["counts"]["errors"] == 0
+    assert scan(line + b" CUDA error: real" + b"x" * log.BLOCK_BYTES)["counts"]["errors"] == 1
+
+
+def test_a_mark_without_its_end_hides_nothing_even_of_many_blocks():
+    mark = b'hpc-validation-quote "'
+    for line in (
+        mark + b"CUDA error: y",
+        mark + b"x" * (3 * log.BLOCK_BYTES) + b"CUDA error: y",
+        mark + b"CUDA error: y\\",
+    ):
+        assert scan(line)["counts"]["errors"] == 1
+    content = mark + b'\nCUDA error: a" \rCUDA error: b\n"'
+    assert [hit["line"] for hit in scan(content)["hits"]["errors"]] == [2]
+    assert scan(b"x" * (2 * log.BLOCK_BYTES - 5) + b"CUDA error: y" + mark)["counts"]["errors"] == 1
+
+
 def test_a_quote_is_bounded():
     (hit,) = scan(b"CUDA error: " + b"x" * 5000 + b"\n")["hits"]["errors"]
     assert len(hit["text"]) == log.MAX_QUOTE
