@@ -52,7 +52,7 @@ options:
       - C(sbatch)'s long options without the dashes. V(true) gives the bare option, a list is joined with commas.
       - Times must be quoted, since YAML reads an unquoted C(10:00) as the number 600.
       - Options that would change what is submitted, such as C(array), C(hold) or C(comment), are rejected, here and in
-        the script's C(#SBATCH) lines, even if their names are abbreviated (C(arr)) or joined (C(-Oa0-3)).
+        the script's C(#SBATCH) and C(#SLURM) lines, even if their names are abbreviated (C(arr)) or joined (C(-Oa0-3)).
       - C(#PBS) and C(#BSUB) lines, from which C(sbatch) also takes options, are rejected unless V(ignore_pbs=true).
     type: dict
   chdir:

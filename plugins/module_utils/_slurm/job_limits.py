@@ -47,7 +47,7 @@ class Asked:
 
     @staticmethod
     def of(argv: Iterable[str], script: bytes) -> Asked:
-        """Return it from sbatch's arguments and the script's #SBATCH lines."""
+        """Return it from sbatch's arguments and the script's directives."""
         words = [*options.directives(script), *argv]
         return Asked(*(options.value_of(name, words) or "" for name in ("account", "partition", "qos")))
 

@@ -48,6 +48,8 @@ _REST = {
     "-s": re.compile(r"yes|no|user|mcs|topo|"),
 }
 _SPACE = " \t\v\f\r"  # what C's isspace() accepts within a line
+# How a directive begins, the second by an old name that sbatch still reads (_opt_batch_script in its opt.c).
+_DIRECTIVES = (b"#SBATCH", b"#SLURM")
 _FOREIGN = (b"#PBS", b"#BSUB")
 
 
@@ -63,9 +65,9 @@ def refusal(key: str) -> str | None:
 
 
 def refusal_of_directive(word: str) -> str | None:
-    """Return why a word of a script's #SBATCH lines is not allowed; None if it is."""
+    """Return why a word of a script's directives is not allowed; None if it is."""
     plain = word.replace("\\", "")  # Slurm removes them within quotes too
-    if plain in ("hetjob", "packjob"):
+    if plain.lower() in ("hetjob", "packjob"):
         return "one entry is one job"
     for key, rest in _options(plain):
         names = [name for name in REFUSED if is_short_for(key, name)]
@@ -107,11 +109,12 @@ def value_of(name: str, words: Iterable[str]) -> str | None:
 
 
 def directives(script: bytes) -> list[str]:
-    """Return the words of the script's #SBATCH lines, which end at its first command."""
+    """Return the words of the script's #SBATCH and #SLURM lines, which end at its first command."""
     words: list[str] = []
     for line in _header(script):
-        if line.startswith(b"#SBATCH"):
-            text = line[len(b"#SBATCH") :].decode("utf-8", "replace")
+        begins = next((each for each in _DIRECTIVES if line.startswith(each)), None)
+        if begins is not None:
+            text = line[len(begins) :].decode("utf-8", "replace")
             lexer = shlex.shlex(text, posix=True)
             lexer.whitespace, lexer.whitespace_split = _SPACE, True
             try:

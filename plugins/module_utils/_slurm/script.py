@@ -138,7 +138,7 @@ def _check_directives(script: bytes, where: str, options: Sequence[str]) -> None
     for word in slurm_options.directives(script):
         why = slurm_options.refusal_of_directive(word)
         if why is not None:
-            raise SlurmError(f"Nothing was submitted: {where} has #SBATCH {clean(word, 60)}, but {why}.")
+            raise SlurmError(f"Nothing was submitted: {where} has the directive {clean(word, 60)}, but {why}.")
     foreign = slurm_options.foreign_directive(script)
     if foreign is not None and "--ignore-pbs" not in options:
         raise SlurmError(

@@ -90,10 +90,13 @@ def test_times_that_yaml_reads_as_numbers_are_refused_however_they_are_spelt(key
         "--vers",
         "hetjob",
         "packjob",
+        "HETJOB",
+        "PackJob",
     ],
 )
 def test_directives_that_make_another_submission_are_refused_in_every_spelling(words: str) -> None:
-    for line in (f"#SBATCH {words}", f"#SBATCH\t{words}", f"#SBATCH\f{words}", f"#SBATCH -p gpu\v{words}"):
+    lines = (f"#SBATCH {words}", f"#SBATCH\t{words}", f"#SBATCH\f{words}", f"#SBATCH -p gpu\v{words}")
+    for line in (*lines, *(line.replace("#SBATCH", "#SLURM") for line in lines)):
         with pytest.raises(SlurmError, match="Nothing was submitted"):
             prepare(script("# a comment", "", line), "admin")
 
@@ -117,6 +120,8 @@ def test_directives_that_make_another_submission_are_refused_in_every_spelling(w
         "-Jarray",
         "-J array",
         "-parray",
+        "-J hetjob-1",
+        "--job-name=packjob",
         "-pgpu -Qv",
         "-w n[1-2]",
         "--comment=x",
@@ -131,6 +136,7 @@ def test_directives_that_make_another_submission_are_refused_in_every_spelling(w
 )
 def test_other_directives_are_taken(words: str) -> None:
     prepare(script(f"#SBATCH {words}"), "admin")
+    prepare(script(f"#SLURM {words}"), "admin")
 
 
 @pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\f", "\v", "\x1c", "\x1d", "\x1e"])
@@ -160,8 +166,9 @@ def test_lines_for_other_schedulers_are_refused_as_sbatch_reads_them(line: str) 
 
 
 def test_words_are_told_apart_as_slurm_does() -> None:
-    text = b"#!/bin/bash\n#SBATCH -J 'a b' --x=\"c d\"#e\n#SBATCH 'open\n# no\n#SBATCH--y\n\ntrue\n#SBATCH -z\n"
-    assert options.directives(text) == ["-J", "a b", "--x=c d", "'open", "--y"]
+    lines = ["#!/bin/bash", "#SBATCH -J 'a b' --x=\"c d\"#e", "#SBATCH 'open", "# no", "#SBATCH--y", "#SLURM -w n1"]
+    text = "\n".join([*lines, " #SLURM -a 1", "", "true", "#SBATCH -z", ""])
+    assert options.directives(text.encode()) == ["-J", "a b", "--x=c d", "'open", "--y", "-w", "n1"]
     assert options.directives(b"#!/bin/sh") == []
 
 
