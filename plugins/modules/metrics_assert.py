@@ -131,6 +131,8 @@ options:
         C(regex). What C(except) matches in a line is hidden, and nothing else.
       - The log is searched for C(texts) first, so each match must hold one of them, spelled as in C(regex). Otherwise
         the pattern is rejected, as are a set without patterns and a regex that matches an empty line.
+      - A pattern that finds no line, such as one for what C(except) hides, is rejected too. It may have C(matches), a
+        list of lines that it must find; it needs them only if no such line can be made from its C(regex).
     type: dict
     default: {}
   legs:

@@ -13,12 +13,13 @@ a message. An exception hides only what it matches: two ranks may share a line.
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import regex_literals
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence import regex_literals, regex_samples
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.opening import EvidenceError
 
 BLOCK_BYTES = 262144
@@ -69,7 +70,10 @@ class _Pattern:
 
 
 def compile_sets(sets: dict[str, Any]) -> LogSearch:
-    """Return a search for `sets`: name → {patterns: [{id, regex, texts, remedy}], except: [{regex}]}."""
+    """Return a search for `sets`: name → {patterns: [{id, regex, texts, remedy, matches}], except: [{regex}]}.
+
+    Raise PatternsError, also for a pattern of which no line is known that it finds: `absent` would always pass.
+    """
     by_text: dict[bytes, list[_Pattern]] = {}
     for name, content in sets.items():
         try:
@@ -78,6 +82,7 @@ def compile_sets(sets: dict[str, Any]) -> LogSearch:
                 raise PatternsError(f"pattern set {name}: it has no patterns, so it would never find anything")
             for entry in content["patterns"]:
                 pattern = _pattern(name, entry, excepted)
+                _require_a_hit(pattern, entry)
                 for text in pattern.texts:
                     by_text.setdefault(text, []).append(pattern)
         except PatternsError:
@@ -101,6 +106,32 @@ def _pattern(set_name: str, entry: dict[str, Any], excepted: tuple[re.Pattern[by
         )
     encoded = tuple(text.encode() for text in texts)
     return _Pattern(set_name, entry["id"], regex, encoded, entry.get("remedy", ""), excepted)
+
+
+def _require_a_hit(pattern: _Pattern, entry: dict[str, Any]) -> None:
+    """Search for the lines that the entry names, or else for some that are made from its regex."""
+    where = f"pattern set {pattern.set_name}: {pattern.id}"
+    matches = entry.get("matches")
+    if matches is None:
+        if not any(_finds(pattern, line) for line in regex_samples.samples(entry["regex"])):
+            raise PatternsError(
+                f"{where}: no line is known that it finds: what it looks for is excepted, or is in no line; "
+                f"if it is, give a list of such lines as matches"
+            )
+        return
+    if not isinstance(matches, list) or not matches or not all(isinstance(line, str) for line in matches):
+        raise PatternsError(f"{where}: matches: expected a list of lines")
+    for line in matches:
+        if not _finds(pattern, line.encode()):
+            raise PatternsError(f"{where}: matches: {line!r} is not found by its regex, or is excepted")
+
+
+def _finds(pattern: _Pattern, line: bytes) -> bool:
+    search = LogSearch([pattern.set_name], {text: [pattern] for text in pattern.texts})
+    try:
+        return bool(search.scan(io.BytesIO(line))["counts"][pattern.set_name])
+    except EvidenceError:
+        return False
 
 
 def _compiled(regex: str) -> re.Pattern[bytes]:

@@ -5,16 +5,10 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from typing import Any
 
-try:  # the parser of the re module, under its name since Python 3.11
-    _codes: Any = importlib.import_module("re._constants")
-    _parser: Any = importlib.import_module("re._parser")
-except ImportError:
-    _codes = importlib.import_module("sre_constants")
-    _parser = importlib.import_module("sre_parse")
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.regex_tree import codes, parse
 
 MAX_PATHS = 4096
 # A class of at most this many characters is followed as separate paths: [Ee]rror is error or Error.
@@ -30,7 +24,7 @@ class TooManyPathsError(ValueError):
 
 def always_holds(regex: str, texts: list[str]) -> bool:
     """Return whether every match of `regex` holds one of `texts`. Raise re.error, TooManyPathsError."""
-    parsed = _parser.parse(regex)
+    parsed = parse(regex)
     if parsed.state.flags & re.IGNORECASE:
         return False
     return all(any(text in run for run in _runs(path) for text in texts) for path in _paths(parsed))
@@ -58,20 +52,20 @@ def _paths(sequence: Any) -> list[Path]:
 
 def _of(code: Any, argument: Any) -> list[Path]:
     """Return the paths through one element; anything uncertain is a gap."""
-    if code is _codes.LITERAL:
+    if code is codes.LITERAL:
         return [(chr(argument),)]
-    if code is _codes.IN and len(argument) <= MAX_CLASS and all(kind is _codes.LITERAL for kind, _char in argument):
+    if code is codes.IN and len(argument) <= MAX_CLASS and all(kind is codes.LITERAL for kind, _char in argument):
         return [(chr(char),) for _kind, char in argument]
-    if code is _codes.BRANCH:
+    if code is codes.BRANCH:
         return [path for branch in argument[1] for path in _paths(branch)]
-    if code is _codes.SUBPATTERN:
+    if code is codes.SUBPATTERN:
         _group, added, _removed, inner = argument
         return [(None,)] if added & re.IGNORECASE else _paths(inner)
-    if code in (_codes.MAX_REPEAT, _codes.MIN_REPEAT):
+    if code in (codes.MAX_REPEAT, codes.MIN_REPEAT):
         least, most, inner = argument
         if (least, most) == (0, 1):
             return [(), *_paths(inner)]
         return [(None,)] if least == 0 else [(*path, None) for path in _paths(inner)]
-    if code in (_codes.AT, _codes.ASSERT, _codes.ASSERT_NOT):
+    if code in (codes.AT, codes.ASSERT, codes.ASSERT_NOT):
         return [()]
     return [(None,)]

@@ -348,6 +348,75 @@ def one(regex, text, **more):
     return {"s": {"patterns": [{"id": "p", "regex": regex, "texts": [text]}], **more}}
 
 
+@pytest.mark.parametrize(
+    ("regex", "excepted"),
+    [
+        ("abc", "."),
+        ("abc", ".{1,}"),
+        ("abc", "abc"),
+        ("abc", "[a-c]{3}"),
+        (r"abc \d+", r"abc \w+"),
+        ("abc", "c"),
+        ("abc\n", None),
+        ("abc\r", None),
+        ("\x1babc", None),
+        ("\x1b\\[1mabc", None),
+        ("abc(?!)", None),
+        ("abc$x", None),
+        ("x^abc", None),
+        ("(?!abc)abc", None),
+        (r"abc\bx", None),
+    ],
+)
+def test_a_pattern_that_finds_no_line_is_refused(regex, excepted):
+    sets = one(regex, "abc", **({"except": [{"regex": excepted}]} if excepted else {}))
+    with pytest.raises(log.PatternsError, match="pattern set s: p: no line is known that it finds"):
+        log.compile_sets(sets)
+    sets["s"]["patterns"][0]["matches"] = ["abc", "abc 12"]
+    with pytest.raises(log.PatternsError, match="pattern set s: p: matches: 'abc' is not found"):
+        log.compile_sets(sets)
+
+
+@pytest.mark.parametrize(
+    ("regex", "excepted"),
+    [
+        ("abc|\nabc", None),
+        ("(?<!no )abc", None),
+        (r"(?<=\d )abc(?= \d)", None),
+        (r"^\s*abc\b.{0,20}$", None),
+        ("abc|dabc", "^abc"),
+        ("abc.{0,9}", "ignored abc"),
+        ("abc[^\x1b\r\n]", None),
+    ],
+)
+def test_a_pattern_that_finds_some_line_needs_no_example(regex, excepted):
+    log.compile_sets(one(regex, "abc", **({"except": [{"regex": excepted}]} if excepted else {})))
+
+
+def test_where_no_line_can_be_made_an_example_tells_that_one_is_found():
+    sets = one(r"(['`])abc\1", "abc")
+    with pytest.raises(log.PatternsError, match="give a list of such lines as matches"):
+        log.compile_sets(sets)
+    sets["s"]["patterns"][0]["matches"] = ["'abc'", "x `abc`"]
+    assert scan(b"y 'abc'\n", sets)["counts"]["s"] == 1
+
+
+@pytest.mark.parametrize("matches", [[], "abc", [5], {}, [None]])
+def test_examples_that_are_none_are_refused(matches):
+    sets = one("abc", "abc")
+    sets["s"]["patterns"][0]["matches"] = matches
+    with pytest.raises(log.PatternsError, match="pattern set s: p: matches: expected a list of lines"):
+        log.compile_sets(sets)
+
+
+@pytest.mark.parametrize("line", ["abd", "ignored abc", "a\nbc", "a\x1bbc", "abc " + "x\0" * 9])
+def test_each_example_must_be_found(line):
+    sets = one("abc", "abc", **{"except": [{"regex": "ignored abc"}]})
+    sets["s"]["patterns"][0]["matches"] = ["abc", line]
+    with pytest.raises(log.PatternsError, match="is not found by its regex, or is excepted"):
+        log.compile_sets(sets)
+
+
 def test_a_set_needs_no_exceptions_and_a_pattern_no_remedy():
     found = scan(b"a failure\n", one("failure", "failure"))
     assert found["hits"]["s"] == [{"line": 1, "text": "a failure", "pattern": "p", "remedy": ""}]
