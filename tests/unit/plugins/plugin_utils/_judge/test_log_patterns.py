@@ -87,7 +87,7 @@ INNOCENT = [
     "Read-only file system check: ok",
     "ulimit: Too many open files limit is 1024",
     "Autotuning failed with out of resource: shared memory, Required: 262144, Hardware limit: 232448.",
-    "[W socket.cpp:464] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+    "[W socket.cpp:464] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use)",
     "exits with return code = 0",
     "nfs: server nas1 OK",
 ]
@@ -134,7 +134,7 @@ OF_ONE_SET = {
     "io_errors": [
         "RuntimeError: [enforce fail at inline_container.cc:603] . "
         "PytorchStreamWriter failed writing file data/12: file write failed",
-        "[enforce fail at inline_container.cc:603] . PytorchStreamWriter failed writing file data/12: file write failed",
+        "[enforce fail at inline_container.cc:603] . PytorchStreamWriter failed writing file data/1: file write failed",
         "I/O error: Connection timed out (os error 110)",
         'Os { code: 110, kind: TimedOut, message: "Connection timed out" }',
         "BlockingIOError: [Errno 11] Resource temporarily unavailable: '/mnt/beegfs/x'",
