@@ -14,7 +14,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._common impor
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.collector import EVERYTHING
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import query
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.criterion import Expression
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.job import never_began
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.job import never_began, says_its_id
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows import (
     Missing,
     UndeterminedError,
@@ -102,11 +102,17 @@ def undetermined_by(problem: Json) -> UndeterminedError:
     return UndeterminedError(why, _REMEDIES.get(kind))
 
 
-def job_of(evidence: Json) -> Json:
-    """Return the job of the evidence."""
+def _named_job(evidence: Json) -> Json:
+    """Return the job of the evidence, which says its ID, whether or not it began."""
     job = evidence.get("job")
-    if not isinstance(job, dict) or not isinstance(job.get("job_id"), str) or not job["job_id"]:
+    if not isinstance(job, dict) or not says_its_id(job):
         raise UndeterminedError("the evidence does not say which job it is from")
+    return job
+
+
+def job_of(evidence: Json) -> Json:
+    """Return the job of the evidence, which must have begun."""
+    job = _named_job(evidence)
     if never_began(job):
         raise UndeterminedError("the job never started: an older job with the same ID left the files in its folder")
     return job
@@ -126,7 +132,10 @@ def is_integer(value: Any) -> bool:
 def require_own(evidence: Json, root: str) -> None:
     """Raise if a document could not be read, or was written by another job."""
     require_read(evidence, root)
-    if root not in evidence or (root in PARTS and root not in PARTS_OF_THE_JOB):
+    if root not in evidence:
+        return
+    if root in PARTS and root not in PARTS_OF_THE_JOB:
+        _named_job(evidence)  # Evidence that may be any job's is nobody's, in all its parts.
         return
     job, document = job_of(evidence), evidence[root]
     if root not in PARTS and not is_rows(document):
