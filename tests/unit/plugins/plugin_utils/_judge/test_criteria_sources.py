@@ -117,6 +117,32 @@ def test_a_search_that_was_not_made_is_no_answer(evidence, change):
     assert (judged["verdict"], judged["why"]) == ("undetermined", "stdout was not searched for cuda_errors")
 
 
+@pytest.mark.parametrize(("count", "quoted"), [(0, 1), (1, 2), (-1, 0), (-1, 1), (3, 0)])
+@pytest.mark.parametrize("test", ["absent", "present"])
+def test_a_search_whose_count_and_lines_do_not_agree_is_no_answer(evidence, count, quoted, test):
+    evidence["logs"]["stdout"] = log("/jobs/12.out", {"cuda_errors": quoted})
+    evidence["logs"]["stdout"]["counts"]["cuda_errors"] = count
+    judged = one(evidence, log=["stdout"], **{test: "cuda_errors"})
+    assert (judged["verdict"], judged["why"]) == (
+        "undetermined",
+        f"stdout is said to have {count} lines of cuda_errors, and {quoted} are quoted",
+    )
+
+
+def test_counts_of_two_logs_do_not_cancel_each_other(evidence):
+    for name, count in (("stdout", 1), ("stderr", -1)):
+        evidence["logs"][name] = log(f"/jobs/12.{name}", {"cuda_errors": max(count, 0)})
+        evidence["logs"][name]["counts"]["cuda_errors"] = count
+    assert one(evidence, log=["stdout", "stderr"], absent="cuda_errors")["verdict"] == "fail"
+
+
+def test_only_the_first_of_many_lines_are_quoted(evidence):
+    evidence["logs"]["stdout"] = log("/jobs/12.out", {"cuda_errors": 2})
+    evidence["logs"]["stdout"]["counts"]["cuda_errors"] = 900
+    judged = one(evidence, log=["stdout"], absent="cuda_errors")
+    assert (judged["verdict"], judged["value"]) == ("fail", 900)
+
+
 # Artifacts
 
 
