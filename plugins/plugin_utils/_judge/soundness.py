@@ -67,6 +67,7 @@ def evaluate(expression: Expression, evidence: Json, roots: set[str], missing: M
             raise UndeterminedError(why) from exc
         raise FieldMissingError(why) from exc
     _require_sound(expression, evidence, roots)
+    _named_job(evidence)  # What may be any job's proves nothing, not even in the parts that the job did not write.
     return value
 
 
@@ -132,10 +133,7 @@ def is_integer(value: Any) -> bool:
 def require_own(evidence: Json, root: str) -> None:
     """Raise if a document could not be read, or was written by another job."""
     require_read(evidence, root)
-    if root not in evidence:
-        return
-    if root in PARTS and root not in PARTS_OF_THE_JOB:
-        _named_job(evidence)  # Evidence that may be any job's is nobody's, in all its parts.
+    if root not in evidence or (root in PARTS and root not in PARTS_OF_THE_JOB):
         return
     job, document = job_of(evidence), evidence[root]
     if root not in PARTS and not is_rows(document):
