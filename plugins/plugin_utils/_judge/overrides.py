@@ -143,8 +143,9 @@ def _check_parts(movable: tuple[str, ...], value: Any, key: str, notes: Notes) -
 
 def _is_nothing(value: dict[str, Any], had: Any) -> bool:
     """Return whether the override asks for no drop at all where the manifest asks for some."""
-    drop, wanted = value.get("min_drop"), had.get("min_drop") if isinstance(had, dict) else None
-    return scalars.is_number(drop) and drop <= 0 and scalars.is_number(wanted) and wanted > 0
+    drop: Any = value.get("min_drop")
+    wanted: Any = had.get("min_drop") if isinstance(had, dict) else None
+    return scalars.is_number(drop) and drop <= 0 and scalars.is_number(wanted) and bool(wanted > 0)
 
 
 def _waiver(waive: Any, notes: Notes) -> Waiver | None:
