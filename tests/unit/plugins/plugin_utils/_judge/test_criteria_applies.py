@@ -58,6 +58,9 @@ def test_text_is_compared_without_case_and_blanks(said):
         ([True, "some"], "some", "fail"),
         ([True, "some"], "other", "not_applicable"),
         (["cuda"], None, "undetermined"),
+        ([1, False], True, "not_applicable"),
+        ([0, True], False, "not_applicable"),
+        ([False, 8], 0, "not_applicable"),
     ],
 )
 def test_a_value_of_the_same_kind_decides(allowed, said, verdict):
