@@ -23,7 +23,7 @@ attributes:
     support: none
   idempotent:
     support: none
-    details: Findings recorded twice appear twice. Any other record replaces the previous one.
+    details: Findings recorded twice appear twice, a workload cannot be recorded twice, and facts replace those before.
   async:
     support: none
   action:

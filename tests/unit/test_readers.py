@@ -94,6 +94,16 @@ def test_files_are_read_so_too(tmp_path: Path) -> None:
         ("a: 1\n--- \na: 2\n", ["line 2"]),
         ("a: 9223372036854775808\n", ["64 bits", "line 1"]),
         ("a: -0x8000000000000000\n", ["64 bits"]),
+        ("a: 010\n", ["010 is read as 8; write that, or put it in quotes", "line 1"]),
+        ("a: -0_7\n", ["-0_7 is read as -7"]),
+        ("a: 00\n", ["00 is read as 0"]),
+        ("a: 1:30\n", ["1:30 is read as 90"]),
+        ("a: 12:00:00\n", ["12:00:00 is read as 43200"]),
+        ("a: 1_000\n", ["1_000 is read as 1000"]),
+        ("a: 0x_ff\n", ["0x_ff is read as 255"]),
+        ("a: 1:30.5\n", ["1:30.5 is read as 90.5"]),
+        ("a: 1_0.5\n", ["1_0.5 is read as 10.5"]),
+        ("010: 1\n", ["010 is read as 8"]),
         ("a: !!map x\n", ["expected a mapping node"]),
         ("a: 2026-13-45\n", ["month"]),
         ("[" * 3000, ["recursion"]),
@@ -116,6 +126,12 @@ def test_other_yaml_is_read_as_ever(tmp_path: Path) -> None:
     path.write_bytes(b"a: \xff")
     with pytest.raises(strict_yaml.YAMLError, match="byte 3"):
         strict_yaml.read(path)
+
+
+def test_numbers_that_say_what_they_are_are_read() -> None:
+    text = "[0, -1, +10, 0x1F, 0b11, 1.5, 01.5, 0.5, .5, 1.0e+3, .inf, 2026, '010', 1e3, 0o17, 08]"
+    expected = [0, -1, 10, 31, 3, 1.5, 1.5, 0.5, 0.5, 1000.0, float("inf"), 2026, "010", "1e3", "0o17", "08"]
+    assert strict_yaml.parse(text) == expected
 
 
 def test_who_writes_yaml_hears_of_everything_that_is_refused_at_once() -> None:

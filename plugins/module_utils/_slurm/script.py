@@ -147,6 +147,11 @@ def _check_directives(script: bytes, where: str, options: Sequence[str]) -> None
         )
 
 
+def _is_word(item: object) -> bool:
+    """Return whether it is a number or a text that is not empty; of a list, sbatch would take null as a name."""
+    return isinstance(item, (str, int, float)) and not isinstance(item, bool) and item != ""
+
+
 def option_argv(options: object) -> list[str]:
     """Return sbatch's arguments for {option: value}. True gives the bare option; false and null leave it out."""
     if not isinstance(options, Mapping):
@@ -171,9 +176,9 @@ def option_argv(options: object) -> list[str]:
                 f'options: {key} is the number {value!r}. Write it in quotes, for example {key}: "00:10:00": '
                 "YAML reads an unquoted 10:00 as 600, and Slurm reads 600 as minutes."
             )
-        words = [str(item) for item in value] if isinstance(value, (list, tuple)) else [str(value)]
-        text = ",".join(words)
-        if isinstance(value, Mapping) or "\0" in text or not text:
+        items = value if isinstance(value, (list, tuple)) else [value]
+        text = ",".join(map(str, items))
+        if not all(map(_is_word, items)) or "\0" in text or not text:
             raise SlurmError(f"options: {key} must be a text, a number, a list of them, or true.")
         argv.append(f"--{key}={text}")
     return argv

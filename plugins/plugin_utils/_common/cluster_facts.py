@@ -90,11 +90,14 @@ def _amiss(info: Json, part: str, keys: dict[str, tuple[Kind, str]]) -> t.Iterat
 
 
 def stated(settings: t.Any) -> Json:
-    """Return the site's settings for sbatch as text, without null and false values; lists become comma-separated."""
+    """Return the site's settings for sbatch as text, without null and false values; lists become comma-separated.
+
+    An element of a list that is null is left out as well; slurm_job refuses such a list before it submits anything.
+    """
     given = settings if isinstance(settings, dict) else {}
     said = {key: value for key, value in given.items() if value is not None and value is not False}
     return {key: value if key == "extra" else _text(value) for key, value in said.items()}
 
 
 def _text(value: t.Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    return ",".join(str(item) for item in value if item is not None) if isinstance(value, (list, tuple)) else str(value)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ YAMLError = yaml.YAMLError
 Place = tuple[t.Any, ...]  # the keys and positions that lead to a value: ("criteria", 2, "gt")
 _MERGE = "tag:yaml.org,2002:merge"
 _NULL = "tag:yaml.org,2002:null"
+_NOT_PLAIN = re.compile(r"[-+]?0[0-9_]+\Z|.*[:_]")  # octal, with base 60, or with underscores
 
 
 @dataclass(frozen=True)
@@ -81,13 +83,26 @@ class _Loader(yaml.SafeLoader):
 
     def whole_number(self, node: yaml.ScalarNode) -> int | None:
         value: int = self.construct_yaml_int(node)
+        self._require_plain(node, value)
         if abs(value) >= 1 << 63:  # Python refuses to print a number of thousands of digits
             self.refuse(yaml.constructor.ConstructorError, "a number has more than 64 bits", node.start_mark)
             return None
         return value
 
+    def number(self, node: yaml.ScalarNode) -> float:
+        value: float = self.construct_yaml_float(node)
+        self._require_plain(node, value)
+        return value
+
+    def _require_plain(self, node: yaml.ScalarNode, value: float) -> None:
+        """Refuse a number that YAML 1.1 reads as another than its author may mean: 010 is 8, and 1:30 is 90."""
+        if _NOT_PLAIN.match(node.value):
+            why = f"{node.value} is read as {value}; write that, or put it in quotes if it is a text"
+            self.refuse(yaml.constructor.ConstructorError, why, node.start_mark)
+
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.whole_number)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.number)
 
 
 class _Reviewer(_Loader):

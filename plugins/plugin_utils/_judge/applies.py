@@ -17,29 +17,35 @@ def not_applicable(criterion: Criterion, context: Any, references: dict[str, Any
     return _by_context(criterion.applies_when, context) or _without_reference(criterion, references)
 
 
-def is_same(value: Any, wanted: Any) -> bool:
-    """Return whether both are equal and of the same kind."""
-    try:
-        return scalars.same(value, wanted)
-    except scalars.NotComparableError:
-        return False
+def fits(context: Any, key: str, allowed: list[Any], subject: str) -> bool:
+    """Return whether the context has one of the allowed values; text is compared without case and blanks.
+
+    `subject` is what depends on it, in words. Raise UndeterminedError if the context has no value, or one of a kind
+    that is none of the allowed ones'.
+    """
+    found = context.get(key) if isinstance(context, dict) else None
+    if found is None:
+        raise UndeterminedError(f"whether {subject} depends on {key}, which the inventory does not give")
+    kind = _kind(found)
+    if kind is None or kind not in map(_kind, allowed):
+        wanted = _listed(allowed)
+        raise UndeterminedError(
+            f"{subject} where {key} is {wanted}; here it is {scalars.describe(found)}, of a different type",
+            f"Give {key} in the inventory as {wanted}, with that type. INI inventories and -e name=value turn "
+            "every value into text: use a YAML inventory, or -e with JSON.",
+        )
+    return any(_kind(value) == kind and _spelt(found) == _spelt(value) for value in allowed)
 
 
 def _by_context(applies: dict[str, list[Any]], context: Any) -> str | None:
     for key, allowed in applies.items():
-        if not isinstance(context, dict) or context.get(key) is None:
-            raise UndeterminedError(f"whether it applies depends on {key}, which the inventory does not give")
-        found = context[key]
-        wanted = " or ".join(scalars.show(value) for value in allowed)
-        if _kind(found) not in map(_kind, allowed):
-            raise UndeterminedError(
-                f"it applies where {key} is {wanted}; here it is {scalars.describe(found)}, of a different type",
-                f"Give {key} in the inventory as {wanted}, with that type. INI inventories and -e name=value turn "
-                "every value into text: use a YAML inventory, or -e with JSON.",
-            )
-        if not any(is_same(_spelt(found), _spelt(value)) for value in allowed):
-            return f"it applies where {key} is {wanted}; here it is {scalars.show(found)}"
+        if not fits(context, key, allowed, "it applies"):
+            return f"it applies where {key} is {_listed(allowed)}; here it is {scalars.show(context[key])}"
     return None
+
+
+def _listed(allowed: list[Any]) -> str:
+    return " or ".join(scalars.show(value) for value in allowed)
 
 
 def _without_reference(criterion: Criterion, references: dict[str, Any]) -> str | None:
@@ -54,13 +60,13 @@ def _without_reference(criterion: Criterion, references: dict[str, Any]) -> str 
     return f"the inventory has no reference {scalars.printable(name)}"
 
 
-def _kind(value: Any) -> str:
-    """Return the kind of a value that a criterion may depend on."""
+def _kind(value: Any) -> str | None:
+    """Return the kind of a value that something may depend on, or None for a list, an object, null or NaN."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, str):
         return "text"
-    return "number" if scalars.is_number(value) else "other"
+    return "number" if scalars.is_number(value) else None
 
 
 def _spelt(value: Any) -> Any:

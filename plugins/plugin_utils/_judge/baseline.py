@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.job import judge_job
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.legs import LEGS, NAMES, STORED
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.legs import LEGS, MEASURED, NAMES, STORED
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows import UndeterminedError
 
 SECONDS_OF_A_DAY = 86400
@@ -66,6 +66,8 @@ def require_comparable(own: dict[str, Any], run: dict[str, Any]) -> None:
     """Raise UndeterminedError unless `run` passed, ran long enough, and matches `own` in all that is compared."""
     _require_success(own, run)
     _require_work(own, run)
+    if is_of_legs(own):
+        _require_zero(_at(own, LEGS, MEASURED, "exit_code"), "the measured leg's")
     _require_window(own, run)
     _require_nodes(own, run)
     _require_gpus(own, run)
@@ -122,9 +124,12 @@ def _require_success(own: dict[str, Any], run: dict[str, Any]) -> None:
     if is_of_legs(own) and run["job"] != own.get("job"):
         raise UndeterminedError("it is not a leg of this job")
     if "leg" in run:
-        code = _at(run, "leg", "exit_code")
-        if isinstance(code, bool) or not isinstance(code, int) or code != 0:
-            raise UndeterminedError(f"its exit code is {scalars.describe(code)}, not 0")
+        _require_zero(_at(run, "leg", "exit_code"), "its")
+
+
+def _require_zero(code: Any, whose: str) -> None:
+    if isinstance(code, bool) or not isinstance(code, int) or code != 0:
+        raise UndeterminedError(f"{whose} exit code is {scalars.describe(code)}, not 0")
 
 
 def _require_work(own: dict[str, Any], run: dict[str, Any]) -> None:
@@ -152,12 +157,14 @@ def _counts(own: dict[str, Any], run: dict[str, Any], name: str) -> tuple[int, i
 
 
 def _require_window(own: dict[str, Any], run: dict[str, Any]) -> None:
-    """Require a speed that was measured for as long as legs.json says."""
-    least, found = _at(own, LEGS, "steady_seconds"), _at(run, "metrics", "steady", "seconds")
-    if not scalars.is_number(least) or not scalars.is_number(found) or not 0 < least <= found:
-        raise UndeterminedError(
-            f"its speed was measured over {scalars.show(found)} s, and {scalars.show(least)} s are needed"
-        )
+    """Require speeds that were both measured for as long as legs.json says."""
+    least = _at(own, LEGS, "steady_seconds")
+    for one, whose in ((run, "its"), (own, "this job's")):
+        found = _at(one, "metrics", "steady", "seconds")
+        if not scalars.is_number(least) or not scalars.is_number(found) or not 0 < least <= found:
+            raise UndeterminedError(
+                f"{whose} speed was measured over {scalars.show(found)} s, and {scalars.show(least)} s are needed"
+            )
 
 
 def _nodes(run: dict[str, Any]) -> Any:
@@ -180,6 +187,8 @@ def _require_gpus(own: dict[str, Any], run: dict[str, Any]) -> None:
     for gpus, whose in ((its, "it"), (mine, "this job")):
         if not _are_names(gpus):
             raise UndeterminedError(f"which GPUs {whose} ran on is unknown: {scalars.describe(gpus)}")
+        if len(set(gpus)) < len(gpus):
+            raise UndeterminedError(f"{whose} names a GPU twice: {scalars.show(gpus)}")
     if not mine and not its and not _on_cpu(own):
         raise UndeterminedError("neither it nor this job names the GPUs that it ran on")
     if bool(mine) != bool(its) or not set(its) <= set(mine):

@@ -131,6 +131,8 @@ def _ratio(value: Any, key: str, notes: Notes) -> Expression | None:
     if not notes.keys(value, key, {"bound", "to"}, {"of", "spread"}):
         return None
     check_number(value["bound"], f"{key}.bound", notes)
+    if scalars.is_number(value["bound"]) and value["bound"] <= 0:
+        notes.wrong(f"{key}.bound", "expected a ratio above 0; any speed has at least 0", value["bound"])
     whose = value.get("of", "baseline")
     if whose not in ("baseline", "own"):
         notes.wrong(f"{key}.of", "expected baseline or own", whose)

@@ -27,6 +27,12 @@ def never_began(job: dict[str, Any]) -> bool:
     return not unknown and not came_to_an_end(job) and "started" in job and job["started"] is None
 
 
+def says_its_id(job: dict[str, Any]) -> bool:
+    """Return whether the job says which one it is."""
+    job_id = job.get("job_id")
+    return isinstance(job_id, str) and bool(job_id.strip())
+
+
 def judge_job(job: Any) -> dict[str, Any]:
     """Return the judged criterion JOB; anything but a clear success or a clear failure is undetermined."""
     verdict, why, remedy = _verdict(job)
@@ -65,13 +71,16 @@ def _verdict(job: Any) -> tuple[str, str, str | None]:
             f": {reason}" if reason not in (None, "", "None") else ""
         )
         return "undetermined", scalars.printable(why), _look_up(job, state)
-    if job.get("flags"):
-        shown = ", ".join(map(str, job["flags"])) if isinstance(job["flags"], list) else str(job["flags"])
+    flags = job.get("flags")
+    if flags != []:
+        shown = ", ".join(map(str, flags)) if isinstance(flags, list) else f"its flags are {scalars.describe(flags)}"
         return "undetermined", f"the job has not ended: {scalars.printable(shown)}", "Judge again when it has ended."
     return _completed(job, where)
 
 
 def _completed(job: dict[str, Any], where: str) -> tuple[str, str, str | None]:
+    if not says_its_id(job):
+        return "undetermined", f"which job it is, is unknown: its job_id is {scalars.describe(job.get('job_id'))}", None
     for key in ("exit_code", "signal", "derived_exit_code"):
         value = job.get(key)
         if not _is_code(value):
@@ -83,8 +92,8 @@ def _completed(job: dict[str, Any], where: str) -> tuple[str, str, str | None]:
         if value != 0:
             return "fail", f"{where}its {key.replace('_', ' ')} is {value}", _advice(job, "FAILED")
     steps, again = job.get("steps"), _again(job)
-    if steps is None:
-        return "pass", f"{where}exit code 0{again} (its steps are unknown: accounting does not answer)", None
+    if steps is None or steps == []:  # Slurm may be set up to record none: AccountingStorageEnforce=nosteps
+        return "pass", f"{where}exit code 0{again} (its steps are unknown: accounting has not reported any)", None
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         return "undetermined", "the job's steps are not a list of steps", None
     doubtful = None

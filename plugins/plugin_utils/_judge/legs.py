@@ -15,6 +15,7 @@ from typing import Any
 LEGS = "legs"
 STORED = "stored"
 NAMES = ("before", "after")
+MEASURED = "measured"  # the leg whose metrics are the job's own
 
 
 def _source(name: str) -> str:

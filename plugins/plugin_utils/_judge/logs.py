@@ -95,6 +95,8 @@ def _hits(name: str, document: Json, patterns: str) -> tuple[int, list[Json]]:
     found = hits.get(patterns) if isinstance(hits, dict) else None
     if not is_integer(count) or not isinstance(found, list) or not all(isinstance(hit, dict) for hit in found):
         raise UndeterminedError(f"{name} was not searched for {patterns}")
+    if count < len(found) or (count > 0 and not found):
+        raise UndeterminedError(f"{name} is said to have {count} lines of {patterns}, and {len(found)} are quoted")
     return count, found
 
 

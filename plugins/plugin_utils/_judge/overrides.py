@@ -122,6 +122,8 @@ def _check_bound(test: str, value: Any, body: dict[str, Any], key: str, notes: N
         notes.wrong(key, f"an override cannot change the type of the bound, as in {had!r}", value)
     elif _MOVABLE[test]:
         _check_parts(_MOVABLE[test], value, key, notes)
+        if test == "decreasing" and isinstance(value, dict) and _is_nothing(value, had):
+            notes.wrong(f"{key}.min_drop", f"expected a fraction above 0; {_DROPS_NONE}", value["min_drop"])
 
 
 def _check_parts(movable: tuple[str, ...], value: Any, key: str, notes: Notes) -> None:
@@ -137,6 +139,13 @@ def _check_parts(movable: tuple[str, ...], value: Any, key: str, notes: Notes) -
             notes.wrong(f"{key}.{name}", f"cannot be overridden; expected {listed}", value)
         elif part is None:
             notes.wrong(f"{key}.{name}", _DROPS_NONE, value)
+
+
+def _is_nothing(value: dict[str, Any], had: Any) -> bool:
+    """Return whether the override asks for no drop at all where the manifest asks for some."""
+    drop: Any = value.get("min_drop")
+    wanted: Any = had.get("min_drop") if isinstance(had, dict) else None
+    return scalars.is_number(drop) and drop <= 0 and scalars.is_number(wanted) and bool(wanted > 0)
 
 
 def _waiver(waive: Any, notes: Notes) -> Waiver | None:

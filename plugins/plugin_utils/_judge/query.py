@@ -244,7 +244,7 @@ class _Evaluation:
     def visit_flatten(self, node: dict[str, Any], value: Any) -> Any:
         merged: list[Any] = []
         for element in _list(self.visit(node["children"][0], value), "[]"):
-            merged.extend(element if isinstance(element, list) else [element])
+            merged.extend(_filled(element, "[]") if isinstance(element, list) else [element])
         return merged
 
     def visit_projection(self, node: dict[str, Any], value: Any) -> Any:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import bounds, query
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.criterion import (
     ALL_TESTS,
@@ -92,8 +93,8 @@ def _check_applies_when(applies: Any, notes: Notes) -> None:
     for key, allowed in applies.items():
         if not isinstance(key, str) or not isinstance(allowed, list) or not allowed:
             notes.wrong(f"applies_when.{key}", "expected a list of values", allowed)
-        elif any(isinstance(value, (list, dict)) for value in allowed):
-            notes.wrong(f"applies_when.{key}", "expected plain values", allowed)
+        elif not all(isinstance(value, (str, bool)) or scalars.is_number(value) for value in allowed):
+            notes.wrong(f"applies_when.{key}", "expected text, finite numbers, true or false", allowed)
 
 
 def _missing_at_most(data: dict[str, Any], kind: str | None, notes: Notes) -> MissingAtMost | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import baseline
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.applies import is_same
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.applies import fits
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.comparisons import Denominator, Needs
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.criterion import Expression, ValueTest
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows import (
@@ -76,20 +76,44 @@ def _of_run(divisor: Expression, evidence: Json, run: Json, missing: Missing) ->
 
 
 def _reference(name: str, entry: Any, context: Any) -> float:
-    """Return the reference for this hardware: the value with the most matching conditions."""
+    """Return the reference for this hardware: the value with the most matching conditions.
+
+    Raise UndeterminedError also if it is not known whether an entry with as many conditions matches.
+    """
     if scalars.is_number(entry):
         return float(entry)
     fitting: list[tuple[int, float]] = []
+    doubts: list[tuple[int, UndeterminedError]] = []
     for item in entry if isinstance(entry, list) else []:
-        if isinstance(context, dict) and all(is_same(context.get(key), want) for key, want in item["when"].items()):
-            fitting.append((len(item["when"]), item["value"]))
+        try:
+            if _is_for(item["when"], context, f"the inventory has a reference {name!r}"):
+                fitting.append((len(item["when"]), item["value"]))
+        except UndeterminedError as exc:
+            doubts.append((len(item["when"]), exc))
+    most = max((count for count, value in fitting), default=0)
+    for count, doubt in doubts:
+        if count >= most:
+            raise doubt
     if not fitting:
         raise UndeterminedError(
             f"the inventory has no reference {name!r} for this hardware",
             f"Add {name} for this hardware to the inventory's references, from a run known to be good.",
         )
-    most = max(count for count, value in fitting)
     values = {value for count, value in fitting if count == most}
     if len(values) > 1:
         raise UndeterminedError(f"the inventory has {len(values)} references {name!r} that match this hardware equally")
     return float(values.pop())
+
+
+def _is_for(conditions: dict[str, Any], context: Any, subject: str) -> bool:
+    """Return whether all conditions hold; one that does not decides. Raise UndeterminedError if that is unknown."""
+    doubt = None
+    for key, wanted in conditions.items():
+        try:
+            if not fits(context, key, [wanted], subject):
+                return False
+        except UndeterminedError as exc:
+            doubt = doubt or exc
+    if doubt is not None:
+        raise doubt
+    return True

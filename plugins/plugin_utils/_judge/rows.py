@@ -62,6 +62,8 @@ class Missing:
                 f"{_shown(field)} is missing in {counts['nulls']} of {rows} rows, and {allowed} may be without it "
                 "(missing_at_most of the criterion, with a reason)"
             )
+        if not counts["count"]:
+            raise UndeterminedError(f"{_shown(field)} has no number in any of {rows} rows")
         self.columns[field.name] = counts["nulls"]
 
     @property

@@ -14,7 +14,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._common impor
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.collector import EVERYTHING
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import query
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.criterion import Expression
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.job import never_began
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.job import never_began, says_its_id
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.rows import (
     Missing,
     UndeterminedError,
@@ -67,6 +67,7 @@ def evaluate(expression: Expression, evidence: Json, roots: set[str], missing: M
             raise UndeterminedError(why) from exc
         raise FieldMissingError(why) from exc
     _require_sound(expression, evidence, roots)
+    _named_job(evidence)  # What may be any job's proves nothing, not even in the parts that the job did not write.
     return value
 
 
@@ -102,11 +103,17 @@ def undetermined_by(problem: Json) -> UndeterminedError:
     return UndeterminedError(why, _REMEDIES.get(kind))
 
 
-def job_of(evidence: Json) -> Json:
-    """Return the job of the evidence."""
+def _named_job(evidence: Json) -> Json:
+    """Return the job of the evidence, which says its ID, whether or not it began."""
     job = evidence.get("job")
-    if not isinstance(job, dict) or not isinstance(job.get("job_id"), str) or not job["job_id"]:
+    if not isinstance(job, dict) or not says_its_id(job):
         raise UndeterminedError("the evidence does not say which job it is from")
+    return job
+
+
+def job_of(evidence: Json) -> Json:
+    """Return the job of the evidence, which must have begun."""
+    job = _named_job(evidence)
     if never_began(job):
         raise UndeterminedError("the job never started: an older job with the same ID left the files in its folder")
     return job

@@ -95,7 +95,10 @@ def _of_references(references: Any) -> Iterator[str]:
             continue
         for entry in value:
             if not _is_conditional(entry):
-                yield f"references: {name}: expected when, a mapping, and value, a number; found {entry!r}"
+                yield (
+                    f"references: {name}: expected when, a mapping of context keys to text, numbers, true or false, "
+                    f"and value, a number; found {entry!r}"
+                )
 
 
 def _is_conditional(entry: Any) -> bool:
@@ -103,5 +106,6 @@ def _is_conditional(entry: Any) -> bool:
         isinstance(entry, dict)
         and {"when", "value"} <= set(entry) <= {"when", "value", "note"}
         and isinstance(entry["when"], dict)
+        and all(isinstance(value, (str, bool)) or scalars.is_number(value) for value in entry["when"].values())
         and scalars.is_number(entry["value"])
     )

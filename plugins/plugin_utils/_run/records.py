@@ -32,10 +32,16 @@ class RecordError(ValueError):
     """A record differs from what was recorded."""
 
 
-def add(folder: Path, name: str, document: t.Any) -> None:
-    """Record `document` as `name`, a path relative to the run's folder. Raise OSError or ValueError."""
+def add(folder: Path, name: str, document: t.Any, *, once: bool = False) -> None:
+    """Record `document` as `name`, a path relative to the run's folder, in place of an earlier one unless `once`.
+
+    Raise OSError or ValueError.
+    """
     with _alone(folder):
-        _write(folder, _index(folder), name, encode(document))
+        index = _index(folder)
+        if once and name in index:
+            raise RecordError(f"{folder / name} was recorded already; run the playbook again for another result")
+        _write(folder, index, name, encode(document))
 
 
 def add_findings(folder: Path, findings: t.Iterable[t.Any]) -> None:

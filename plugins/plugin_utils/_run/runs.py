@@ -33,7 +33,13 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings imp
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings.columns import Table
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import record as report_record
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.junit import junit_xml
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import held_back, readback, records, schema_1
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import (
+    as_planned,
+    held_back,
+    readback,
+    records,
+    schema_1,
+)
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import verdict as run_verdict
 
 Json = dict[str, t.Any]
@@ -89,7 +95,8 @@ def runs(results: Path) -> list[Path]:
 def record(folder: Path, kind: str, document: t.Any) -> None:
     """Record what one step found: `workload`, `findings` (any number of them), `cluster` or `probed` (facts).
 
-    A workload is {id, job, data, criteria}, or {id, earlier} if it is only needed and an earlier pass is valid.
+    A workload is {id, job, data, criteria}, or {id, earlier} if it is only needed and an earlier pass is valid. It is
+    recorded once: a second record would hide what the first one says.
 
     Raise RunError naming what is wrong.
     """
@@ -121,12 +128,8 @@ def _record_workload(folder: Path, document: Json) -> None:
     if is_earlier:
         schema.require("earlier", document["earlier"], f"earlier pass of {identity}")
     else:
-        job, criteria, _data = (document[key] for key in ("job", "criteria", "data"))
-        if job is not None:
-            schema.require("job", job, f"job of {identity}")
-        for criterion in criteria:
-            schema.require("judged", criterion, f"criterion of {identity}")
-    records.add(folder, f"workloads/{identity}.json", document)
+        as_planned.require_whole(document, identity)
+    records.add(folder, f"workloads/{identity}.json", document, once=True)
     if is_earlier:  # at once: if this run is killed, it must not count as the newest run of the workload
         _write(folder, *run_verdict.of_run(folder, finished=None))
 

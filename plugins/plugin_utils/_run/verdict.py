@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import typing as t
-from collections import Counter
 from pathlib import Path
 
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
@@ -15,10 +14,10 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.presentable import presentable
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import complete, fold, groups
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings.columns import Table
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.criterion import JOB_ID
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.verdicts import overall
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import record as report_record
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import (
+    as_planned,
     coverage,
     folding,
     held_back,
@@ -93,15 +92,14 @@ def of_workload(folder: Path, manifest: Json, not_run: str) -> Json:
         recorded = records.read(folder, name)
         if "earlier" in recorded:
             return {**blank, **_stands(recorded["earlier"], name)}
-        for criterion in recorded["criteria"]:
-            schema.require("judged", criterion, name)
+        as_planned.require_whole(recorded, name)
     except FileNotFoundError:
         return {**blank, "verdict": "undetermined", "why": not_run}
     except (OSError, ValueError, TypeError, KeyError, schema.SchemaError) as exc:
         return {**blank, "verdict": "undetermined", "why": f"{folder / name} cannot be read back: {exc}"}
     return {
         **blank,
-        **_judged(manifest, recorded["criteria"]),
+        **_judged(manifest, recorded),
         "job": recorded["job"],
         "data": recorded["data"],
         "criteria": recorded["criteria"],
@@ -154,21 +152,13 @@ def _stands(earlier: t.Any, name: str) -> Json:
     return {"verdict": "recorded", "why": f"passed in run {earlier['run']}, not run again", "earlier": earlier}
 
 
-def _judged(manifest: Json, criteria: list[Json]) -> Json:
-    amiss = _not_as_planned(manifest, criteria)
+def _judged(manifest: Json, recorded: Json) -> Json:
+    criteria, amiss = recorded["criteria"], as_planned.differences(manifest, recorded)
     verdict = verdict_of([overall(criteria), *(["undetermined"] if amiss else [])])
     if verdict == "pass":
         return {"verdict": verdict, "why": "every applicable criterion passed"}
     odd = [f"{c['id']}: {c['why']}" for c in criteria if c["verdict"] == verdict and c["severity"] == "gate"]
     return {"verdict": verdict, "why": "; ".join([*odd, *amiss]) or "nothing was judged"}
-
-
-def _not_as_planned(manifest: Json, criteria: list[Json]) -> list[str]:
-    """Return how the judged criteria differ from those of the plan and the job's own, each exactly once."""
-    planned = Counter([JOB_ID, *(criterion["id"] for criterion in manifest["criteria"])])
-    found = Counter(criterion["id"] for criterion in criteria)
-    ways = (("not judged", planned - found), ("judged but not planned, or twice", found - planned))
-    return [f"{how}: {', '.join(sorted(names))}" for how, names in ways if names]
 
 
 def _any_passed(workloads: list[Json]) -> bool:

@@ -81,6 +81,7 @@ def test_neither_and_both_are_refused() -> None:
         ({"cpus_per_task": 4}, ["--cpus-per-task=4"]),
         ({"exclusive": True, "requeue": False, "account": None}, ["--exclusive"]),
         ({"nodelist": ["n1", "n2"]}, ["--nodelist=n1,n2"]),
+        ({"nice": 0, "signal": ["B", 9, 1.5]}, ["--nice=0", "--signal=B,9,1.5"]),
         ({"job-name": "a b; $(rm) 'x'\ny"}, ["--job-name=a b; $(rm) 'x'\ny"]),
     ],
 )
@@ -100,6 +101,13 @@ def test_options(options: dict[str, object], argv: list[str]) -> None:
         ({"gres": {}}, "must be a text"),
         ({"gres": ""}, "must be a text"),
         ({"gres": "a\0b"}, "must be a text"),
+        ({"partition": ["a", None]}, "partition must be a text"),
+        ({"partition": [None]}, "partition must be a text"),
+        ({"partition": ["a", True]}, "partition must be a text"),
+        ({"partition": ["a", ""]}, "partition must be a text"),
+        ({"partition": ["a", ["b"]]}, "partition must be a text"),
+        ({"partition": ["a", {"b": 1}]}, "partition must be a text"),
+        ({"partition": []}, "partition must be a text"),
         ("gres", "dictionary"),
     ],
 )

@@ -59,9 +59,9 @@ CASES = [
     # ratios
     ({"query": "metrics.throughput", "ratio_ge": {"bound": 1.7, "to": "metrics.throughput"}}, "pass"),
     ({"query": "metrics.throughput", "ratio_ge": {"bound": 1.9, "to": "metrics.throughput"}}, "fail"),
-    ({"query": "metrics.throughput", "ratio_ge": {"bound": 0, "to": "metrics.zero"}}, "undetermined"),
-    ({"query": "metrics.throughput", "ratio_ge": {"bound": 0, "to": "metrics.text"}}, "undetermined"),
-    ({"query": "metrics.throughput", "ratio_ge": {"bound": 0, "to": "metrics.gone"}}, "undetermined"),
+    ({"query": "metrics.throughput", "ratio_ge": {"bound": 0.1, "to": "metrics.zero"}}, "undetermined"),
+    ({"query": "metrics.throughput", "ratio_ge": {"bound": 0.1, "to": "metrics.text"}}, "undetermined"),
+    ({"query": "metrics.throughput", "ratio_ge": {"bound": 0.1, "to": "metrics.gone"}}, "undetermined"),
     ({"query": "metrics.throughput", "ratio_le": {"bound": 3, "to": "job.run_seconds", "of": "own"}}, "pass"),
     ({"query": "metrics.throughput", "ratio_le": {"bound": 2, "to": "job.run_seconds", "of": "own"}}, "fail"),
     ({"query": "metrics.throughput", "ratio_le": {"bound": 2, "to": "metrics.zero", "of": "own"}}, "undetermined"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import verdicts
+import dataclasses
 
-from tests.unit.plugins.plugin_utils._judge.criteria_fake import one, whole
+import pytest
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import spec, verdicts
+
+from tests.unit.plugins.plugin_utils._judge.criteria_fake import TODAY, one, whole
 
 
 def judged(allowed, said):
@@ -56,10 +58,24 @@ def test_text_is_compared_without_case_and_blanks(said):
         ([True, "some"], "some", "fail"),
         ([True, "some"], "other", "not_applicable"),
         (["cuda"], None, "undetermined"),
+        ([1, False], True, "not_applicable"),
+        ([0, True], False, "not_applicable"),
+        ([False, 8], 0, "not_applicable"),
     ],
 )
 def test_a_value_of_the_same_kind_decides(allowed, said, verdict):
     assert judged(allowed, said)["verdict"] == verdict
+
+
+@pytest.mark.parametrize("said", [["cuda"], {}, [], float("nan")])
+def test_a_value_that_is_no_text_number_or_boolean_never_decides(said):
+    read = spec.read(
+        [{"id": "X", "title": "t", "query": "metrics.accuracy", "gt": 2, "applies_when": {"asked": ["cuda"]}}],
+        workload="W",
+    )
+    loose = dataclasses.replace(read[0], applies_when={"asked": [None, "cuda"]})
+    found = verdicts.judge({**whole(), "context": {"asked": said}}, [loose], today=TODAY)[1]
+    assert found["verdict"] == "undetermined"
 
 
 def test_a_run_does_not_pass_by_a_gate_that_a_misspelt_setting_would_have_left_out():

@@ -446,6 +446,34 @@ def test_without_a_window_the_speed_is_no_measure(either, steady):
     assert why_not(either) == "its speed was measured over null s, and 30 s are needed"
 
 
+@pytest.mark.parametrize(
+    ("steady", "shown"), [(None, "null"), ({}, "null"), ({"seconds": 0}, "0"), ({"seconds": 29.9}, "29.9")]
+)
+def test_the_speed_of_the_run_itself_was_measured_for_as_long(either, steady, shown):
+    either["metrics"]["steady"] = steady
+    assert why_not(either) == f"this job's speed was measured over {shown} s, and 30 s are needed"
+    either["metrics"]["steady"] = {"seconds": 30}
+    compare(either)
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"), [(1, "1"), (None, "null"), (False, "false, a boolean"), ("0", 'the text "0"')]
+)
+def test_the_measured_leg_must_have_ended_well_too(evidence, code, shown):
+    evidence["legs"]["measured"]["exit_code"] = code
+    assert why_not(evidence) == f"the measured leg's exit code is {shown}, not 0"
+    del evidence["legs"]["measured"]
+    assert why_not(evidence) == "the measured leg's exit code is null, not 0"
+
+
+def test_no_gpu_is_named_twice(either):
+    either["metrics"]["gpu_uuids"] = ["GPU-a", "GPU-a"]
+    assert why_not(either) == 'this job names a GPU twice: ["GPU-a", "GPU-a"]'
+    either["metrics"]["gpu_uuids"] = ["GPU-a", "GPU-b"]
+    either["baseline"]["runs"][0]["metrics"]["gpu_uuids"] = ["GPU-b", "GPU-b"]
+    assert why_not(either) == 'it names a GPU twice: ["GPU-b", "GPU-b"]'
+
+
 # How old it is
 
 

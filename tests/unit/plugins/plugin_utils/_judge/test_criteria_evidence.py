@@ -196,13 +196,18 @@ def test_a_document_that_does_not_say_whose_it_is_is_nobodys(evidence, part, key
         assert one(evidence, **test)["verdict"] == ("undetermined" if named else "pass")
 
 
-@pytest.mark.parametrize("job", [None, {}, {"job_id": None}, {"job_id": ""}, {"job_id": 12}])
+@pytest.mark.parametrize("job", [None, {}, {"job_id": None}, {"job_id": ""}, {"job_id": " "}, {"job_id": 12}])
 def test_evidence_that_does_not_say_which_job_it_is_of_is_nobodys(evidence, job):
     evidence["job"] = {**evidence["job"], **job} if job else job
+    evidence["versions"] = {"end_line": 2}
     for criterion in (
         {"query": "metrics.accuracy", "gt": 0.1},
         {"query": "progress.fields.loss.last", "lt": 9},
         {"query": "files.metrics.size", "eq": 1},
+        {"query": "job.run_seconds", "gt": 1},
+        {"query": "context.gpu_count", "eq": 2},
+        {"query": "length(problems)", "ge": 1},
+        {"query": "versions.end_line", "eq": 2},
         {"artifact": "model.pt", "exists": True},
         {"log": ["stdout"], "absent": "cuda_errors"},
     ):
@@ -343,13 +348,13 @@ def test_a_document_that_does_not_name_its_job_and_one_that_names_another(eviden
     assert one(evidence, **ACCURATE)["why"] == "metrics does not say which job wrote it"
 
 
-def test_artifacts_are_the_jobs_own_and_versions_are_nobodys(evidence):
+def test_versions_need_a_job_with_a_name_though_none_that_began(evidence):
     evidence["versions"] = {"end_line": 2}
-    query = {"query": 'artifacts."model.pt".bytes', "ge": 1}
-    assert one(evidence, query="versions.end_line", eq=2)["verdict"] == "pass"
+    criterion = {"query": "versions.end_line", "eq": 2}
+    evidence["job"].update(state="PENDING", started=None)
+    assert one(evidence, **criterion)["verdict"] == "pass"
     evidence["job"]["job_id"] = ""
-    assert one(evidence, query="versions.end_line", eq=2)["verdict"] == "pass"
-    assert one(evidence, **query)["why"] == "the evidence does not say which job it is from"
+    assert one(evidence, **criterion)["why"] == "the evidence does not say which job it is from"
 
 
 @pytest.mark.parametrize("artifacts", [["x"], "x", None, 7])

@@ -85,11 +85,52 @@ def test_a_preempted_job_is_told_what_became_of_it_and_what_helps(job, change):
 
 
 @pytest.mark.parametrize(
-    ("flags", "shown"), [(["COMPLETING"], "COMPLETING"), (["A", "B"], "A, B"), ("COMPLETING", "COMPLETING")]
+    ("flags", "shown"),
+    [
+        (["COMPLETING"], "COMPLETING"),
+        (["A", "B"], "A, B"),
+        ("COMPLETING", 'its flags are the text "COMPLETING"'),
+    ],
 )
 def test_a_job_that_is_not_at_rest_is_judged_later(job, flags, shown):
     judged = judge_job({**job, "flags": flags})
     assert (judged["verdict"], judged["why"]) == ("undetermined", f"the job has not ended: {shown}")
+
+
+@pytest.mark.parametrize(
+    ("flags", "shown"),
+    [(None, "null"), ({}, "an empty object"), ("", 'the text ""'), (0, "0"), (False, "false, a boolean")],
+)
+def test_flags_that_are_no_list_do_not_say_that_the_job_has_ended(job, flags, shown):
+    judged = judge_job({**job, "flags": flags})
+    assert (judged["verdict"], judged["why"]) == ("undetermined", f"the job has not ended: its flags are {shown}")
+
+
+def test_a_job_without_flags_is_not_known_to_have_ended(job):
+    del job["flags"]
+    assert judge_job(job)["verdict"] == "undetermined"
+
+
+@pytest.mark.parametrize("steps", [None, []])
+def test_steps_that_accounting_does_not_report_are_not_said_to_be_sound(job, steps):
+    judged = judge_job({**job, "steps": steps})
+    assert judged["verdict"] == "pass"
+    assert judged["why"] == "on compute01: exit code 0 (its steps are unknown: accounting has not reported any)"
+
+
+@pytest.mark.parametrize(
+    ("job_id", "shown"),
+    [(None, "null"), ("", 'the text ""'), (" ", 'the text " "'), (12, "12"), (["12"], "a list of 1")],
+)
+def test_a_job_that_does_not_say_which_it_is_does_not_pass(job, job_id, shown):
+    judged = judge_job({**job, "job_id": job_id})
+    assert (judged["verdict"], judged["why"]) == (
+        "undetermined",
+        f"which job it is, is unknown: its job_id is {shown}",
+    )
+    del job["job_id"]
+    assert judge_job(job)["verdict"] == "undetermined"
+    assert judge_job({**job, "state": "FAILED"})["verdict"] == "fail"
 
 
 @pytest.mark.parametrize("steps", ["", {}, 0, [None], [{"id": "0", "state": "COMPLETED"}, "1"]])

@@ -81,7 +81,22 @@ def criterion(**changes):
             criterion(gt=None, query=None, log=["stdout", "x"], absent="oom"),
             "key log: expected a list of stdout and stderr, found ['stdout', 'x']",
         ),
-        (criterion(applies_when={"a": [1, [2]]}), "key applies_when.a: expected plain values, found [1, [2]]"),
+        (
+            criterion(applies_when={"a": [1, [2]]}),
+            "key applies_when.a: expected text, finite numbers, true or false, found [1, [2]]",
+        ),
+        (
+            criterion(applies_when={"a": [float("nan")]}),
+            "key applies_when.a: expected text, finite numbers, true or false, found [nan]",
+        ),
+        *(
+            (
+                criterion(gt=None, **{test: {"bound": bound, "to": "m.a"}}),
+                f"key {test}.bound: expected a ratio above 0; any speed has at least 0, found {bound}",
+            )
+            for test in ("ratio_ge", "ratio_le")
+            for bound in (0, -1)
+        ),
         (criterion(applies_when={1: ["x"]}), "key applies_when.1: expected a list of values, found ['x']"),
         (criterion(title=None), "key title: expected text, found None"),
         (criterion(id="JOB"), None),
@@ -137,13 +152,13 @@ def test_any_pattern_set_goes_unless_there_is_a_list():
     [
         criterion(id="x" * 64),
         criterion(id="9.a_b-C"),
-        criterion(unit="s", remedy="do", severity="record", applies_when={"a": ["x", 1, None, True]}),
+        criterion(unit="s", remedy="do", severity="record", applies_when={"a": ["x", 1, 2.5, True]}),
         criterion(gt=None, between=[1, 1]),
         criterion(gt=None, within={"reference": 0, "absolute": 0}),
         criterion(gt=None, within={"reference": 5, "tolerance": 0}),
-        criterion(gt=None, ratio_le={"bound": 0, "to": "m.a", "of": "baseline"}),
-        criterion(gt=None, ratio_le={"bound": 0, "to": "m.a", "of": "baseline", "spread": 0.001}),
-        criterion(gt=None, ratio_ge={"bound": 0, "to": "m.a", "spread": 0.999}),
+        criterion(gt=None, ratio_le={"bound": 0.001, "to": "m.a", "of": "baseline"}),
+        criterion(gt=None, ratio_le={"bound": 0.001, "to": "m.a", "of": "baseline", "spread": 0.001}),
+        criterion(gt=None, ratio_ge={"bound": 0.001, "to": "m.a", "spread": 0.999}),
         criterion(gt=None, decreasing={}),
         criterion(gt=None, decreasing={"min_drop": 0}),
         criterion(gt=None, eq=""),

@@ -23,6 +23,7 @@ EVIDENCE = {
         "by": {"x": {"v": 1}, "y": {"v": 2}},
         "nothing": {},
         "nested": [[1], [2, [3]], 4],
+        "hollow": [[1], [], [2]],
     },
     "n": 1,
 }
@@ -105,6 +106,10 @@ def test_what_is_there_is_found(expression, value):
         "m.a.*",
         "m.a[*]",
         "m.text[]",
+        "m.hollow[]",
+        "max(m.hollow[])",
+        "length(m.hollow[])",
+        "m.empty[]",
         "m.holes[*].v",
         "m.holes[?v > `1`].id",
         "m.rows[?id].v",

@@ -100,6 +100,15 @@ def test_no_way_of_asking_goes_round_it(query):
     assert verdict(evidence, query=query, present=True) != "pass"
 
 
+@pytest.mark.parametrize("allowed", [{}, {"missing_at_most": {"rows": 9, "reason": "r"}}])
+@pytest.mark.parametrize("nulls", [0, 5])
+def test_a_reduction_of_no_number_at_all_is_none(nulls, allowed):
+    evidence = whole()
+    evidence["progress"]["fields"] = {"loss": field(count=0, nulls=nulls)}
+    for query, test in (("progress.fields.loss.last", {"lt": 5}), ("progress.fields.loss", {"decreasing": True})):
+        assert verdict(evidence, query=query, **test, **allowed) == "undetermined"
+
+
 def test_what_only_counts_rows_may_be_asked_for():
     evidence = whole()
     evidence["progress"]["fields"]["loss"] = field(nulls=1, non_finite=2)

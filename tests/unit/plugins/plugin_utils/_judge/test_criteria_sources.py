@@ -117,6 +117,32 @@ def test_a_search_that_was_not_made_is_no_answer(evidence, change):
     assert (judged["verdict"], judged["why"]) == ("undetermined", "stdout was not searched for cuda_errors")
 
 
+@pytest.mark.parametrize(("count", "quoted"), [(0, 1), (1, 2), (-1, 0), (-1, 1), (3, 0)])
+@pytest.mark.parametrize("test", ["absent", "present"])
+def test_a_search_whose_count_and_lines_do_not_agree_is_no_answer(evidence, count, quoted, test):
+    evidence["logs"]["stdout"] = log("/jobs/12.out", {"cuda_errors": quoted})
+    evidence["logs"]["stdout"]["counts"]["cuda_errors"] = count
+    judged = one(evidence, log=["stdout"], **{test: "cuda_errors"})
+    assert (judged["verdict"], judged["why"]) == (
+        "undetermined",
+        f"stdout is said to have {count} lines of cuda_errors, and {quoted} are quoted",
+    )
+
+
+def test_counts_of_two_logs_do_not_cancel_each_other(evidence):
+    for name, count in (("stdout", 1), ("stderr", -1)):
+        evidence["logs"][name] = log(f"/jobs/12.{name}", {"cuda_errors": max(count, 0)})
+        evidence["logs"][name]["counts"]["cuda_errors"] = count
+    assert one(evidence, log=["stdout", "stderr"], absent="cuda_errors")["verdict"] == "fail"
+
+
+def test_only_the_first_of_many_lines_are_quoted(evidence):
+    evidence["logs"]["stdout"] = log("/jobs/12.out", {"cuda_errors": 2})
+    evidence["logs"]["stdout"]["counts"]["cuda_errors"] = 900
+    judged = one(evidence, log=["stdout"], absent="cuda_errors")
+    assert (judged["verdict"], judged["value"]) == ("fail", 900)
+
+
 # Artifacts
 
 
@@ -236,11 +262,53 @@ def test_a_reference_that_is_missing_says_where_to_add_it(evidence):
     judged = one(evidence, REFERENCES, query="metrics.accuracy", within={"from": "elsewhere", "absolute": 9})
     assert judged["why"] == "the inventory has no reference 'elsewhere' for this hardware"
     assert judged["remedy"].startswith("Add elsewhere for this hardware")
-    evidence["context"] = None
-    assert (
-        one(evidence, REFERENCES, query="metrics.accuracy", within={"from": "by_model", "absolute": 9})["why"]
-        == "the inventory has no reference 'by_model' for this hardware"
-    )
+
+
+WHICH = "the inventory has a reference 'pace'"
+
+
+def paced(evidence, context, *entries):
+    """Judge a throughput of 180 by references, each a value with its conditions."""
+    evidence["context"] = context
+    references = {"pace": [{"when": when, "value": value} for value, when in entries]}
+    return one(evidence, references, query="metrics.throughput", within={"from": "pace", "absolute": 1})
+
+
+@pytest.mark.parametrize("context", [None, {}, {"gpu_count": None}])
+def test_a_condition_on_what_the_inventory_does_not_give_decides_nothing(evidence, context):
+    judged = paced(evidence, context, (180, {}), (1000, {"gpu_count": 2}))
+    assert judged["verdict"] == "undetermined"
+    assert judged["why"] == f"whether {WHICH} depends on gpu_count, which the inventory does not give"
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted", "said"),
+    [("gpu_count", 2, "2"), ("gpu_count", 2, " 2"), ("gpu_count", 2, True), ("ecc", True, "true"), ("fabric", "2", 2)],
+)
+def test_a_condition_on_a_value_of_another_kind_decides_nothing(evidence, key, wanted, said):
+    judged = paced(evidence, {key: said}, (180, {}), (1000, {key: wanted}))
+    assert (judged["verdict"], judged["why"].startswith(f"{WHICH} where {key} is ")) == ("undetermined", True)
+    assert judged["remedy"].startswith(f"Give {key} in the inventory as ")
+
+
+@pytest.mark.parametrize("said", ["infiniband", "InfiniBand", " INFINIBAND\n"])
+def test_a_condition_on_text_holds_without_case_and_blanks(evidence, said):
+    assert paced(evidence, {"fabric": said}, (1000, {}), (180, {"fabric": "InfiniBand"}))["verdict"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "verdict"),
+    [
+        ({"gpu_model": "A100", "fabric": "ib"}, "pass"),  # it is for another model, whatever the fabric
+        ({"fabric": "ib", "gpu_model": "A100"}, "pass"),
+        ({"fabric": "ib"}, "pass"),  # with one condition it could not win
+        ({"gpu_model": "H200", "fabric": "ib"}, "undetermined"),
+        ({"fabric": "ib", "ecc": True}, "undetermined"),
+    ],
+)
+def test_a_condition_that_is_unknown_matters_only_where_it_could_decide(evidence, conditions, verdict):
+    context = {"gpu_model": "H200", "gpu_count": 2}
+    assert paced(evidence, context, (180, context), (1000, conditions))["verdict"] == verdict
 
 
 @pytest.mark.parametrize("references", [REFERENCES, {}, None])

@@ -197,6 +197,7 @@ MALFORMED = [
     (criterion(applies_when={"accelerator": "cuda"}), "key applies_when.accelerator"),
     (criterion(applies_when={"accelerator": []}), "key applies_when.accelerator"),
     (criterion(applies_when={"accelerator": [["cuda"]]}), "key applies_when.accelerator"),
+    (criterion(applies_when={"accelerator": [None, "cuda"]}), "key applies_when.accelerator"),
     ("S0-13", "expected a mapping"),
 ]
 
@@ -276,6 +277,8 @@ def test_criteria_that_are_no_list_are_refused(criteria):
         {"a": [{"value": 1}]},
         {"a": [{"when": {}}]},
         {"a": [{"when": [], "value": 1}]},
+        {"a": [{"when": {"fabric": None}, "value": 1}]},
+        {"a": [{"when": {"fabric": ["ib"]}, "value": 1}]},
         {"a": [{"when": {}, "value": None}]},
         {"a": [{"when": {}, "value": True}]},
         {"a": [{"when": {}, "value": 1, "unless": {}}]},
@@ -290,7 +293,13 @@ def test_malformed_references_are_refused(references):
 
 @pytest.mark.parametrize(
     "references",
-    [None, {}, {"a": 1, "b": 2.5}, {"a": []}, {"a": [{"when": {"gpu_model": "H200"}, "value": 1, "note": "n"}]}],
+    [
+        None,
+        {},
+        {"a": 1, "b": 2.5},
+        {"a": []},
+        {"a": [{"when": {"gpu_model": "H200", "gpu_count": 2, "ecc": True}, "value": 1, "note": "n"}]},
+    ],
 )
 def test_references_are_numbers_or_lists_of_conditions(references):
     assert spec.read([GOOD], workload="W", references=references)

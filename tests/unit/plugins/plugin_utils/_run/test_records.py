@@ -204,10 +204,36 @@ def test_facts_that_nobody_recorded_are_no_pass(folder, workload):
     assert runs.finish(folder)["verdict"] == "undetermined"
 
 
-def test_the_last_record_of_a_workload_counts(folder, workload):
+def test_a_workload_is_recorded_once(folder, workload):
     runs.record(folder, "workload", workload(verdict="fail"))
+    with pytest.raises(RunError, match=r"workloads/MLOPS-1\.1\.json was recorded already"):
+        runs.record(folder, "workload", workload())
+    assert runs.finish(folder)["verdict"] == "fail"
+
+
+def test_facts_may_be_recorded_again(folder, workload):
     runs.record(folder, "workload", workload())
-    assert runs.finish(folder)["verdict"] == "pass"
+    for version in ("24.05", "24.11.5"):
+        runs.record(folder, "cluster", {"nodes": [], "version": version})
+    assert runs.finish(folder)["versions"]["slurm"] == "24.11.5"
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [("criteria", {}), ("criteria", None), ("data", []), ("data", {"mnist": 1}), ("job", []), ("job", "12")],
+)
+def test_a_record_with_a_part_of_another_kind_is_refused(folder, workload, part, value):
+    with pytest.raises(RunError, match=part):
+        runs.record(folder, "workload", workload(**{part: value}))
+    assert runs.finish(folder)["verdict"] == "undetermined"
+
+
+@pytest.mark.parametrize(("part", "value"), [("criteria", {}), ("data", []), ("job", {})])
+def test_what_was_recorded_of_another_kind_is_undetermined(folder, workload, part, value):
+    records.add(folder, "workloads/MLOPS-1.1.json", workload(**{part: value}))
+    (told,) = runs.finish(folder)["workloads"]
+    assert (told["verdict"], told["criteria"]) == ("undetermined", [])
+    assert part in told["why"]
 
 
 def test_records_are_read_back_in_the_order_in_which_they_were_made(folder):

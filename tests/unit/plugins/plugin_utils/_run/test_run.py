@@ -29,12 +29,18 @@ def workload(example):
     return {"id": "MLOPS-1.1", "job": example("job"), "data": {"mnist": "stand-in digits"}, "criteria": criteria}
 
 
+def planned_of(judged):
+    """What the plan says of a criterion that was judged so."""
+    condition = {"applies_when": {"accelerator": ["cuda"]}} if judged["verdict"] == "not_applicable" else {}
+    return {"id": judged["id"], "severity": judged["severity"], **condition}
+
+
 def as_planned(folder, workload):
     """Record it where just its criteria were planned."""
     path = folder / "plan.json"
     plan = json.loads(path.read_text())
     (manifest,) = [each for each in plan["workloads"] if each["id"] == workload["id"]]
-    manifest["criteria"] = [{"id": each["id"]} for each in workload["criteria"] if each["id"] != "JOB"]
+    manifest["criteria"] = [planned_of(each) for each in workload["criteria"] if each["id"] != "JOB"]
     path.write_text(json.dumps(plan))
     runs.record(folder, "workload", workload)
 
@@ -443,17 +449,22 @@ def test_a_record_that_does_not_fit_its_schema_is_no_pass(folder, workload, chan
     assert "cannot be read back" in told["why"]
 
 
-def test_why_a_workload_has_its_verdict_is_told(folder, workload, example):
+def test_why_a_workload_has_its_verdict_is_told(folder, workload):
     (told,) = on_disk(folder)[0]["workloads"]
     assert told["why"] == run_verdict.NOT_FINISHED
     as_planned(folder, workload)
     assert runs.finish(folder)["workloads"][0]["why"] == "every applicable criterion passed"
+
+
+def test_why_a_workload_failed_is_told(folder, workload, example):
     odd = {**example("judged"), "verdict": "fail", "why": "too low"}
     gate, noted = {**odd, "id": "S0-98", "severity": "gate"}, {**odd, "id": "S0-99", "severity": "record"}
     as_planned(folder, {**workload, "criteria": [*workload["criteria"], noted, gate]})
     assert runs.finish(folder)["workloads"][0]["why"] == "S0-98: too low"
-    for criterion in workload["criteria"]:
-        criterion["verdict"] = "not_applicable"
+
+
+def test_why_a_workload_is_undetermined_is_told(folder, workload):
+    workload["criteria"][0]["verdict"] = "not_applicable"
     as_planned(folder, workload)
     assert runs.finish(folder)["workloads"][0]["why"] == "nothing was judged"
 
