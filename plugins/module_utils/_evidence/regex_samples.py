@@ -17,6 +17,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._evidence.reg
 
 MAX_SAMPLES = 64
 MAX_LENGTH = 4096
+_TOO_OFTEN = MAX_LENGTH + 1  # whatever is repeated
 
 # Letters first, as they are the least likely to mean something to the rest of the expression.
 _CHARACTERS = dict.fromkeys(f"xX1 {string.printable.strip()}".encode() + bytes(range(128, 256)))
@@ -60,7 +61,7 @@ def _of(code: Any, argument: Any) -> list[bytes]:
         return _sequence(argument[3])
     if code in _REPEATS:
         least, _most, inner = argument
-        return [each * least for each in _sequence(inner) if len(each) * least <= MAX_LENGTH] if least else [b""]
+        return [each * min(least, _TOO_OFTEN) for each in _sequence(inner)] if least else [b""]
     if code is codes.ASSERT:
         return [b"", *_sequence(argument[1])]
     return [b""] if code in (codes.AT, codes.ASSERT_NOT) else []
@@ -78,4 +79,4 @@ def _is(char: int, code: Any, argument: Any) -> bool:
         return bool(char == argument)
     if code is codes.RANGE:
         return bool(argument[0] <= char <= argument[1])
-    return bool(code is codes.CATEGORY and _CATEGORIES[argument].match(bytes([char])))
+    return bool(_CATEGORIES[argument].match(bytes([char])))

@@ -401,7 +401,7 @@ def test_where_no_line_can_be_made_an_example_tells_that_one_is_found():
     assert scan(b"y 'abc'\n", sets)["counts"]["s"] == 1
 
 
-@pytest.mark.parametrize("matches", [[], "abc", [5], {}, [None]])
+@pytest.mark.parametrize("matches", [[], "abc", [5], {}, [None], ["abc", 5]])
 def test_examples_that_are_none_are_refused(matches):
     sets = one("abc", "abc")
     sets["s"]["patterns"][0]["matches"] = matches
