@@ -122,7 +122,7 @@ def _check_bound(test: str, value: Any, body: dict[str, Any], key: str, notes: N
         notes.wrong(key, f"an override cannot change the type of the bound, as in {had!r}", value)
     elif _MOVABLE[test]:
         _check_parts(_MOVABLE[test], value, key, notes)
-        if test == "decreasing" and isinstance(value, dict) and _is_nothing(value, had):
+        if isinstance(value, dict) and _is_nothing(value, had):
             notes.wrong(f"{key}.min_drop", f"expected a fraction above 0; {_DROPS_NONE}", value["min_drop"])
 
 

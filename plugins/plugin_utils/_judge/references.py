@@ -82,27 +82,29 @@ def _reference(name: str, entry: Any, context: Any) -> float:
     """
     if scalars.is_number(entry):
         return float(entry)
-    fitting: list[tuple[int, float]] = []
-    doubts: list[tuple[int, UndeterminedError]] = []
+    found: list[tuple[int, float | UndeterminedError]] = []
     for item in entry if isinstance(entry, list) else []:
+        count = len(item["when"])
         try:
             if _is_for(item["when"], context, f"the inventory has a reference {name!r}"):
-                fitting.append((len(item["when"]), item["value"]))
+                found.append((count, float(item["value"])))
         except UndeterminedError as exc:
-            doubts.append((len(item["when"]), exc))
-    most = max((count for count, value in fitting), default=0)
-    for count, doubt in doubts:
-        if count >= most:
-            raise doubt
-    if not fitting:
+            found.append((count, exc))
+    if not found:
         raise UndeterminedError(
             f"the inventory has no reference {name!r} for this hardware",
             f"Add {name} for this hardware to the inventory's references, from a run known to be good.",
         )
-    values = {value for count, value in fitting if count == most}
+    most = max(count for count, value in found)
+    values: set[float] = set()
+    for count, value in found:
+        if count == most:
+            if isinstance(value, UndeterminedError):
+                raise value
+            values.add(value)
     if len(values) > 1:
         raise UndeterminedError(f"the inventory has {len(values)} references {name!r} that match this hardware equally")
-    return float(values.pop())
+    return values.pop()
 
 
 def _is_for(conditions: dict[str, Any], context: Any, subject: str) -> bool:
@@ -113,7 +115,7 @@ def _is_for(conditions: dict[str, Any], context: Any, subject: str) -> bool:
             if not fits(context, key, [wanted], subject):
                 return False
         except UndeterminedError as exc:
-            doubt = doubt or exc
+            doubt = exc
     if doubt is not None:
         raise doubt
     return True

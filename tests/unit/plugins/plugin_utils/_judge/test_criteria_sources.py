@@ -117,7 +117,7 @@ def test_a_search_that_was_not_made_is_no_answer(evidence, change):
     assert (judged["verdict"], judged["why"]) == ("undetermined", "stdout was not searched for cuda_errors")
 
 
-@pytest.mark.parametrize(("count", "quoted"), [(0, 1), (1, 2), (-1, 0), (-1, 1), (3, 0)])
+@pytest.mark.parametrize(("count", "quoted"), [(0, 1), (1, 2), (-1, 0), (-1, 1), (1, 0), (3, 0)])
 @pytest.mark.parametrize("test", ["absent", "present"])
 def test_a_search_whose_count_and_lines_do_not_agree_is_no_answer(evidence, count, quoted, test):
     evidence["logs"]["stdout"] = log("/jobs/12.out", {"cuda_errors": quoted})

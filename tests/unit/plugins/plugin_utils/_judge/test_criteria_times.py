@@ -80,6 +80,14 @@ def test_what_lies_in_the_place_of_a_job_that_never_began_is_an_older_ones(crite
     assert "judging it failed" not in why
 
 
+@pytest.mark.parametrize("query", ["files.metrics.size", 'artifacts."model.pt".size'])
+def test_files_of_a_job_that_never_began_are_an_older_ones(query):
+    evidence = whole()
+    assert one(evidence, query=query, ge=1)["verdict"] == "pass"
+    evidence["job"].update(state="CANCELLED", started=None)
+    assert "never started" in one(evidence, query=query, ge=1)["why"]
+
+
 def test_how_many_gpus_a_job_asked_for_is_known_before_it_began():
     evidence = whole()
     evidence["job"].update(state="PENDING", started=None)
