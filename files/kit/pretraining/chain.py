@@ -116,9 +116,9 @@ def _decide(chain: Path, step: int, trained: list[Entry], job_id: str) -> Decisi
             "and let it go on: playbooks/pretrain.yml -e go_on=true"
         )
     last = [entry for entry in trained if entry["job_id"] != job_id][-WITHOUT_PROGRESS:]
-    came_from = {(entry["newest_step"], entry["from_step"]) for entry in last}
-    if len(last) == WITHOUT_PROGRESS and len(came_from) == 1 and last[0]["newest_step"] == step:
-        jobs, at = " and ".join(entry["job_id"] for entry in last), last[0]["from_step"]
+    began_at = [entry["from_step"] for entry in last if entry["newest_step"] == step]
+    if len(began_at) == WITHOUT_PROGRESS and len({*began_at}) == 1:
+        jobs, at = " and ".join(entry["job_id"] for entry in last), began_at.pop()
         return Decision(
             False, step, f"the two links before it, jobs {jobs}, made no progress beyond step {at}; read their logs"
         )

@@ -143,6 +143,7 @@ def test_if_the_newest_is_damaged_after_a_link_went_on_from_it_the_one_before_is
     torn.write_bytes(b"dat")
     why = "a link went on from step 20, and the newest whole checkpoint now is of step 10"
     assert begin(place, "3") == chain.Decision(True, 10, why)
+    chain.went_on(place, Job("3", 0), 10, {})
     assert entry(place, "3").items() >= {"from_step": 10, "outcome": "running", "why": why}.items()
     assert begin(place, "4").trains
     fifth = begin(place, "5")
