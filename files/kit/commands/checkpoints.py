@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verify = actions.add_parser("verify", help="read every file of one, or of all, and compare it with its manifest")
     verify.add_argument("--name", help="checkpoint_step_N; without, all")
     fetch = actions.add_parser("fetch", help="have one of a bucket in the folder, verified")
-    fetch.add_argument("--name", help="checkpoint_step_N; without, the newest")
+    fetch.add_argument("--name", help="checkpoint_step_N; without, the newest whole one")
     for each in (listing, verify, fetch):
         each.add_argument(
             "folder", type=Path, metavar="FOLDER", help="such as <share>/models/gpt-pretraining/job-N/checkpoints"
@@ -38,7 +38,10 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         return _verify(arguments.folder, arguments.name)
     manager = CheckpointManager(arguments.folder, arguments.remote, credentials=arguments.credentials)
     if arguments.action == "fetch":
-        return {"path": str(manager.download_checkpoint(arguments.name))}
+        if arguments.name:
+            return {"path": str(manager.download_checkpoint(arguments.name))}
+        taken = manager.download_newest()
+        return {"path": str(taken.path), "refused": taken.refused}
     return {"checkpoints": manager.list_checkpoints()}
 
 

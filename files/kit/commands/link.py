@@ -27,4 +27,4 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"{arguments.chain.name}: nothing to do: {decision.why}", flush=True)
         raise SystemExit(NOTHING_TO_DO)
     came = f"the checkpoint of step {decision.step}" if decision.step else "the beginning"
-    print(f"{arguments.chain.name}: goes on from {came}", flush=True)
+    print(f"{arguments.chain.name}: goes on from {came}{f': {decision.why}' if decision.why else ''}", flush=True)

@@ -35,7 +35,7 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether a link trains, from which step it goes on (0: from the beginning), and why it does not."""
+    """Whether a link trains, from which step it goes on (0: from the beginning), and why it does not or goes back."""
 
     trains: bool
     step: int
@@ -57,9 +57,20 @@ def begin(chain: Path, output: Path, job: Job) -> Decision:
     if not way.is_symlink():
         way.symlink_to(os.path.relpath(chain / CHECKPOINTS, output))
     outcome = RUNNING if decision.trains else IDLE
-    facts = {"round": round_now, "began": time.time(), "from_step": step, "outcome": outcome, "why": decision.why}
-    write_json(chain / LINKS / f"{job.job_id}.json", {"schema": 1, **job.stamp, **facts})
+    facts = {"round": round_now, "began": time.time(), "newest_step": step, "from_step": step}
+    words = {"outcome": outcome, "why": decision.why}
+    write_json(chain / LINKS / f"{job.job_id}.json", {"schema": 1, **job.stamp, **facts, **words})
     return decision
+
+
+def went_on(chain: Path, job: Job, step: int, refused: Mapping[str, str]) -> None:
+    """Say from which step a link really goes on, and which newer checkpoints it refused: name → reason.
+
+    ``begin`` compares sizes only, and knows nothing of other jobs' checkpoints. Raise KitError if the link never began.
+    """
+    path = chain / LINKS / f"{job.job_id}.json"
+    found = _document(path)
+    write_json(path, {**found, "from_step": step, "why": "; ".join(refused.values()) or found["why"]})
 
 
 def end(chain: Path, job: Job, outcome: str, last_step: int) -> None:
@@ -89,24 +100,30 @@ def newest_step(chain: Path) -> int:
 
 
 def _decide(chain: Path, step: int, trained: list[Entry], job_id: str) -> Decision:
-    """Return a job's decision at a step, after these links of the same round that trained, perhaps itself before."""
+    """Return a job's decision at a step, after these links of the same round that trained, perhaps itself before.
+
+    Raise KitError if there are no whole checkpoints any more.
+    """
     if (chain / STOP).exists():
         return Decision(False, step, "the chain was stopped")
     if (chain / COMPLETE).exists():
         return Decision(False, step, "the training is complete")
-    reached = max((entry["from_step"] for entry in trained), default=0)
-    if step < reached:
+    reached = max((entry["newest_step"] for entry in trained), default=0)
+    if step == 0 < reached:
         raise KitError(
-            f"{chain / CHECKPOINTS}: a link went on from step {reached}, and the newest whole checkpoint now is "
-            f"{f'of step {step}' if step else 'none'}; bring the missing one back, or begin a chain of another name"
+            f"{chain / CHECKPOINTS}: a link went on from step {reached}, and now no checkpoint is whole; bring one "
+            "back, or, to begin again, move what is left of them away, stop the chain (playbooks/pretrain_stop.yml), "
+            "and let it go on: playbooks/pretrain.yml -e go_on=true"
         )
     last = [entry for entry in trained if entry["job_id"] != job_id][-WITHOUT_PROGRESS:]
-    if len(last) == WITHOUT_PROGRESS and all(entry["from_step"] == step for entry in last):
-        jobs = " and ".join(entry["job_id"] for entry in last)
+    began_at = [entry["from_step"] for entry in last if entry["newest_step"] == step]
+    if len(began_at) == WITHOUT_PROGRESS and len({*began_at}) == 1:
+        jobs, at = " and ".join(entry["job_id"] for entry in last), began_at.pop()
         return Decision(
-            False, step, f"the two links before it, jobs {jobs}, made no progress beyond step {step}; read their logs"
+            False, step, f"the two links before it, jobs {jobs}, made no progress beyond step {at}; read their logs"
         )
-    return Decision(True, step)
+    back = f"a link went on from step {reached}, and the newest whole checkpoint now is of step {step}"
+    return Decision(True, step, back if step < reached else "")
 
 
 def _entries(chain: Path) -> Iterator[Entry]:
@@ -124,6 +141,7 @@ def _entries(chain: Path) -> Iterator[Entry]:
                 "round": int(entry["round"]),
                 "began": float(entry["began"]),
                 "from_step": int(entry["from_step"]),
+                "newest_step": int(entry.get("newest_step", entry["from_step"])),  # an older version wrote none
                 "outcome": str(entry["outcome"]),
             }
         except (KeyError, TypeError, ValueError) as error:

@@ -35,6 +35,7 @@ FILES = {  # of each rank
 }
 NAME = re.compile(r"^(final_)?checkpoint_step_([0-9]+)$")
 INCOMPLETE = ".incomplete-"
+REPLACED = ".replaced-"  # until another of its name is in its place
 NONE_WHOLE = 4  # exit code of a training that was to resume and found no whole checkpoint
 MARGIN = 1.05  # bytes asked for, relative to those of the tensors
 
@@ -125,11 +126,15 @@ def adopt(place: Path, manifest: bytes) -> Path:
     name = place.name[len(INCOMPLETE) :]
     sync_directory(place)
     write_atomic(place / MANIFEST, lambda stream: stream.write(manifest))
-    target = place.parent / name
+    target, replaced = place.parent / name, place.parent / f"{REPLACED}{name}"
     if target.exists():  # of a run that went back behind it
-        shutil.rmtree(target)
+        if replaced.exists():  # of one that was cut off here
+            shutil.rmtree(replaced)
+        target.rename(replaced)
     place.rename(target)
     sync_directory(place.parent)
+    if replaced.exists():
+        shutil.rmtree(replaced)
     return target
 
 
@@ -211,6 +216,14 @@ def newest(
         return Taken(path, manifest, refused)
     said = "; ".join(refused.values()) or "there is none"
     raise NoneWholeError(f"no whole checkpoint in {folder}: {said}")
+
+
+def newest_until(folder: Path, step: int) -> Path:
+    """Return the newest checkpoint that is not beyond a step, whole or not. Raise NoneWholeError if there is none."""
+    for path in listed(folder):
+        if (step_of(path.name) or 0) <= step:
+            return path
+    raise NoneWholeError(f"{folder} has no checkpoint of step {step} or before")
 
 
 def _require_same(name: str, made: Any, now: Mapping[str, Any]) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from datetime import timedelta
 from typing import Any
 
 import torch
@@ -123,8 +122,4 @@ def by_nccl_tests(group: Group) -> dict[str, Any] | None:
     if nodes > 1:
         return {"wrong": None, "bus_bandwidth": None, "problem": f"it runs on one node, but the ranks are on {nodes}"}
     torch.cuda.empty_cache()  # release the memory of our own messages
-    waiting = distributed.new_group(backend="gloo", timeout=timedelta(seconds=2 * nccl_tests.LIMIT))
-    found = [nccl_tests.measure(program, group.size) if group.rank == 0 else None]
-    distributed.broadcast_object_list(found, src=0, group=waiting)
-    distributed.destroy_process_group(waiting)
-    return found[0]
+    return dict(group.on_first(lambda: nccl_tests.measure(program, group.size)))

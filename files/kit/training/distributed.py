@@ -12,7 +12,7 @@ import hashlib
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -30,6 +30,7 @@ from kit.ranks import state as ranks_state
 from kit.training import device as training_device
 
 PATIENCE = 120  # seconds that a collective may take, which bounds a hang
+ALONE = timedelta(hours=6)  # that ranks wait at most while rank 0 does something that has bounds of its own
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,25 @@ class Group:
             for label, said in others:
                 if said[name] != first[1][name]:
                     raise KitError(f"{name} is {said[name]} on {label}, but {first[1][name]} on {first[0]}")
+
+    def on_first(self, act: Callable[[], Any]) -> Any:
+        """Let rank 0 do what may take longer than a collective may; return what it returned, on every rank.
+
+        What it raises of KitError and OSError is a KitError on every rank.
+        """
+        waiting = distributed.new_group(backend="gloo", timeout=ALONE)
+        said: list[Any] = [None, None]
+        if self.rank == 0:
+            try:
+                said = [act(), None]
+            except (KitError, OSError) as error:
+                said = [None, str(error)]
+        distributed.broadcast_object_list(said, group=waiting)
+        self.gather(True)  # no rank leaves the group while another is still told
+        distributed.destroy_process_group(waiting)
+        if said[1] is not None:
+            raise KitError(said[1])
+        return said[0]
 
     def require_own_gpus(self) -> None:
         """Raise KitError if two ranks compute on one GPU."""

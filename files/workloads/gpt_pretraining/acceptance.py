@@ -17,10 +17,11 @@ from __future__ import annotations
 import math
 import os
 import resource
+import shutil
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +40,20 @@ from kit.pretraining import checkpoints, shape, tokens
 from kit.pretraining.checkpoint_manager import Uploader, not_uploaded
 from kit.pretraining.manifest import TRAIN, VALIDATION
 from kit.pretraining.monitor import Monitor
+from kit.pretraining.store import SCHEME
 from kit.ranks.legs import LEGS_FILE
 from kit.training import device as training_device
 from kit.training.distributed import Group
 from kit.training.flops import peak_flops
 from loop import Run, Training
 from settings import Settings
-from torch import distributed
 from utils.checkpoint_manager import CheckpointManager, Saver
 from utils.data_loader import Loader, held_out
 from utils.monitoring import Stall
 
 STARTED = time.monotonic()
 CHECKPOINTS = "checkpoints"
+FETCHED = "earlier"  # in the job's folder: what came from a bucket, until it is read
 PLAIN_MOST, RESIZED_MOST, COMPARED = 30, 10, 10  # steps
 MEASURED = "measured"
 
@@ -126,16 +128,30 @@ class Leg:
         manager = CheckpointManager(
             self.job / CHECKPOINTS,
             remote,
+            own_prefix(),
             credentials=Path(key) if key else None,
             deadline=settings["training.data.deadline"],
         )
         return Uploader(manager, settings["training.checkpoint.keep_remote"])
+
+    def uploads(self, uploader: Uploader | None, patience: Callable[[], float]) -> dict[str, dict[str, Any]]:
+        """Return each upload's end, on all ranks, once rank 0 has waited ``patience`` seconds for them at most."""
+        if self.settings["training.checkpoint.remote"] is None:
+            return {}
+        self.joined.state.phase("uploading")
+        return dict(self.joined.on_first(lambda: uploader.close(patience()) if uploader else {}))
 
     def training(self, engine: Replicated | Sharded, monitor: Monitor | None = None) -> Training:
         """Return the loop over this leg's loader."""
         peak = peak_flops(torch.cuda.get_device_name(self.joined.device)) if self.joined.device.type == "cuda" else None
         flops = shape.flops_per_token(self.model())
         return Training(self.joined, self.settings, engine, self.loader(), self.stall, monitor, flops, peak)
+
+
+def own_prefix() -> str:
+    """Return what this training's checkpoints have to themselves in a bucket: the chain's name, else the job's."""
+    chain = os.environ.get("HPC_VALIDATION_CHAIN")
+    return Path(chain).name if chain else f"job-{current_job().job_id}"
 
 
 def run(leg: Leg) -> dict[str, Any] | None:
@@ -165,9 +181,9 @@ def require_steps(settings: Settings) -> None:
         )
 
 
-def require_rest(taken: checkpoints.Taken, steps: int) -> None:
-    """Raise KitError if the checkpoint is of the last step or behind it."""
-    if taken.manifest["step"] >= steps:
+def require_rest(taken: checkpoints.Taken, steps: int, least: int = 1) -> None:
+    """Raise KitError if the checkpoint leaves fewer than ``least`` steps."""
+    if steps - taken.manifest["step"] < least:
         raise KitError(f"{taken.path} is of step {taken.manifest['step']}, and training.steps is {steps}: raise it")
 
 
@@ -216,12 +232,13 @@ def measured(leg: Leg) -> dict[str, Any]:
     saver = leg.saver(leg.job, uploader)
     steps = settings["training.steps"]
     resume = os.environ.get("HPC_VALIDATION_RESUME")
-    taken = None
+    taken, came_from = None, None
     if resume:
-        earlier = leg.saver(found_earlier(leg, resume))
-        taken = earlier.newest()
+        earlier, taken = found_earlier(leg, resume)
         require_rest(taken, steps)
+        came_from = origin(taken)
         engine, first = restored(leg, earlier, taken)
+        forget_fetched(leg)
     else:
         engine, first = Sharded(settings, joined), 1
     monitor = None
@@ -258,7 +275,7 @@ def measured(leg: Leg) -> dict[str, Any]:
         each["pace"] = fastest / each["solo_seconds"]
         each["same_parameters"] = each.pop("digest") == first_digest
     kept = saver.verified()
-    uploaded = uploader.close(settings["training.data.deadline"]) if uploader else {}
+    uploaded = leg.uploads(uploader, lambda: settings["training.data.deadline"])
     found = {
         **steps_of(leg, done),
         "completed": done.stopped is None and done.last == steps,
@@ -298,7 +315,7 @@ def measured(leg: Leg) -> dict[str, Any]:
         ),
         "uploads": uploaded,
         "not_uploaded": not_uploaded(kept, uploaded) if settings["training.checkpoint.remote"] else "none",
-        "resumed_from": origin(taken),
+        "resumed_from": came_from,
         "refused": "; ".join(taken.refused.values()) if taken and taken.refused else "none",
         **training_device.describe(joined.device, leg.accelerator),
         "gpu_uuids": [each["gpu"] for each in ranks.values() if each["gpu"]],
@@ -310,10 +327,8 @@ def measured(leg: Leg) -> dict[str, Any]:
     return found
 
 
-def origin(taken: checkpoints.Taken | None) -> dict[str, Any] | None:
-    """Return what a run card and a verdict say of the checkpoint that a training went on from."""
-    if taken is None:
-        return None
+def origin(taken: checkpoints.Taken) -> dict[str, Any]:
+    """Return what a run card and a verdict say of the checkpoint that a training goes on from."""
     return {
         "job_id": taken.manifest.get("job_id"),
         "name": taken.path.name,
@@ -323,27 +338,37 @@ def origin(taken: checkpoints.Taken | None) -> dict[str, Any] | None:
     }
 
 
-def found_earlier(leg: Leg, resume: str) -> Path:
-    """Return the folder that has the checkpoints to go on from, after fetching the newest if it is in a bucket."""
-    if not resume.startswith("gs://"):
-        return Path(resume)
-    folder = leg.job / "earlier"
-    said: list[Any] = [None]
-    if leg.joined.rank == 0:
+def found_earlier(leg: Leg, resume: str) -> tuple[Saver, checkpoints.Taken]:
+    """Return what reads the checkpoint to go on from, and that one, fetched before if it is in a bucket.
+
+    Raise NoneWholeError if there is none, KitError if the bucket cannot be read.
+    """
+    if not resume.startswith(SCHEME):
+        saver = leg.saver(Path(resume))
+        return saver, saver.newest()
+    saver = leg.saver(leg.job / FETCHED)
+    leg.joined.state.phase("fetching a checkpoint")
+
+    def fetch() -> dict[str, str]:
         key = leg.settings["training.data.credentials"]
-        try:
-            CheckpointManager(
-                folder / CHECKPOINTS,
-                resume,
-                credentials=Path(key) if key else None,
-                deadline=leg.settings["training.data.deadline"],
-            ).download_checkpoint()
-        except (KitError, OSError) as error:
-            said = [str(error)]
-    distributed.broadcast_object_list(said)
-    if said[0] is not None:
-        raise KitError(f"{resume}: {said[0]}")
-    return folder
+        manager = CheckpointManager(
+            saver.folder,
+            resume,
+            credentials=Path(key) if key else None,
+            deadline=leg.settings["training.data.deadline"],
+        )
+        return manager.download_newest().refused
+
+    refused = leg.joined.on_first(fetch)
+    taken = saver.newest()
+    return saver, replace(taken, refused={**refused, **taken.refused})
+
+
+def forget_fetched(leg: Leg) -> None:
+    """Remove what was fetched from a bucket, once all ranks have read it."""
+    leg.joined.gather(True)
+    if leg.joined.rank == 0:
+        shutil.rmtree(leg.job / FETCHED, ignore_errors=True)  # it is in the bucket
 
 
 def killed(leg: Leg) -> dict[str, Any]:
@@ -389,12 +414,13 @@ def resumed(leg: Leg) -> dict[str, Any]:
 
 
 def resized(leg: Leg) -> dict[str, Any]:
-    """Go on from the second checkpoint of the measured leg, on fewer ranks, for some steps."""
-    saver, every = leg.saver(leg.job), leg.settings["training.checkpoint.every"]
-    path = saver.folder / checkpoints.name_of(2 * every)
+    """Go on from a checkpoint of the measured leg, on fewer ranks, for some steps that it did as well."""
+    saver, settings = leg.saver(leg.job), leg.settings
+    steps = min(RESIZED_MOST, settings["training.checkpoint.every"])
+    path = checkpoints.newest_until(saver.folder, settings["training.steps"] - steps)
     taken = checkpoints.Taken(path, saver.check(path))
     engine, first = restored(leg, saver, taken)
-    last = first - 1 + min(RESIZED_MOST, every)
+    last = first - 1 + steps
     done = to_its_end(leg.training(engine).run(first, last, leg.job), last)
     return {**steps_of(leg, done), "from": path.name, "from_ranks": taken.manifest["ranks"]}
 

@@ -15,7 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import reporting
-from acceptance import MEASURED, Leg, exported, found_earlier, mean, moved, restored, steps_of
+from acceptance import (
+    MEASURED,
+    Leg,
+    exported,
+    forget_fetched,
+    found_earlier,
+    mean,
+    moved,
+    require_rest,
+    restored,
+    steps_of,
+)
 from engine import Sharded
 from export import FOLDER
 from kit import strict_json
@@ -24,6 +35,7 @@ from kit.files import METRICS_FILE, write_json
 from kit.job import current_job
 from kit.metrics import write_metrics
 from kit.pretraining import chain, checkpoints, tokens
+from kit.pretraining.checkpoint_manager import not_uploaded
 from kit.pretraining.monitor import Monitor
 from kit.training import device as training_device
 from utils.checkpoint_manager import Saver
@@ -75,7 +87,10 @@ def trained(leg: Leg, place: Path) -> dict[str, Any]:
             nodes=nodes,
             run=place.name,
         )
-    leg.stall.beat()
+    if came_from and joined.rank == 0:
+        chain.went_on(place, current_job(), came_from["step"], came_from["refused"])
+    if uploader:
+        uploader.catch_up(came_from["refused"] if came_from else ())
     joined.state.phase("training")
     training = leg.training(engine, monitor)
     done = training.run(
@@ -105,18 +120,20 @@ def trained(leg: Leg, place: Path) -> dict[str, Any]:
     if is_complete:
         joined.state.phase("evaluating")
         found["validation_loss"] = mean(joined, engine.loss(moved(leg.held_out(joined.rank), joined)))
-        leg.stall.beat()
         found["entropy"] = leg.manifest.entropy
         found["tokens"] = tokens.describe(leg.manifest)
         found.update(training_device.describe(joined.device, leg.accelerator))
         found["checkpoints"] = saver.verified()
-        leg.stall.beat()
     if monitor:
         monitor.close(in_order=not broken)
-    found["uploads"] = uploader.close(patience(settings["training.data.deadline"])) if uploader else {}
     if joined.rank == 0:
         chain.end(place, current_job(), COMPLETE if is_complete else str(done.stopped), done.last)
         print(f"{place.name}: {'complete' if is_complete else done.stopped} at step {done.last} of {steps}", flush=True)
+    found["uploads"] = leg.uploads(uploader, lambda: patience(settings["training.data.deadline"]))
+    kept = [path.name for path in checkpoints.listed(saver.folder)]
+    found["not_uploaded"] = not_uploaded([name for name in kept if name in found["uploads"]], found["uploads"])
+    if joined.rank == 0 and found["not_uploaded"] != "none":
+        print(f"{place.name}: not in the bucket: {found['not_uploaded']}", flush=True)
     if broken:
         raise KitError(str(done.stopped))
     return found
@@ -129,23 +146,21 @@ def started(leg: Leg, saver: Saver) -> tuple[Sharded, int, dict[str, Any] | None
     from, or from the beginning; one whose checkpoints are all damaged does not begin again.
     """
     joined = leg.joined
-    earlier = None
     if any(joined.gather(bool(checkpoints.listed(saver.folder))).values()):
-        earlier = saver
+        earlier, taken = saver, saver.newest()
     else:
         manifest = leg.manifest
         mine = [shard for number, shard in enumerate(manifest.shards) if number % joined.size == joined.rank]
         tokens.verify(leg.data, manifest, mine, scan=True)
         joined.gather(True)  # a rank whose part is damaged has ended by now
         resume = os.environ.get("HPC_VALIDATION_RESUME")
-        earlier = leg.saver(found_earlier(leg, resume)) if resume else None
-    if earlier is None:
-        joined.state.phase("building")
-        engine = Sharded(leg.settings, joined)
-        leg.stall.beat()
-        return engine, 1, None
-    taken = earlier.newest()
+        if not resume:
+            joined.state.phase("building")
+            return Sharded(leg.settings, joined), 1, None
+        earlier, taken = found_earlier(leg, resume)
+    require_rest(taken, leg.settings["training.steps"], least=0)  # of the last step it is only handed out anew
     engine, first = restored(leg, earlier, taken)
+    forget_fetched(leg)
     return engine, first, {"name": taken.path.name, "step": first - 1, "refused": taken.refused}
 
 
@@ -161,7 +176,12 @@ def handed_out(leg: Leg, place: Path) -> dict[str, Any]:
         way.symlink_to(os.path.relpath(place / FOLDER, leg.job), target_is_directory=True)
     found = {**strict_json.read(leg.job / METRICS_FILE), **exported(leg)}
     write_metrics(leg.job / METRICS_FILE, found)
-    facts = {"step": entry["last_step"], "checkpoint": found["export"]["from"], "export": str(place / FOLDER)}
+    facts = {
+        "step": entry["last_step"],
+        "checkpoint": found["export"]["from"],
+        "export": str(place / FOLDER),
+        "not_uploaded": found["not_uploaded"],
+    }
     chain.complete(place, current_job(), facts)
     try:
         reporting.write(leg.job, leg.data)  # by the last link's speed

@@ -24,7 +24,7 @@ from utils.data_loader import Loader
 from utils.monitoring import Stall, solo
 
 WARM = 5  # steps that are not timed, as the first ones allocate
-STOP_FILE = "stop"  # in the output folder: ends the training with a checkpoint
+STOP_FILE = "stop"  # in the output folder, or the chain's: ends the training with a checkpoint
 MARGIN = 60.0  # seconds before the job's time limit, besides those that a step and a checkpoint take
 
 
@@ -144,7 +144,8 @@ class Training:
         return total / joined.size, int(checksum), int(-bounds[0].item()), int(bounds[1].item()), why
 
     def _why_to_end(self, output: Path) -> float:
-        if (output / STOP_FILE).exists():
+        chain = os.environ.get("HPC_VALIDATION_CHAIN")
+        if any((folder / STOP_FILE).exists() for folder in (output, *([Path(chain)] if chain else []))):
             return 1.0
         with suppress(KeyError, ValueError):
             left = float(os.environ["SLURM_JOB_END_TIME"]) - time.time()

@@ -36,13 +36,14 @@ def write(job: Path, data: Path) -> dict[str, Any]:
 
 def _found(job: Path, metrics: Mapping[str, Any]) -> list[checkpoint_list.Found]:
     """Return the job's own checkpoints that are whole, as the training has verified them."""
-    uploads, remote = metrics.get("uploads") or {}, strict_json.read(job / "settings.json")["checkpoint"]["remote"]
+    uploads = metrics.get("uploads") or {}
     found = []
     for name, entry in metrics["checkpoints"].items():
         path = job / "checkpoints" / name / checkpoints.MANIFEST
         if entry.get("verified") is True:
-            copy = f"{remote}/{name}" if (uploads.get(name) or {}).get("uploaded") else None
-            found.append(checkpoint_list.Found(strict_json.read(path), sha256(path), True, copy, True))
+            copy = uploads.get(name) or {}
+            address = copy["url"] if copy.get("uploaded") else None
+            found.append(checkpoint_list.Found(strict_json.read(path), sha256(path), True, address, True))
     return found
 
 

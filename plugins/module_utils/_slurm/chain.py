@@ -38,7 +38,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.script
     Submission,
     prepare,
 )
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import LIVE
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import LIVE, TERMINAL
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.submit import (
     Context,
     HeldError,
@@ -400,7 +400,10 @@ def stop(context: Context, folder: str, output: str, seconds: float) -> tuple[Lo
     while True:
         running = _stopped(context, record, output)
         if not running or context.now() >= end:
-            return _looked(context, folder, record), running
+            found = _looked(context, folder, record)
+            # What waited until now is cancelled, and only what Slurm says so of has ended.
+            ended = {link["job_id"] for link in found.links if link["slurm"] in TERMINAL}
+            return found, [each for each in running if each not in ended]
         context.sleep(_POLL)
 
 

@@ -34,6 +34,9 @@ def lines(found: Looked) -> list[str]:
     shown.append(f"last checkpoint: {found.checkpoint or 'none yet'}")
     if found.complete is not None:
         shown.append(f"exported to {clean(found.complete.get('export'))}")
+        left = found.complete.get("not_uploaded", "none")  # an older version says nothing of it
+        if left != "none":
+            shown.append(f"not in the bucket: {clean(left, 300)}. Once that is repaired, upload it with: -e go_on=true")
     return shown + [f"note: {note}" for note in found.notes]
 
 
@@ -54,9 +57,10 @@ def _said(link: Mapping[str, Any]) -> str:
     if outcome == IDLE:
         return f": had nothing to do, {clean(said.get('why'), 200)}"
     began = f": from step {said.get('from_step')}"
+    back = f"; {clean(said['why'], 200)}" if said.get("why") else ""  # why not from a newer checkpoint
     if said.get("last_step") is not None:
-        return f"{began} to {said['last_step']}, {clean(outcome, 200)}"
-    return began if link["slurm"] in LIVE else f"{began}, cut off"
+        return f"{began} to {said['last_step']}, {clean(outcome, 200)}{back}"
+    return f"{began}{'' if link['slurm'] in LIVE else ', cut off'}{back}"
 
 
 def current(found: Looked) -> str | None:

@@ -18,19 +18,26 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import acceptance
+import chain
 import engine
 import loop
 import torch
 import train
 from kit.files import write_json
+from kit.pretraining import checkpoint_manager as kept
 from kit.pretraining import checkpoints
+from kit.pretraining.checkpoint_manager import Uploader
+from kit.pretraining.store import Folder
 from kit.strict_json import read as read_json
 from settings import Settings
-from utils import checkpoint_manager, data_loader, deepspeed_format
+from torch import distributed
+from utils import checkpoint_manager, data_loader, deepspeed_format, monitoring
 
 NAME, _dash, STEP = sys.argv.pop(1).partition("-")
 AT = int(STEP or 3)
@@ -187,6 +194,32 @@ def bucket_unavailable() -> None:
         os.environ["STORAGE_EMULATOR_HOST"] = f"http://127.0.0.1:{server.server_port}"
 
 
+def slow_bucket() -> None:
+    """Have a bucket that is a folder, and takes longer than ranks wait in a collective and the watch for a step."""
+    patience = distributed.distributed_c10d._set_pg_timeout
+    uploads, earlier, limit = acceptance.Leg.uploads, acceptance.found_earlier, monitoring.Stall.limit
+    close, newest = Uploader.close, acceptance.CheckpointManager.download_newest
+
+    def impatient(act: Callable[..., Any], leg: acceptance.Leg, *others: Any) -> Any:
+        monitoring.Stall.limit = 1.0  # type: ignore[assignment, method-assign]
+        patience(timedelta(seconds=2))
+        try:
+            return act(leg, *others)
+        finally:
+            patience(timedelta(seconds=60))
+            monitoring.Stall.limit = limit  # type: ignore[method-assign]
+
+    def slowly(act: Callable[..., Any], *arguments: Any) -> Any:
+        threading.Event().wait(4)
+        return act(*arguments)
+
+    kept.open_store = lambda url, **_options: Folder(OUTPUT.parent / url.replace("gs://", ""))
+    acceptance.Leg.uploads = lambda *given: impatient(uploads, *given)  # type: ignore[method-assign]
+    acceptance.found_earlier = chain.found_earlier = lambda *given: impatient(earlier, *given)
+    Uploader.close = lambda *given: slowly(close, *given)  # type: ignore[method-assign]
+    acceptance.CheckpointManager.download_newest = lambda *given: slowly(newest, *given)  # type: ignore[method-assign]
+
+
 def repeats() -> None:
     """Begin the tokens anew after a resumption, as a loader whose position is lost."""
     if LEG == "resumed":
@@ -226,6 +259,12 @@ def asked_to_stop() -> None:
     """Ask the resumed leg to stop, after its first step."""
     if LEG == "resumed":
         (OUTPUT.parent / "stop").touch()
+
+
+def chain_asked_to_stop() -> None:
+    """Ask a whole chain to stop."""
+    word = Path(os.environ["HPC_VALIDATION_CHAIN"]) / "stop"
+    before_the_step(word.touch)
 
 
 def forgets_moments() -> None:
@@ -304,9 +343,11 @@ FAULTS = (
     spike,
     bucket_gone,
     bucket_unavailable,
+    slow_bucket,
     repeats,
     flipped,
     asked_to_stop,
+    chain_asked_to_stop,
     forgets_moments,
     one_step_for_all,
     forged,

@@ -6,11 +6,15 @@
 
 from __future__ import annotations
 
+import json
 import unittest
 from typing import Any
 
+from kit.job import Job
+from kit.pretraining import chain
 from two_ranks_pretraining import LEGS, Case, merged
 
+BUCKET: dict[str, Any] = {"training": {"checkpoint": {"remote": "gs://bucket/checkpoints"}}}
 DEEPSPEED: dict[str, Any] = {"training": {"checkpoint": {"format": "deepspeed"}}}
 
 
@@ -28,6 +32,13 @@ class Whole(Case):
         self.assertEqual((metrics["resized"]["apart"]["samples"], metrics["resized"]["apart"]["steps"]), (0, 4))
         self.assertEqual(metrics["resized"]["from_ranks"], 2)
         self.assertEqual(metrics["shape"]["counted_parameters"], metrics["shape"]["parameters"])
+
+    def test_the_leg_on_fewer_ranks_goes_on_from_a_checkpoint_that_is_kept(self) -> None:
+        settings = {"training": {"steps": 24, "checkpoint": {"keep": 2}}}
+        code, said = self.run_legs("measured", "resized:1", settings=settings)
+        self.assertEqual(code, 0, said)
+        resized = self.written("resized/metrics.json")
+        self.assertEqual((resized["from"], resized["first"], resized["steps"]), ("checkpoint_step_20", 21, 24))
 
     def test_a_training_goes_on_from_another_jobs_checkpoints(self) -> None:
         code, said = self.run_legs("measured")
@@ -70,6 +81,89 @@ class Whole(Case):
         code, said = self.run_legs("measured:1", "killed:1:killed", "resumed:1", "export:1")
         self.assertEqual(code, 0, said)
         self.assertEqual(self.written("metrics.json")["resumed"]["apart"]["loss"], 0)
+
+
+class Buckets(Case):
+    """Each training has a place of its own in a bucket, from which another goes on."""
+
+    def test_a_training_goes_on_from_a_bucket_behind_what_is_damaged_there(self) -> None:
+        code, said = self.run_legs("measured", fault="slow_bucket", settings=BUCKET)
+        self.assertEqual(code, 0, said)
+        first, bucket = self.written("metrics.json"), self.output.parent / "bucket/checkpoints"
+        self.assertEqual(first["not_uploaded"], "none")
+        self.assertEqual(sorted(first["uploads"]), sorted(first["checkpoints"]))
+        self.assertEqual([path.name for path in bucket.iterdir()], ["job-12"])
+        file = bucket / "job-12/final_checkpoint_step_12/rank-0001-of-0002.safetensors"
+        file.write_bytes(file.read_bytes()[:-1] + b"!")
+        self.output = self.output.parent / "second"
+        self.output.mkdir()
+        longer = {"training": {"steps": 16}}
+        there = {"HPC_VALIDATION_RESUME": "gs://bucket/checkpoints/job-12", "SLURM_JOB_ID": "13"}
+        code, said = self.run_legs("measured", fault="slow_bucket", settings=merged(BUCKET, longer), **there)
+        self.assertEqual(code, 0, said)
+        second = self.written("metrics.json")
+        self.assertEqual((second["first"], second["resumed_from"]["name"]), (9, "checkpoint_step_8"))
+        self.assertIn("final_checkpoint_step_12", second["refused"])
+        self.assertFalse((self.output / "earlier").exists())
+        self.assertEqual(sorted(path.name for path in bucket.iterdir()), ["job-12", "job-13"])
+
+
+class Chains(Case):
+    """The links of a chain of jobs, as its job script begins them."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.chain = self.output.parent / "chain-x"
+        self.chain.mkdir()
+        (self.chain / "chain.json").write_text('{"round": 1}')
+
+    def link(self, job_id: str, settings: dict[str, Any], fault: str | None = None) -> tuple[int, str]:
+        """Run a link that trains; return exit code and stderr."""
+        self.output = self.chain.parent / f"job-{job_id}"
+        self.output.mkdir()
+        self.assertTrue(chain.begin(self.chain, self.output, Job(job_id, 0)).trains)
+        environment = {"HPC_VALIDATION_CHAIN": str(self.chain), "SLURM_JOB_ID": job_id}
+        return self.run_legs("measured", "export:1", fault=fault, settings=settings, **environment)
+
+    def said(self) -> dict[str, Any]:
+        """Return what the last link said of itself."""
+        return dict(json.loads((self.chain / "links" / f"{self.output.name[4:]}.json").read_text()))
+
+    def goes_on(self) -> None:
+        """Let the chain go on though it is complete."""
+        (self.chain / "complete.json").rename(self.chain / "complete-1.json")
+
+    def test_its_end_outlasts_the_watch_and_what_a_link_left_over_is_uploaded_by_the_next(self) -> None:
+        code, said = self.link("1", {"training": {"steps": 8}})
+        self.assertEqual((code, self.said()["outcome"]), (0, "complete"), said)
+        self.goes_on()
+        flipped = self.chain / "checkpoints/final_checkpoint_step_8/rank-0001-of-0002.safetensors"
+        flipped.write_bytes(flipped.read_bytes()[:-1] + b"!")
+        code, said = self.link("2", BUCKET, fault="slow_bucket")
+        self.assertEqual(code, 0, said)
+        link, complete = self.said(), json.loads((self.chain / "complete.json").read_text())
+        self.assertEqual((link["outcome"], link["from_step"], link["last_step"]), ("complete", 4, 12))
+        self.assertIn("final_checkpoint_step_8/rank-0001-of-0002.safetensors is not what was written", link["why"])
+        self.assertEqual((complete["step"], complete["not_uploaded"]), (12, "none"))
+        bucket = self.chain.parent / "bucket/checkpoints/chain-x"
+        there = sorted(path.name for path in bucket.iterdir())
+        self.assertEqual(there, ["checkpoint_step_4", "checkpoint_step_8", "final_checkpoint_step_12"])
+
+    def test_one_whose_checkpoints_are_beyond_its_steps_says_so(self) -> None:
+        code, said = self.link("1", {})
+        self.assertEqual(code, 0, said)
+        self.goes_on()
+        code, said = self.link("2", {"training": {"steps": 8}})
+        self.assertNotEqual(code, 0)
+        self.assertIn("is of step 12, and training.steps is 8: raise it", said)
+        code, said = self.link("3", {})  # no step is left, and the model is handed out again
+        self.assertEqual((code, self.said()["outcome"]), (0, "complete"), said)
+
+    def test_word_in_the_chains_folder_is_enough_to_stop_it(self) -> None:
+        code, said = self.link("1", {}, fault="chain_asked_to_stop")
+        self.assertEqual(code, 0, said)
+        self.assertEqual((self.said()["outcome"], self.said()["last_step"]), ("it was asked to stop", 3))
+        self.assertTrue((self.chain / "checkpoints/checkpoint_step_3/manifest.json").exists())
 
 
 class Broken(Case):

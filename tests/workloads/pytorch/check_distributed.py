@@ -109,6 +109,53 @@ class Agreement(Case):
         self.assertFalse(distributed.is_initialized())
 
 
+ALONE = """
+import datetime, json, os, pathlib, threading
+from kit.errors import KitError
+from kit.training.distributed import group
+from torch import distributed
+
+def act(seconds, told=None):
+    threading.Event().wait(seconds)
+    if told:
+        raise KitError(told)
+    return joined.rank, seconds
+
+output = pathlib.Path(os.environ["OUTPUT_DIR"])
+with group("cpu", output) as joined:
+    patience = distributed.distributed_c10d._set_pg_timeout
+    patience(datetime.timedelta(seconds=1))
+    found = [joined.on_first(lambda: act(3))]
+    patience(datetime.timedelta(seconds=60))
+    try:
+        joined.on_first(lambda: act(0, "no bucket"))
+    except KitError as error:
+        found.append(str(error))
+    (output / f"found-{joined.rank}").write_text(json.dumps(found))
+"""
+
+
+class Alone(Case):
+    """What rank 0 does alone may take longer than a collective, and all know its result."""
+
+    def test_the_others_wait_for_rank_0_and_hear_what_it_found_or_why_not(self) -> None:
+        script = self.output / "ranks.py"
+        script.write_text(ALONE)
+        said = {"PYTHONPATH": str(FILES), "OUTPUT_DIR": str(self.output), "SLURM_JOB_ID": "12"}
+        launcher = [sys.executable, "-m", "kit", "legs", "--ranks", "2", sys.executable, "-m", "kit", "launch"]
+        done = subprocess.run(
+            [*launcher, str(script)],
+            env={**os.environ, **said},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = [json.loads((self.output / f"found-{rank}").read_text()) for rank in (0, 1)]
+        self.assertEqual(found, [[[0, 3], "no bucket"]] * 2)
+
+
 STUBBORN = """
 import os, pathlib, signal, time
 from kit.training.distributed import group

@@ -128,11 +128,59 @@ def test_checkpoints_that_are_gone_are_no_reason_to_begin_again(place: Path) -> 
     save(place, 20)
     begin(place, "2")
     (place / "checkpoints/checkpoint_step_20/manifest.json").unlink()
-    with pytest.raises(KitError, match=r"went on from step 20, and the newest whole checkpoint now is of step 10"):
-        begin(place, "3")
     (place / "checkpoints/checkpoint_step_10/manifest.json").unlink()
-    with pytest.raises(KitError, match="now is none"):
-        begin(place, "4")
+    with pytest.raises(KitError, match=r"from step 20, and now no .*/pretrain_stop\.yml\), .* go_on=true"):
+        begin(place, "3")
+    (place / "chain.json").write_text('{"round": 2}')  # as these two leave it
+    assert begin(place, "4") == chain.Decision(True, 0)
+
+
+def test_if_the_newest_is_damaged_after_a_link_went_on_from_it_the_one_before_is_taken(place: Path) -> None:
+    save(place, 10)
+    begin(place, "1")
+    torn = save(place, 20) / checkpoints.rank_file(0, 1)
+    begin(place, "2")
+    torn.write_bytes(b"dat")
+    why = "a link went on from step 20, and the newest whole checkpoint now is of step 10"
+    assert begin(place, "3") == chain.Decision(True, 10, why)
+    chain.went_on(place, Job("3", 0), 10, {})
+    assert entry(place, "3").items() >= {"from_step": 10, "outcome": "running", "why": why}.items()
+    assert begin(place, "4").trains
+    fifth = begin(place, "5")
+    assert (fifth.trains, "jobs 3 and 4, made no progress beyond step 10" in fifth.why) == (False, True)
+
+
+def test_a_link_says_from_which_checkpoint_it_really_went_on(place: Path) -> None:
+    save(place, 10)
+    save(place, 20)
+    begin(place, "1")
+    refused = {"checkpoint_step_20": "its SHA-256 differs"}
+    chain.went_on(place, Job("1", 0), 10, refused)
+    assert entry(place, "1").items() >= {"from_step": 10, "why": "its SHA-256 differs", "newest_step": 20}.items()
+    begin(place, "2")
+    chain.went_on(place, Job("2", 0), 15, refused)  # the first had come to 15
+    assert begin(place, "3").trains
+    chain.went_on(place, Job("3", 0), 15, refused)
+    assert begin(place, "4").why.startswith("the two links before it, jobs 2 and 3, made no progress beyond step 15")
+    with pytest.raises(KitError, match=r"9\.json cannot be read"):
+        chain.went_on(place, Job("9", 0), 10, {})
+
+
+def test_one_that_goes_on_from_another_job_is_no_link_that_went_back(place: Path) -> None:
+    begin(place, "1")
+    chain.went_on(place, Job("1", 0), 4000, {})
+    assert entry(place, "1").items() >= {"from_step": 4000, "why": ""}.items()
+    assert begin(place, "2") == chain.Decision(True, 0)
+
+
+def test_a_link_of_an_older_version_counts(place: Path) -> None:
+    save(place, 10)
+    for job_id in ("1", "2"):
+        begin(place, job_id)
+        old = entry(place, job_id)
+        del old["newest_step"]
+        (place / f"links/{job_id}.json").write_text(json.dumps(old))
+    assert not begin(place, "3").trains
 
 
 def test_nor_for_the_job_that_went_on_from_them(place: Path) -> None:
@@ -203,6 +251,14 @@ def test_the_command_says_what_the_job_will_do(
     save(place, 10)
     link.run(arguments)  # type: ignore[arg-type]
     assert capsys.readouterr().out == "chain-x: goes on from the checkpoint of step 10\n"
+    torn = save(place, 20)
+    link.run(arguments)  # type: ignore[arg-type]
+    (torn / "manifest.json").unlink()
+    capsys.readouterr()
+    link.run(arguments)  # type: ignore[arg-type]
+    assert capsys.readouterr().out.startswith(
+        "chain-x: goes on from the checkpoint of step 10: a link went on from step"
+    )
     (place / "stop").write_text("")
     with pytest.raises(SystemExit) as ended:
         link.run(arguments)  # type: ignore[arg-type]

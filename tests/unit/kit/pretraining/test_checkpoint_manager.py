@@ -15,6 +15,7 @@ import pytest
 from kit.commands import checkpoints as command
 from kit.errors import KitError
 from kit.pretraining import checkpoint_manager, checkpoints
+from kit.pretraining.attempts import UNREACHABLE
 from kit.pretraining.checkpoint_manager import CheckpointManager, Uploader, not_uploaded
 from kit.pretraining.store import StoreError
 
@@ -114,7 +115,7 @@ def test_files_are_read_only_where_their_content_is_asked_for(
         manager.verify("checkpoint_step_5")
     other = CheckpointManager(tmp_path / "other", str(tmp_path / "bucket/run-3"))
     with pytest.raises(StoreError, match="the object is damaged"):
-        other.download_checkpoint()
+        other.download_checkpoint("checkpoint_step_5")
 
 
 def test_one_whose_manifest_is_not_there_is_not_there(make: Make, manager: CheckpointManager, tmp_path: Path) -> None:
@@ -148,7 +149,7 @@ def test_a_download_that_was_cut_off_goes_on(make: Make, manager: CheckpointMana
     (there / "rank-0001-of-0002.safetensors").unlink()
     other = CheckpointManager(tmp_path / "other", str(tmp_path / "bucket"), "run-3")
     with pytest.raises(StoreError, match=r"rank-0001-of-0002\.safetensors: there is no such object"):
-        other.download_checkpoint()
+        other.download_checkpoint("checkpoint_step_5")
     assert checkpoints.listed(tmp_path / "other") == []
     (there / "rank-0001-of-0002.safetensors").write_bytes(second)
     (there / "rank-0000-of-0002.safetensors").unlink()  # what is here whole is not fetched again
@@ -161,9 +162,53 @@ def test_what_was_damaged_there_does_not_arrive(make: Make, manager: CheckpointM
     file = tmp_path / "bucket/run-3/checkpoint_step_5/rank-0001-of-0002.safetensors"
     file.write_bytes(b"X" + file.read_bytes()[1:])
     other = CheckpointManager(tmp_path / "other", str(tmp_path / "bucket"), "run-3")
-    with pytest.raises(StoreError, match="the object is damaged"):
+    with pytest.raises(checkpoints.NoneWholeError, match=r"run-3 has no whole checkpoint: .*the object is damaged"):
         other.download_checkpoint()
     assert checkpoints.listed(tmp_path / "other") == []
+
+
+@pytest.mark.parametrize("damage", ["a bit", "a file", "the manifest"])
+def test_what_is_damaged_there_is_refused_and_the_one_before_it_is_fetched(
+    make: Make, manager: CheckpointManager, tmp_path: Path, damage: str
+) -> None:
+    for step in (5, 10):
+        make(step)
+        manager.upload(f"checkpoint_step_{step}")
+    file = tmp_path / "bucket/run-3/checkpoint_step_10/rank-0001-of-0002.safetensors"
+    if damage == "a bit":
+        file.write_bytes(b"X" + file.read_bytes()[1:])
+    elif damage == "a file":
+        file.unlink()
+    else:
+        file.with_name("manifest.json").write_text("{")
+    taken = CheckpointManager(tmp_path / "other", str(tmp_path / "bucket"), "run-3").download_newest()
+    assert (taken.path, taken.manifest["step"]) == (tmp_path / "other/checkpoint_step_5", 5)
+    assert list(taken.refused) == ["checkpoint_step_10"]
+    assert "checkpoint_step_10" in taken.refused["checkpoint_step_10"]
+
+
+def test_a_store_that_does_not_answer_is_no_damage(make: Make, manager: CheckpointManager) -> None:
+    make(5)
+    manager.upload("checkpoint_step_5")
+
+    def get(name: str, *_other: t.Any, **_options: t.Any) -> bool:
+        raise StoreError(f"{name}: 503", UNREACHABLE)
+
+    manager.required_store().get = get  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match="503"):
+        manager.download_newest()
+
+
+def test_of_a_bucket_with_trainings_one_must_be_named(make: Make, manager: CheckpointManager, tmp_path: Path) -> None:
+    make(5)
+    manager.upload("checkpoint_step_5")
+    CheckpointManager(tmp_path / "here", str(tmp_path / "bucket"), "chain-x").upload("checkpoint_step_5")
+    (tmp_path / "bucket/tokens").mkdir()
+    (tmp_path / "bucket/tokens/manifest.json").write_text("{}")
+    with pytest.raises(checkpoints.NoneWholeError) as told:
+        CheckpointManager(tmp_path / "other", str(tmp_path / "bucket")).download_checkpoint()
+    expected = "has no checkpoint; name one of those below it that have some: chain-x, run-3"
+    assert str(told.value) == f"{tmp_path}/bucket {expected}"
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"files": [{"name": "a"}]}', '{"files": 3}'])
@@ -172,7 +217,7 @@ def test_a_manifest_that_cannot_be_read_is_told(manager: CheckpointManager, tmp_
     folder.mkdir(parents=True)
     (folder / "manifest.json").write_text(content)
     with pytest.raises(checkpoints.DamagedError, match=r"checkpoint_step_5/manifest\.json cannot be read"):
-        manager.download_checkpoint()
+        manager.download_checkpoint("checkpoint_step_5")
 
 
 def test_only_checkpoints_are_fetched(manager: CheckpointManager) -> None:
@@ -198,6 +243,70 @@ def test_a_damaged_one_is_not_uploaded(make: Make, manager: CheckpointManager, t
     with pytest.raises(checkpoints.DamagedError):
         manager.upload("checkpoint_step_5")
     assert not (tmp_path / "bucket").exists()
+
+
+def test_two_trainings_in_one_bucket_leave_each_other_alone(make: Make, tmp_path: Path) -> None:
+    one, other = (CheckpointManager(tmp_path / "here", str(tmp_path / "bucket"), name) for name in ("job-1", "job-2"))
+    for step in (4, 8, 12):
+        make(step)
+        one.upload(f"checkpoint_step_{step}")
+    make(4)  # with another manifest
+    other.upload("checkpoint_step_4")
+    assert other.retain(1) == []
+    assert names(other.list_checkpoints())[-1] == "checkpoint_step_4"
+    assert one.retain(2) == ["checkpoint_step_4"]
+    assert [each["remote"] for each in other.list_checkpoints()] == [False, False, True]
+
+
+def test_a_training_that_went_back_replaces_what_it_had_uploaded(
+    make: Make, manager: CheckpointManager, tmp_path: Path
+) -> None:
+    first = make(10)
+    manager.upload("checkpoint_step_10")
+    there = tmp_path / "bucket/run-3/checkpoint_step_10"
+    (there / "rank-0002-of-0003.safetensors").write_text("of more ranks")
+    again = make(10)  # at another time
+    file = again / checkpoints.rank_file(1, 2)
+    file.write_text("trained again")
+    entries = [checkpoints.describe(again / checkpoints.rank_file(rank, 2)) for rank in range(2)]
+    (again / "manifest.json").unlink()
+    again.rename(again.parent / ".incomplete-checkpoint_step_10")
+    checkpoints.finish(again.parent / ".incomplete-checkpoint_step_10", {"step": 10, "ranks": 2}, entries)
+    store, order = manager.required_store(), []
+    delete = store.delete
+    store.delete = lambda name: (order.append(name), delete(name))  # type: ignore[method-assign]
+    manager.upload("checkpoint_step_10")
+    assert order == [
+        f"checkpoint_step_10/{name}"
+        for name in ("manifest.json", "rank-0002-of-0003.safetensors", "rank-0001-of-0002.safetensors")
+    ]
+    assert {each.name: each.read_bytes() for each in there.iterdir()} == {
+        each.name: each.read_bytes() for each in first.iterdir()
+    }
+
+
+def test_what_is_there_already_is_not_sent_again(make: Make, manager: CheckpointManager) -> None:
+    make(10)
+    digest = manager.upload("checkpoint_step_10")
+    store = manager.required_store()
+    store.put = store.write = None  # type: ignore[assignment, method-assign]
+    assert manager.upload("checkpoint_step_10") == digest
+
+
+def test_what_was_uploaded_in_part_is_removed_once_a_newer_one_is_there(
+    make: Make, manager: CheckpointManager, tmp_path: Path
+) -> None:
+    for step in (10, 20, 30):
+        make(step)
+        manager.upload(f"checkpoint_step_{step}")
+    for step in (10, 30):
+        (tmp_path / f"bucket/run-3/checkpoint_step_{step}/manifest.json").unlink()
+    manager.required_store().write("notes/manifest.json", b"not ours")
+    assert manager.retain(5) == ["checkpoint_step_10"]
+    left = {each.name.partition("/")[0] for each in manager.required_store().list()}
+    assert left == {"checkpoint_step_20", "checkpoint_step_30", "notes"}
+    (tmp_path / "bucket/run-3/checkpoint_step_20/manifest.json").unlink()
+    assert manager.retain(5) == []  # the first of all is perhaps on its way
 
 
 @pytest.mark.parametrize(("keep", "left"), [(1, [30]), (2, [30, 20]), (9, [30, 20, 10]), (0, [30])])
@@ -248,8 +357,23 @@ def test_an_upload_that_fails_is_told_and_the_next_is_done(make: Make, manager: 
     uploader.add("checkpoint_step_20")
     done = uploader.close(PATIENCE)
     why = "checkpoint_step_10 has no manifest.json: it was not finished"
-    assert done["checkpoint_step_10"] == {"uploaded": False, "why": why, "sha256": None}
+    assert done["checkpoint_step_10"] == {"uploaded": False, "why": why, "sha256": None, "url": None}
     assert done["checkpoint_step_20"]["uploaded"] is True
+    assert done["checkpoint_step_20"]["url"] == f"{manager.required_store().url}/checkpoint_step_20"
+
+
+def test_what_earlier_jobs_left_over_is_uploaded_the_oldest_first(
+    make: Make, manager: CheckpointManager, tmp_path: Path
+) -> None:
+    for step in (10, 20, 30, 40, 50):
+        make(step)
+    manager.upload("checkpoint_step_20")
+    (tmp_path / "here/checkpoint_step_40/manifest.json").unlink()
+    uploader = Uploader(manager, keep=2)
+    uploader.catch_up(refused=["checkpoint_step_50"])
+    assert list(uploader.close(PATIENCE)) == ["checkpoint_step_20", "checkpoint_step_30"]
+    there = [each["name"] for each in manager.list_checkpoints() if each["remote"]]
+    assert there == ["checkpoint_step_30", "checkpoint_step_20"]
 
 
 def test_a_checkpoint_without_its_copy_is_named_with_the_reason() -> None:
@@ -301,7 +425,7 @@ def test_what_was_not_done_in_time_is_told_and_not_waited_for(manager: Checkpoin
         assert [thread.daemon for thread in threading.enumerate() if thread not in before] == [True]
     finally:
         free.set()
-    late = {"uploaded": False, "why": "not done after 0 s", "sha256": None}
+    late = {"uploaded": False, "why": "not done after 0 s", "sha256": None, "url": None}
     assert done == {"checkpoint_step_10": late, "checkpoint_step_20": late}
 
 
@@ -325,7 +449,9 @@ def test_the_command_lists_verifies_and_fetches(make: Make, manager: CheckpointM
         "checkpoints": {"checkpoint_step_20": "whole", "checkpoint_step_10": "whole"}
     }
     fetched = command.run(asked("fetch", str(tmp_path / "other"), "--remote", bucket))
-    assert fetched == {"path": str(tmp_path / "other/checkpoint_step_10")}
+    assert fetched == {"path": str(tmp_path / "other/checkpoint_step_10"), "refused": {}}
+    named = command.run(asked("fetch", str(tmp_path / "third"), "--remote", bucket, "--name", "checkpoint_step_10"))
+    assert named == {"path": str(tmp_path / "third/checkpoint_step_10")}
 
 
 def test_the_command_ends_with_an_error_if_one_is_damaged(make: Make, tmp_path: Path) -> None:

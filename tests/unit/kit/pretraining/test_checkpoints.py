@@ -68,6 +68,38 @@ def test_a_run_that_went_back_replaces_what_is_there(make: Make) -> None:
     assert checkpoints.verify(make(10, ranks=1))["ranks"] == 1
 
 
+def test_until_the_new_one_is_in_its_place_the_old_one_is_there(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make(10)
+    rename = Path.rename
+
+    def cut_off(each: Path, to: Path) -> Path:
+        if to == path:
+            raise OSError("the node is gone")
+        return rename(each, to)
+
+    monkeypatch.setattr(Path, "rename", cut_off)
+    with pytest.raises(OSError, match="gone"):
+        make(10, ranks=1)
+    left = path.parent / ".replaced-checkpoint_step_10"
+    assert len(json.loads((left / "manifest.json").read_text())["files"]) == 2
+    monkeypatch.undo()
+    make(10)
+    assert [each.name for each in path.parent.iterdir()] == ["checkpoint_step_10"]
+    shutil.copytree(path, left)  # it was cut off before the old one was removed
+    assert checkpoints.verify(make(10, ranks=1))["ranks"] == 1
+    assert [each.name for each in path.parent.iterdir()] == ["checkpoint_step_10"]
+
+
+@pytest.mark.parametrize(("step", "name"), [(39, "checkpoint_step_30"), (30, "checkpoint_step_30"), (99, "final_")])
+def test_the_newest_that_is_not_beyond_a_step(make: Make, step: int, name: str) -> None:
+    for each in (20, 30, 40):
+        folder = make(each).parent
+    make(40, final=True)
+    assert checkpoints.newest_until(folder, step).name.startswith(name)
+    with pytest.raises(checkpoints.NoneWholeError, match="has no checkpoint of step 19 or before"):
+        checkpoints.newest_until(folder, 19)
+
+
 @pytest.mark.parametrize(("free", "fits"), [(1049, False), (1050, True)])
 def test_a_checkpoint_that_does_not_fit_is_refused_before_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, fits: bool

@@ -519,6 +519,14 @@ def test_a_link_that_runs_on_is_named(context: Context, slurm: Cluster, folder: 
     assert slurm.count("scancel") == 1
 
 
+def test_what_is_cancelled_does_not_run_on(context: Context, slurm: Cluster, folder: str) -> None:
+    chain.extend(context, folder, wanted(links=2))
+    slurm.jobs["1"].update(State="RUNNING", StartTime=1001)
+    _found, running = chain.stop(context, folder, "/out/job-%j", 0)
+    assert slurm.jobs["2"]["State"] == "CANCELLED"
+    assert running == ["1"]
+
+
 def test_what_another_adds_meanwhile_is_stopped_too(context: Context, slurm: Cluster, folder: str) -> None:
     chain.extend(context, folder, wanted(links=1))
     held = context.journal.lock("chain")

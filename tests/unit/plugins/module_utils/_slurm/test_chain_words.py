@@ -54,6 +54,26 @@ def test_one_that_had_nothing_to_do_says_why() -> None:
     assert lines[3:] == ["last checkpoint: none yet", "exported to /share/hf_model"]
 
 
+def test_one_that_went_back_says_why() -> None:
+    facts = {"from_step": 10, "outcome": "running", "why": "its SHA-256 differs"}
+    links = [link(1, "TIMEOUT", facts), link(2, "RUNNING", facts), link(3, "COMPLETED", {**facts, "last_step": 30})]
+    assert chain_words.lines(looked(links))[1:4] == [
+        "    1  job 101  TIMEOUT: from step 10, cut off; its SHA-256 differs",
+        "    2  job 102  RUNNING: from step 10; its SHA-256 differs",
+        "    3  job 103  COMPLETED: from step 10 to 30, running; its SHA-256 differs",
+    ]
+
+
+def test_what_did_not_come_into_the_bucket_is_told() -> None:
+    complete = {"step": 90, "export": "/x", "not_uploaded": "final_checkpoint_step_90: not done after 120 s"}
+    assert chain_words.lines(looked([ENDED], complete=complete))[-1] == (
+        "not in the bucket: final_checkpoint_step_90: not done after 120 s. Once that is repaired, upload it with: "
+        "-e go_on=true"
+    )
+    for said in ({"not_uploaded": "none"}, {}):
+        assert chain_words.lines(looked([ENDED], complete={"step": 90, "export": "/x", **said}))[-1] == "exported to /x"
+
+
 def test_the_state_of_the_chain() -> None:
     states = {
         ("going", "RUNNING"): "going",
