@@ -30,7 +30,7 @@ from kit.files import write_json
 from kit.pretraining import checkpoints
 from kit.strict_json import read as read_json
 from settings import Settings
-from utils import checkpoint_manager, data_loader, deepspeed_format
+from utils import checkpoint_manager, data_loader, deepspeed_format, own_format
 
 NAME, _dash, STEP = sys.argv.pop(1).partition("-")
 AT = int(STEP or 3)
@@ -108,7 +108,7 @@ def held() -> None:
 
 def held_in_save() -> None:
     """Wait for ever in the first checkpoint, with a part of it written."""
-    save = checkpoint_manager.save_file
+    save = own_format.save_file
 
     def changed(tensors: Any, path: Path) -> None:
         save(tensors, path)
@@ -117,7 +117,7 @@ def held_in_save() -> None:
             (OUTPUT / "held").write_text("here")
             wait_for(OUTPUT / "go")
 
-    checkpoint_manager.save_file = changed
+    own_format.save_file = changed
 
 
 def stands_still() -> None:
