@@ -87,7 +87,6 @@ def _bounds(resources: Json) -> Json:
         "S3-1.nodes": {"eq": resources["nodes"]},
         "S3-1.distinct": {"eq": ranks},
         "S3-14": {"each": {"between": [1 / ranks, 1 / ranks + 0.001]}},
-        "S3-27.whole": {"eq": 4},
         "S3-30": {"le": 7.7},
         "S3-32": {"exists": {"min_bytes": 100_000}},
         "S3-19": {"severity": "record"},

@@ -44,7 +44,7 @@ from kit.training import device as training_device
 from kit.training.distributed import Group
 from kit.training.flops import peak_flops
 from loop import Run, Training
-from settings import Settings
+from settings import Settings, require_steps
 from torch import distributed
 from utils.checkpoint_manager import CheckpointManager, Saver
 from utils.data_loader import Loader, held_out
@@ -153,16 +153,6 @@ def run(leg: Leg) -> dict[str, Any] | None:
     else:
         write_metrics(leg.output / METRICS_FILE, found)
     return found
-
-
-def require_steps(settings: Settings) -> None:
-    """Raise KitError if the steps have no room for what the legs do."""
-    steps, every = settings["training.steps"], settings["training.checkpoint.every"]
-    if steps % every or steps < 3 * every:
-        raise KitError(
-            f"training.steps is {steps} and training.checkpoint.every {every}: an acceptance needs at least three "
-            f"checkpoints, the last at the end"
-        )
 
 
 def require_rest(taken: checkpoints.Taken, steps: int) -> None:
@@ -382,6 +372,8 @@ def resumed(leg: Leg) -> dict[str, Any]:
         **steps_of(leg, done),
         "from": taken.path.name,
         "from_step": first - 1,
+        # The leg was killed in its second save, so that only the first is whole.
+        "from_expected": first - 1 == leg.settings["training.checkpoint.every"],
         "refused": taken.refused,
         "left": left,
         "restart_seconds": leg.joined.largest(restart),

@@ -21,7 +21,10 @@ class Survives(Case):
         metrics, legs = self.written("metrics.json"), self.written("legs.json")
         self.assertEqual({each["outcome"] for each in legs["outcomes"].values()}, {"as expected"})
         self.assertRegex(legs["killed"]["first_failure"], r"^rank 1 .*killed by SIGKILL, last in saving, step 8$")
-        self.assertEqual((metrics["resumed"]["from"], metrics["resumed"]["from_step"]), ("checkpoint_step_4", 4))
+        resumed = metrics["resumed"]
+        self.assertEqual(
+            (resumed["from"], resumed["from_step"], resumed["from_expected"]), ("checkpoint_step_4", 4, True)
+        )
         self.assertEqual(metrics["resumed"]["left"], [".incomplete-checkpoint_step_8"] * 0)
         self.assertEqual(metrics["resumed"]["apart"], {"steps": 8, "first": 5, "last": 12, "loss": 0.0, "samples": 0})
         self.assertEqual(metrics["resumed"]["samples_skipped"], 0)
