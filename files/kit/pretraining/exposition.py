@@ -68,7 +68,7 @@ METRICS: Mapping[str, tuple[str, str, str]] = {
     "not_finite_steps": (
         "not_finite_steps_total",
         COUNTER,
-        "Steps of this job whose loss or gradient norm (in half precision the loss) was not finite",
+        "Steps of this job that were not finite",
     ),
     "skipped_steps": ("skipped_steps_total", COUNTER, "Steps of this job in which the optimizer made no update"),
     "loss_scale": ("loss_scale", GAUGE, "Factor of the loss in half precision"),
