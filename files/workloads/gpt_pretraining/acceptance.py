@@ -197,6 +197,14 @@ def plain(leg: Leg) -> dict[str, Any]:
 def measured(leg: Leg) -> dict[str, Any]:
     """Train sharded, with checkpoints, and evaluate."""
     joined, settings = leg.joined, leg.settings
+    steps = settings["training.steps"]
+    resume = os.environ.get("HPC_VALIDATION_RESUME")
+    earlier = taken = None
+    if resume:  # before what takes its time
+        joined.state.phase("reading checkpoints")
+        earlier = leg.saver(found_earlier(leg, resume))
+        taken = earlier.newest()
+        require_rest(taken, steps)
     joined.state.phase("reading data")
     manifest = leg.manifest
     mine = [shard for number, shard in enumerate(manifest.shards) if number % joined.size == joined.rank]
@@ -204,16 +212,7 @@ def measured(leg: Leg) -> dict[str, Any]:
     joined.state.phase("building")
     uploader = leg.uploader()
     saver = leg.saver(leg.job, uploader)
-    steps = settings["training.steps"]
-    resume = os.environ.get("HPC_VALIDATION_RESUME")
-    taken = None
-    if resume:
-        earlier = leg.saver(found_earlier(leg, resume))
-        taken = earlier.newest()
-        require_rest(taken, steps)
-        engine, first = restored(leg, earlier, taken)
-    else:
-        engine, first = Sharded(settings, joined), 1
+    engine, first = restored(leg, earlier, taken) if earlier and taken else (Sharded(settings, joined), 1)
     monitor = None
     if joined.rank == 0:
         write_json(leg.job / "settings.json", {**settings.document(), **current_job().stamp})

@@ -177,7 +177,6 @@ class Sharded:
             model=model, optimizer=optimizer, config=configuration, dist_init_required=False
         )
         self.model = model
-        self._stage = settings["deepspeed.zero_optimization.stage"]
         self._dtype = PRECISIONS[settings.precision]
 
     def step(self, batches: Sequence[Batch], learning_rate: float) -> Step:
@@ -270,7 +269,7 @@ class Sharded:
 
     @property
     def updates(self) -> int:
-        """How often the optimizer has updated. Raise KitError if the model is not sharded as checkpoints need it."""
+        """How often the optimizer has updated."""
         states = [self._engine.optimizer.optimizer.state[flat] for flat, _group in self._groups()]
         return int(states[0].get("step", 0))
 
@@ -323,8 +322,6 @@ class Sharded:
         distributed.barrier()
 
     def _groups(self) -> Iterator[tuple[torch.Tensor, list[Any]]]:
-        if self._stage != 3:
-            raise KitError(f"checkpoints need ZeRO's stage 3, this training has stage {self._stage}")
         zero = self._engine.optimizer
         yield from zip(zero.fp32_partitioned_groups_flat, zero.fp16_groups, strict=True)
 

@@ -43,7 +43,8 @@ def _number(low: float, high: float) -> Rule:
 
 
 def _one_of(*values: object) -> Rule:
-    return lambda value: any(value is each or value == each for each in values), f"one of {', '.join(map(str, values))}"
+    expected = ("one of " if len(values) > 1 else "") + ", ".join(map(str, values))
+    return lambda value: any(value is each or value == each for each in values), expected
 
 
 def _or_null(rule: Rule) -> Rule:
@@ -84,7 +85,7 @@ RULES: dict[str, Rule] = {
     "deepspeed.fp16.loss_scale_window": _whole(1),
     "deepspeed.fp16.hysteresis": _whole(1),
     "deepspeed.fp16.min_loss_scale": _number(0, 1e9),
-    "deepspeed.zero_optimization.stage": _whole(0, 3),
+    "deepspeed.zero_optimization.stage": _one_of(3),  # checkpoints hold what it shares out
     "deepspeed.zero_optimization.overlap_comm": BOOLEAN,
     "deepspeed.zero_optimization.contiguous_gradients": BOOLEAN,
     "deepspeed.zero_optimization.reduce_bucket_size": _whole(1),
