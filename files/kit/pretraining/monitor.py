@@ -60,6 +60,8 @@ class Monitor:
         self._server: Callable[[], None] | None = None
         self._trackers: list[trackers.Tracker] = []
         self._closed = False
+        if began_at:
+            self.say(f"resumed from a checkpoint of step {began_at}")
         self._begin_text_file(watch, job)
         self._begin_server(watch)
         try:
@@ -138,6 +140,7 @@ class Monitor:
         self._figures = replace(
             self._figures, checkpoint_step=step, checkpoint_time=time.time() if moment is None else moment
         )
+        self.say(f"saved a checkpoint of step {step}")
 
     def close(self, *, in_order: bool = True) -> None:
         """End. ``in_order``: finished, or stopped with a checkpoint; otherwise the alerts go on. Twice is once."""

@@ -131,11 +131,22 @@ class Leg:
         )
         return Uploader(manager, settings["training.checkpoint.keep_remote"])
 
-    def training(self, engine: Replicated | Sharded, monitor: Monitor | None = None) -> Training:
+    def evaluation(self, engine: Sharded) -> Callable[[], float]:
+        """Return what computes the loss on the tokens that were held out, in which all ranks take part."""
+        batches = moved(self.held_out(self.joined.rank), self.joined)
+        return lambda: mean(self.joined, engine.loss(batches))
+
+    def training(
+        self,
+        engine: Replicated | Sharded,
+        monitor: Monitor | None = None,
+        evaluate: Callable[[], float] | None = None,
+    ) -> Training:
         """Return the loop over this leg's loader."""
         peak = peak_flops(torch.cuda.get_device_name(self.joined.device)) if self.joined.device.type == "cuda" else None
         flops = shape.flops_per_token(self.model())
-        return Training(self.joined, self.settings, engine, self.loader(), self.stall, monitor, flops, peak)
+        loader = self.loader()
+        return Training(self.joined, self.settings, engine, loader, self.stall, monitor, flops, peak, evaluate)
 
 
 def run(leg: Leg) -> dict[str, Any] | None:
@@ -224,7 +235,8 @@ def measured(leg: Leg) -> dict[str, Any]:
     joined.state.phase("training")
     restart = time.monotonic() - STARTED
     began = time.monotonic()
-    training = leg.training(engine, monitor)
+    evaluate = leg.evaluation(engine)
+    training = leg.training(engine, monitor, evaluate)
     done = training.run(
         first,
         steps,
@@ -234,7 +246,7 @@ def measured(leg: Leg) -> dict[str, Any]:
     )
     seconds = time.monotonic() - began
     joined.state.phase("evaluating")
-    validation = mean(joined, engine.loss(moved(leg.held_out(joined.rank), joined)))
+    validation = evaluate()
     if monitor:
         monitor.close(in_order=done.stopped is None)
     own = {"gpu": joined.gpu, "node": joined.node, "parameters_share": engine.share()}
@@ -282,6 +294,7 @@ def measured(leg: Leg) -> dict[str, Any]:
             "saved": saver.saved,
         },
         "checkpoints": kept,
+        "checkpoints_to_keep": settings["training.checkpoint.keep"],
         "checkpoints_due": checkpoints.due(
             first, steps, settings["training.checkpoint.every"], settings["training.checkpoint.keep"]
         ),

@@ -77,7 +77,7 @@ def trained(leg: Leg, place: Path) -> dict[str, Any]:
         )
     leg.stall.beat()
     joined.state.phase("training")
-    training = leg.training(engine, monitor)
+    training = leg.training(engine, monitor, leg.evaluation(engine))
     done = training.run(
         first,
         steps,

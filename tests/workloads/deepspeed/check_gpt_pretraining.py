@@ -35,6 +35,12 @@ class Survives(Case):
         self.assertEqual(metrics["export"]["valid_tokens"], 64)
         rows = [json.loads(line) for line in (self.output / "training_metrics.jsonl").read_text().splitlines()]
         self.assertEqual([row["step"] for row in rows], list(range(1, 13)))
+        # Held-out loss with each checkpoint; that of the last step is in metrics.json.
+        losses = {row["step"]: row["validation_loss"] for row in rows if "validation_loss" in row}
+        self.assertEqual(list(losses), [4, 8])
+        self.assertTrue(losses[4] > losses[8] > metrics["validation_loss"] > 0)
+        log = (self.output / "training.log").read_text()
+        self.assertIn("saved a checkpoint of step 12\n", log)
 
 
 if __name__ == "__main__":

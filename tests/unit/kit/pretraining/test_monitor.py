@@ -136,6 +136,14 @@ def test_where_a_training_was_resumed_is_its_last_checkpoint(tmp_path):
     assert json.loads(row)["checkpoint_step"] == 20
 
 
+def test_the_log_says_what_was_resumed_and_saved(tmp_path):
+    monitor = Monitor(tmp_path / "output", JOB, 40, {}, checkpoint_every=10, began_at=20)
+    monitor.step(21, **FIGURES)
+    monitor.checkpoint(21)
+    monitor.close()
+    assert log(tmp_path) == ["resumed from a checkpoint of step 20", "saved a checkpoint of step 21"]
+
+
 def test_nothing_is_written_elsewhere_unless_it_is_asked_for(tmp_path):
     Monitor(tmp_path / "output", JOB, 40, {"textfile": None, "http_port": 0}, checkpoint_every=10).close()
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
