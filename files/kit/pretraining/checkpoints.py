@@ -234,9 +234,9 @@ def retain(folder: Path, keep: int, refused: Container[str] = ()) -> list[str]:
     whose names are ``refused``, since they were read and are not whole, do not count: they stay while there are fewer
     than ``keep`` others, and are removed then.
     """
-    counted, others = [], []
-    for path in listed(folder):
-        (others if path.name in refused else counted).append(path)
+    found = listed(folder)
+    counted = [path for path in found if path.name not in refused]
+    others = [path for path in found if path.name in refused]
     most = max(1, keep)
     spared = next((path for path in counted if _is_whole_by_sizes(path)), None)
     old = [path for path in counted[most:] if path != spared]
