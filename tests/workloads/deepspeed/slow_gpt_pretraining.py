@@ -175,6 +175,8 @@ class DeepSpeedsFormat(Broken):
     """Checkpoints as DeepSpeed writes them keep what the own format promises; DeepSpeed alone does not."""
 
     def test_a_killed_training_goes_on_bit_for_bit_and_on_half_the_ranks(self) -> None:
+        self.output = self.output.parent / "a+[b] c"  # what DeepSpeed would take for patterns
+        self.output.mkdir()
         code, said = self.run_legs("measured", "killed::killed", "resumed", "resized:1", "export:1", settings=DEEPSPEED)
         self.assertEqual(code, 0, said)
         metrics = self.written("metrics.json")
