@@ -283,7 +283,8 @@ def test_refused_ones_do_not_count_and_go_once_there_are_enough_others(make: Mak
     assert set(refused) == {"checkpoint_step_30", "checkpoint_step_40"}
     make(25)  # the training has gone back to 20
     assert checkpoints.retain(folder, 4, refused) == []
-    assert checkpoints.retain(folder, 2, refused) == ["checkpoint_step_10", "checkpoint_step_40", "checkpoint_step_30"]
+    assert checkpoints.retain(folder, 3, refused) == ["checkpoint_step_40", "checkpoint_step_30"]
+    assert checkpoints.retain(folder, 2, refused) == ["checkpoint_step_10"]
     assert [path.name for path in checkpoints.listed(folder)] == ["checkpoint_step_25", "checkpoint_step_20"]
 
 
