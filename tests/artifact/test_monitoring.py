@@ -130,6 +130,7 @@ SCENARIOS: dict[str, tuple[Rows, Rows]] = {
     "nothing happens": good(),
     "a loss is not a number": changed(100, 100, loss="NaN"),
     "a gradient norm is infinite": changed(100, 100, grad_norm="Infinity"),
+    "a gradient norm is infinite in half precision": changed(100, 100, grad_norm="Infinity", loss_scale=1024.0),
     "a step is skipped": skipped(1, None),
     "nine steps are skipped in half precision": skipped(9, 1024.0),
     "fourteen steps are skipped in half precision": skipped(14, 1024.0),
@@ -153,9 +154,8 @@ def series(rows: Rows, probes: Rows) -> list[dict[str, str]]:
     done = [bisect_right(times, moment) for moment in scrapes]
     broken = [0]
     for row in rows:
-        broken.append(
-            broken[-1] + (not math.isfinite(float(row["loss"])) or not math.isfinite(float(row["grad_norm"])))
-        )
+        counted = ["loss"] if row["loss_scale"] is not None else ["loss", "grad_norm"]
+        broken.append(broken[-1] + any(not math.isfinite(float(row[name])) for name in counted))
 
     def metric(name: str, value: t.Callable[[int], t.Any], labels: str = "") -> dict[str, str]:
         found = [value(count - 1) if count else None for count in done]

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from kit.errors import KitError
+from kit.evidence import markers
+from kit.job import current_job
 from kit.ranks import legs
 
 
@@ -50,9 +54,17 @@ def run(arguments: argparse.Namespace) -> None:
         raise KitError("OUTPUT_DIR is not set: the job script must set the output folder")
     rules = {"work": arguments.work, "steady_seconds": arguments.steady_seconds}
     legged = legs.plan(Path(output), arguments.ranks, arguments.nodes, _told(arguments))
-    status = legs.Runner(arguments.launcher, Path(output), rules).run(legged)
+    status = legs.Runner(arguments.launcher, Path(output), rules, announce).run(legged)
     if status:
         raise SystemExit(status if status > 0 else 128 - status)
+
+
+def announce(leg: str) -> None:
+    """Let the job's progress marker name a leg: what it had is of the leg before. It is a hint, and may be lost."""
+    folder, job = os.environ.get("HPC_VALIDATION_MARKERS"), current_job()
+    if folder:
+        with suppress(OSError):
+            markers.progress(folder, job, {**job.stamp, "time": time.time(), "leg": leg})
 
 
 def _told(arguments: argparse.Namespace) -> list[str]:

@@ -151,10 +151,19 @@ def _long_enough(alert: str, since: _Moment, until: float, seconds: float) -> It
         yield Fired(alert, since.step, since.time, since.value, since.bound, since.text)
 
 
+def not_finite(loss: float, grad_norm: float, *, scaled: bool) -> list[float]:
+    """Return those figures of a step that are not finite and ought to be.
+
+    With a ``scaled`` loss, in half precision, gradients that overflow are how the scale is found: DeepSpeed skips the
+    step and lowers it. `PretrainingStepsSkipped` counts these.
+    """
+    return [each for each in ((loss,) if scaled else (loss, grad_norm)) if not math.isfinite(each)]
+
+
 def _not_finite(steps: Sequence[_Step]) -> list[_Moment]:
     found, last = [], -math.inf
     for step in steps:
-        broken = [each for each in (step.loss, step.grad_norm) if not math.isfinite(each)]
+        broken = not_finite(step.loss, step.grad_norm, scaled=step.scaled)
         last = step.time if broken else last
         holds = step.time - last < NOT_FINITE_WINDOW
         text = f"loss {step.loss:.4g}, gradient norm {step.grad_norm:.4g} in step {step.number}"

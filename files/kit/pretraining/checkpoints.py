@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable
@@ -240,23 +240,28 @@ def due(first: int, last: int, every: int, keep: int) -> int:
     return min(keep, last // every - (first - 1) // every)
 
 
-def retain(folder: Path, keep: int) -> list[str]:
+def retain(folder: Path, keep: int, refused: Container[str] = ()) -> list[str]:
     """Remove the oldest checkpoints but ``keep``, and return their names.
 
-    The newest one that is whole by the sizes of its files always stays; reading them all would stop the training.
+    The newest one that is whole by the sizes of its files always stays; reading them all would stop the training. Those
+    whose names are ``refused``, since they were read and are not whole, do not count: they stay while there are fewer
+    than ``keep`` others, and are removed then.
     """
     found = listed(folder)
-    spared = None
-    for path in found:
-        try:
-            verify(path, hashed=False)
-        except DamagedError:
-            continue
-        spared = path
-        break
-    removed = []
-    for path in found[max(1, keep) :]:
-        if path != spared:
-            shutil.rmtree(path)
-            removed.append(path.name)
-    return removed
+    counted = [path for path in found if path.name not in refused]
+    others = [path for path in found if path.name in refused]
+    most = max(1, keep)
+    spared = next((path for path in counted if _is_whole_by_sizes(path)), None)
+    old = [path for path in counted[most:] if path != spared]
+    removed = [*old, *(others if len(counted) >= most else [])]
+    for path in removed:
+        shutil.rmtree(path)
+    return [path.name for path in removed]
+
+
+def _is_whole_by_sizes(path: Path) -> bool:
+    try:
+        verify(path, hashed=False)
+    except DamagedError:
+        return False
+    return True

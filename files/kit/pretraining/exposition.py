@@ -36,7 +36,7 @@ class Figures:
     validation_loss: float | None = None
     learning_rate: float | None = None
     gradient_norm: float | None = None
-    finite: bool | None = None  # loss and gradient norm of the last step
+    finite: bool | None = None  # loss and gradient norm of the last step; in half precision its loss
     not_finite_steps: int = 0  # of this job, so that one between two scrapes is not missed
     skipped_steps: int = 0  # of this job: updates that the optimizer left out
     loss_scale: float | None = None  # of half precision only
@@ -60,11 +60,15 @@ METRICS: Mapping[str, tuple[str, str, str]] = {
     "validation_loss": ("validation_loss", GAUGE, "Last validation loss in nats per token"),
     "learning_rate": ("learning_rate", GAUGE, "Learning rate of the last step"),
     "gradient_norm": ("gradient_norm", GAUGE, "Gradient norm of the last step, before clipping"),
-    "finite": ("finite", GAUGE, "1 if loss and gradient norm of the last step are finite, else 0"),
+    "finite": (
+        "finite",
+        GAUGE,
+        "1 if loss and gradient norm of the last step (in half precision the loss) are finite, else 0",
+    ),
     "not_finite_steps": (
         "not_finite_steps_total",
         COUNTER,
-        "Steps of this job with a loss or gradient norm not finite",
+        "Steps of this job that were not finite",
     ),
     "skipped_steps": ("skipped_steps_total", COUNTER, "Steps of this job in which the optimizer made no update"),
     "loss_scale": ("loss_scale", GAUGE, "Factor of the loss in half precision"),

@@ -16,7 +16,6 @@ Prometheus, W&B and TensorBoard neither stops nor slows the training: a problem 
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +24,7 @@ from typing import Any, Callable
 
 from kit.errors import KitError
 from kit.job import Job
-from kit.pretraining import exposition, trackers
+from kit.pretraining import alerts, exposition, trackers
 from kit.pretraining.exporters import Publisher, TextFile, serve
 from kit.pretraining.exposition import Figures
 from kit.pretraining.records import Records
@@ -61,6 +60,8 @@ class Monitor:
         self._server: Callable[[], None] | None = None
         self._trackers: list[trackers.Tracker] = []
         self._closed = False
+        if began_at:
+            self.say(f"resumed from a checkpoint of step {began_at}")
         self._begin_text_file(watch, job)
         self._begin_server(watch)
         try:
@@ -97,7 +98,7 @@ class Monitor:
     def step(self, step: int, **figures: Any) -> None:
         """Report a complete step; ``figures`` are those of `Records.step`."""
         row = self.records.step(step, **figures, checkpoint_step=self._figures.checkpoint_step)
-        finite = math.isfinite(row["loss"]) and math.isfinite(row["grad_norm"])
+        finite = not alerts.not_finite(row["loss"], row["grad_norm"], scaled=row["loss_scale"] is not None)
         before = self._figures
         self._figures = replace(
             before,
@@ -139,6 +140,7 @@ class Monitor:
         self._figures = replace(
             self._figures, checkpoint_step=step, checkpoint_time=time.time() if moment is None else moment
         )
+        self.say(f"saved a checkpoint of step {step}")
 
     def close(self, *, in_order: bool = True) -> None:
         """End. ``in_order``: finished, or stopped with a checkpoint; otherwise the alerts go on. Twice is once."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from kit.pretraining import alerts
 from kit.pretraining.observed import Observed, number
+from kit.pretraining.price import CURRENCY
 from kit.ranks import state as ranks
 
 WIDTH = 100
@@ -159,7 +160,7 @@ def _cost(seen: Observed) -> str:
     until = seen.now if seen.ended is None else seen.ended
     so_far = None if seen.began is None else max(0.0, until - seen.began) * hourly / 3600
     left = seconds_left(seen)
-    currency = f" {price['currency']}" if price.get("currency") else ""
+    currency = f" {price.get('currency') or CURRENCY}"
     parts = [
         "unknown so far" if so_far is None else f"{so_far:,.2f}{currency} so far",
         "unknown to come" if left is None else f"{left * hourly / 3600:,.2f}{currency} to come",

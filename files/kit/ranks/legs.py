@@ -15,7 +15,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -125,9 +125,18 @@ def free_port() -> int:
 class Runner:
     """Runs legs one after the other, and writes legs.json after each: by name, what each was, and how it ended."""
 
-    def __init__(self, command: Sequence[str], output: Path, rules: Mapping[str, Any]) -> None:
-        """Run ``command`` for each leg; its environment names the leg. ``rules`` of all legs: work, steady_seconds."""
-        self._command, self._output = list(command), output
+    def __init__(
+        self,
+        command: Sequence[str],
+        output: Path,
+        rules: Mapping[str, Any],
+        announce: Callable[[str], None] | None = None,
+    ) -> None:
+        """Run ``command`` for each leg; its environment names the leg. ``rules`` of all legs: work, steady_seconds.
+
+        ``announce`` is told the name of each leg that follows another, before it is started.
+        """
+        self._command, self._output, self._announce = list(command), output, announce
         self._running: subprocess.Popen[bytes] | None = None
         self._done: dict[str, Any] = dict(rules)
 
@@ -153,6 +162,8 @@ class Runner:
 
     def _run(self, leg: Leg, environment: Mapping[str, str]) -> int:
         leg.output.mkdir(parents=True, exist_ok=True)
+        if self._announce and self._done["outcomes"]:
+            self._announce(leg.name)
         began = time.time()
         with self._said_by(leg) as said:
             self._running = subprocess.Popen(

@@ -46,7 +46,7 @@ from kit.training import device as training_device
 from kit.training.distributed import Group
 from kit.training.flops import peak_flops
 from loop import Run, Training
-from settings import Settings
+from settings import Settings, require_steps
 from utils.checkpoint_manager import CheckpointManager, Saver
 from utils.data_loader import Loader, held_out
 from utils.monitoring import Stall
@@ -141,11 +141,22 @@ class Leg:
         self.joined.state.phase("uploading")
         return dict(self.joined.on_first(lambda: uploader.close(patience()) if uploader else {}))
 
-    def training(self, engine: Replicated | Sharded, monitor: Monitor | None = None) -> Training:
+    def evaluation(self, engine: Sharded) -> Callable[[], float]:
+        """Return what computes the loss on the tokens that were held out, in which all ranks take part."""
+        batches = moved(self.held_out(self.joined.rank), self.joined)
+        return lambda: mean(self.joined, engine.loss(batches))
+
+    def training(
+        self,
+        engine: Replicated | Sharded,
+        monitor: Monitor | None = None,
+        evaluate: Callable[[], float] | None = None,
+    ) -> Training:
         """Return the loop over this leg's loader."""
         peak = peak_flops(torch.cuda.get_device_name(self.joined.device)) if self.joined.device.type == "cuda" else None
         flops = shape.flops_per_token(self.model())
-        return Training(self.joined, self.settings, engine, self.loader(), self.stall, monitor, flops, peak)
+        loader = self.loader()
+        return Training(self.joined, self.settings, engine, loader, self.stall, monitor, flops, peak, evaluate)
 
 
 def own_prefix() -> str:
@@ -169,16 +180,6 @@ def run(leg: Leg) -> dict[str, Any] | None:
     else:
         write_metrics(leg.output / METRICS_FILE, found)
     return found
-
-
-def require_steps(settings: Settings) -> None:
-    """Raise KitError if the steps have no room for what the legs do."""
-    steps, every = settings["training.steps"], settings["training.checkpoint.every"]
-    if steps % every or steps < 3 * every:
-        raise KitError(
-            f"training.steps is {steps} and training.checkpoint.every {every}: an acceptance needs at least three "
-            f"checkpoints, the last at the end"
-        )
 
 
 def require_rest(taken: checkpoints.Taken, steps: int, least: int = 1) -> None:
@@ -223,6 +224,14 @@ def plain(leg: Leg) -> dict[str, Any]:
 def measured(leg: Leg) -> dict[str, Any]:
     """Train sharded, with checkpoints, and evaluate."""
     joined, settings = leg.joined, leg.settings
+    steps = settings["training.steps"]
+    resume = os.environ.get("HPC_VALIDATION_RESUME")
+    earlier = taken = came_from = None
+    if resume:  # before what takes its time
+        joined.state.phase("reading checkpoints")
+        earlier, taken = found_earlier(leg, resume)
+        require_rest(taken, steps)
+        came_from = origin(taken)  # as long as it is there
     joined.state.phase("reading data")
     manifest = leg.manifest
     mine = [shard for number, shard in enumerate(manifest.shards) if number % joined.size == joined.rank]
@@ -230,13 +239,7 @@ def measured(leg: Leg) -> dict[str, Any]:
     joined.state.phase("building")
     uploader = leg.uploader()
     saver = leg.saver(leg.job, uploader)
-    steps = settings["training.steps"]
-    resume = os.environ.get("HPC_VALIDATION_RESUME")
-    taken, came_from = None, None
-    if resume:
-        earlier, taken = found_earlier(leg, resume)
-        require_rest(taken, steps)
-        came_from = origin(taken)
+    if earlier and taken:
         engine, first = restored(leg, earlier, taken)
         forget_fetched(leg)
     else:
@@ -252,7 +255,8 @@ def measured(leg: Leg) -> dict[str, Any]:
     joined.state.phase("training")
     restart = time.monotonic() - STARTED
     began = time.monotonic()
-    training = leg.training(engine, monitor)
+    evaluate = leg.evaluation(engine)
+    training = leg.training(engine, monitor, evaluate)
     done = training.run(
         first,
         steps,
@@ -262,7 +266,7 @@ def measured(leg: Leg) -> dict[str, Any]:
     )
     seconds = time.monotonic() - began
     joined.state.phase("evaluating")
-    validation = mean(joined, engine.loss(moved(leg.held_out(joined.rank), joined)))
+    validation = evaluate()
     if monitor:
         monitor.close(in_order=done.stopped is None)
     own = {"gpu": joined.gpu, "node": joined.node, "parameters_share": engine.share()}
@@ -310,6 +314,7 @@ def measured(leg: Leg) -> dict[str, Any]:
             "saved": saver.saved,
         },
         "checkpoints": kept,
+        "checkpoints_to_keep": settings["training.checkpoint.keep"],
         "checkpoints_due": checkpoints.due(
             first, steps, settings["training.checkpoint.every"], settings["training.checkpoint.keep"]
         ),
@@ -407,6 +412,8 @@ def resumed(leg: Leg) -> dict[str, Any]:
         **steps_of(leg, done),
         "from": taken.path.name,
         "from_step": first - 1,
+        # The leg was killed in its second save, so that only the first is whole.
+        "from_expected": first - 1 == leg.settings["training.checkpoint.every"],
         "refused": taken.refused,
         "left": left,
         "restart_seconds": leg.joined.largest(restart),

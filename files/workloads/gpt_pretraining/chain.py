@@ -92,7 +92,7 @@ def trained(leg: Leg, place: Path) -> dict[str, Any]:
     if uploader:
         uploader.catch_up(came_from["refused"] if came_from else ())
     joined.state.phase("training")
-    training = leg.training(engine, monitor)
+    training = leg.training(engine, monitor, leg.evaluation(engine))
     done = training.run(
         first,
         steps,

@@ -4,9 +4,9 @@
 """One interface to a model that every rank has whole (DDP), and to one that DeepSpeed's ZeRO shards over the ranks.
 
 The state of a sharded one is read and written by the names of its parameters: each rank's part of the 32-bit weights
-and of the optimizer's moments. That leans on five attributes of DeepSpeed's optimizer of stage 3, and therefore its
-version is pinned: fp32_partitioned_groups_flat, fp16_groups, fp16_partitioned_groups, fp16_partitioned_groups_flat, and
-param_names.
+and of the optimizer's moments. That leans on six attributes of DeepSpeed's optimizer of stage 3, and therefore its
+version is pinned: fp32_partitioned_groups_flat, fp16_groups, fp16_partitioned_groups, fp16_partitioned_groups_flat,
+loss_scaler, and param_names.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 MOMENTS = ("exp_avg", "exp_avg_sq")
+# What DeepSpeed's factor of the loss in half precision has learned.
+SCALER = {"cur_scale": float, "cur_iter": int, "last_overflow_iter": int, "cur_hysteresis": int}
 Batch = tuple[torch.Tensor, torch.Tensor]  # tokens and targets, each (samples, length)
 Tensors = dict[str, torch.Tensor]
 
@@ -175,7 +177,6 @@ class Sharded:
             model=model, optimizer=optimizer, config=configuration, dist_init_required=False
         )
         self.model = model
-        self._stage = settings["deepspeed.zero_optimization.stage"]
         self._dtype = PRECISIONS[settings.precision]
 
     def step(self, batches: Sequence[Batch], learning_rate: float) -> Step:
@@ -217,6 +218,27 @@ class Sharded:
         """The factor of the loss in half precision; None in others."""
         return float(self._engine.optimizer.loss_scale) if self._dtype == torch.float16 else None
 
+    def scaler(self) -> dict[str, Any] | None:
+        """Return what the factor of the loss has learned in half precision; None in others, or where it is fixed."""
+        own = self._learning_scaler()
+        return None if own is None else {name: kind(getattr(own, name)) for name, kind in SCALER.items()}
+
+    def set_scaler(self, state: Mapping[str, Any] | None) -> None:
+        """Go on with what a factor had learned. Without that, or where it is fixed, it stays. Raise KitError."""
+        own = self._learning_scaler()
+        if state is None or own is None:
+            return
+        try:
+            found = {name: kind(state[name]) for name, kind in SCALER.items()}
+        except (KeyError, TypeError, ValueError) as error:
+            raise KitError(f"the checkpoint's loss_scaler is none: {error!r}") from error
+        for name, value in found.items():
+            setattr(own, name, value)
+
+    def _learning_scaler(self) -> Any:
+        own = self._engine.optimizer.loss_scaler if self._dtype == torch.float16 else None
+        return own if own is not None and own.dynamic else None
+
     def share(self) -> float:
         """Return the share of the parameters that this rank holds."""
         own = whole = 0
@@ -247,7 +269,7 @@ class Sharded:
 
     @property
     def updates(self) -> int:
-        """How often the optimizer has updated. Raise KitError if the model is not sharded as checkpoints need it."""
+        """How often the optimizer has updated."""
         states = [self._engine.optimizer.optimizer.state[flat] for flat, _group in self._groups()]
         return int(states[0].get("step", 0))
 
@@ -300,8 +322,6 @@ class Sharded:
         distributed.barrier()
 
     def _groups(self) -> Iterator[tuple[torch.Tensor, list[Any]]]:
-        if self._stage != 3:
-            raise KitError(f"checkpoints need ZeRO's stage 3, this training has stage {self._stage}")
         zero = self._engine.optimizer
         yield from zip(zero.fp32_partitioned_groups_flat, zero.fp16_groups, strict=True)
 

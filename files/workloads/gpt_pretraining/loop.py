@@ -68,11 +68,16 @@ class Training:
         monitor: Monitor | None = None,
         flops_per_token: float = 0.0,
         peak: float | None = None,
+        evaluate: Callable[[], float] | None = None,
     ) -> None:
-        """Rank 0 has a ``monitor``; ``peak`` is a GPU's FLOP/s, None on others."""
+        """Rank 0 has a ``monitor``; ``peak`` is a GPU's FLOP/s, None on others.
+
+        All ranks ``evaluate`` together before each checkpoint but the last, after which the leg itself does.
+        """
         self.joined, self.settings, self.engine, self.loader, self.stall = joined, settings, engine, loader, stall
         self._monitor, self._flops, self._peak = monitor, flops_per_token, peak
         self._longest_save = 0.0
+        self._evaluate, self._evaluation_seconds = evaluate, 0.0
 
     def run(
         self, first: int, last: int, output: Path, save: Callable[[int, bool], None] | None = None, every: int = 0
@@ -101,13 +106,15 @@ class Training:
             run.seconds.append(took)
             run.data_seconds.append(data)
             run.solo += [] if probed is None else [probed]
-            self._tell(step, run, done, data, probed)
             self.stall.beat()
             broken = not (math.isfinite(loss) and (math.isfinite(done.grad_norm) or settings.precision == "fp16"))
             run.stopped = f"the loss or the gradients of step {step} are not finite" if broken else asked
-            if save and not broken and (step == last or run.stopped or (every and step % every == 0)):
-                if len(run.losses) > WARM:
-                    run.windows.append([window, time.time()])
+            due = not broken and (step == last or run.stopped or (every and step % every == 0))
+            if save and due and len(run.losses) > WARM:
+                run.windows.append([window, time.time()])
+            goes_on = step < last and not run.stopped
+            self._tell(step, run, done, data, probed, self._evaluated() if save and due and goes_on else None)
+            if save and due:
                 self._saved(step, step == last, run, save)
                 window = time.time()
             if run.stopped:
@@ -118,6 +125,17 @@ class Training:
             run.windows.append([window, time.time()])
         return run
 
+    def _evaluated(self) -> float | None:
+        if self._evaluate is None:
+            return None
+        began, phase = time.perf_counter(), self.joined.state.current
+        self.joined.state.phase("evaluating")
+        loss = self._evaluate()
+        self.joined.state.phase(phase)
+        self._evaluation_seconds = time.perf_counter() - began
+        self.stall.beat()
+        return loss
+
     def _saved(self, step: int, final: bool, run: Run, save: Callable[[int, bool], None]) -> None:
         began, phase = time.perf_counter(), self.joined.state.current
         self.joined.state.phase("saving")
@@ -125,7 +143,7 @@ class Training:
         self.joined.state.phase(phase)
         took = time.perf_counter() - began
         run.save_seconds += took
-        self._longest_save = max(self._longest_save, took)
+        self._longest_save = max(self._longest_save, took + self._evaluation_seconds)
         if self._monitor:
             self._monitor.checkpoint(step)
         self.stall.beat()
@@ -152,7 +170,9 @@ class Training:
             return 2.0 if left < MARGIN + 2 * (self.stall.typical + self._longest_save) else 0.0
         return 0.0
 
-    def _tell(self, step: int, run: Run, done: Any, data: float, probed: float | None) -> None:
+    def _tell(
+        self, step: int, run: Run, done: Any, data: float, probed: float | None, validation: float | None
+    ) -> None:
         solos = None if probed is None else list(self.joined.gather(probed).values())
         if not self._monitor:
             return
@@ -171,6 +191,7 @@ class Training:
             loss_scale=self.engine.loss_scale if isinstance(self.engine, Sharded) else None,
             skipped_steps=self.engine.skipped,
             samples=run.samples[-1],
+            validation_loss=validation,
         )
         self._monitor.performance(
             step,

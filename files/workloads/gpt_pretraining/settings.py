@@ -20,7 +20,7 @@ from typing import Any, Callable
 import yaml
 from kit import strict_json
 from kit.errors import KitError
-from kit.pretraining import checkpoints
+from kit.pretraining import checkpoints, price
 
 FILES = {"model": "model_config.json", "deepspeed": "deepspeed_config.json", "training": "training_config.yaml"}
 PROFILES = "profiles"
@@ -43,7 +43,8 @@ def _number(low: float, high: float) -> Rule:
 
 
 def _one_of(*values: object) -> Rule:
-    return lambda value: any(value is each or value == each for each in values), f"one of {', '.join(map(str, values))}"
+    expected = ("one of " if len(values) > 1 else "") + ", ".join(map(str, values))
+    return lambda value: any(value is each or value == each for each in values), expected
 
 
 def _or_null(rule: Rule) -> Rule:
@@ -84,7 +85,7 @@ RULES: dict[str, Rule] = {
     "deepspeed.fp16.loss_scale_window": _whole(1),
     "deepspeed.fp16.hysteresis": _whole(1),
     "deepspeed.fp16.min_loss_scale": _number(0, 1e9),
-    "deepspeed.zero_optimization.stage": _whole(0, 3),
+    "deepspeed.zero_optimization.stage": _one_of(3),  # checkpoints hold what it shares out
     "deepspeed.zero_optimization.overlap_comm": BOOLEAN,
     "deepspeed.zero_optimization.contiguous_gradients": BOOLEAN,
     "deepspeed.zero_optimization.reduce_bucket_size": _whole(1),
@@ -124,7 +125,7 @@ RULES: dict[str, Rule] = {
     "training.watch.wandb": BOOLEAN,
     "training.watch.wandb_key": _or_null(PATH),
     "training.watch.probe_every": _whole(1),
-    "training.cost": _one_of(None),
+    "training.cost": _one_of(None),  # of those below only the form: kit.pretraining.price has the rules
     "training.cost.price_per_hour": _number(0, 1e9),
     "training.cost.price_of": _one_of("node", "gpu"),
     "training.cost.currency": TEXT,
@@ -341,14 +342,31 @@ def _require_fit(settings: Settings) -> None:
         raise SettingsError(
             f"a batch of {batch} samples cannot be split into micro batches of {micro} on {ranks} ranks; {advice}"
         )
-    given = [name for name in settings.values if name.startswith("training.cost.")]
-    if given:
-        for key in ("price_per_hour", "price_of", "currency"):
-            if f"training.cost.{key}" not in settings.values:
-                why = (
-                    "; a price of a node taken for that of a GPU is wrong by their number" if key == "price_of" else ""
-                )
-                raise SettingsError(f"training.cost.{key} is missing{why}")
+    _require_price(_nested(settings.values)["training"]["cost"])
+
+
+def _require_price(cost: Any) -> None:
+    """Raise SettingsError if the cost could not be computed when the training has ended."""
+    for key, why in (
+        ("price_per_hour", ""),
+        ("price_of", "; a price of a node taken for that of a GPU is wrong by their number"),
+    ):
+        if cost is not None and key not in cost:
+            raise SettingsError(f"training.cost.{key} is missing{why}")
+    try:
+        price.read(cost)
+    except KitError as error:
+        raise SettingsError(f"training.{error}") from error
+
+
+def require_steps(settings: Settings) -> None:
+    """Raise SettingsError if the steps have no room for what the legs of an acceptance do."""
+    steps, every = settings["training.steps"], settings["training.checkpoint.every"]
+    if steps % every or steps < 3 * every:
+        raise SettingsError(
+            f"training.steps is {steps} and training.checkpoint.every {every}: an acceptance needs at least three "
+            f"checkpoints, the last at the end"
+        )
 
 
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:

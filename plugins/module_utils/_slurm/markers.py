@@ -23,6 +23,7 @@ _FEW = 16
 _SHARE_OF_TIME = 0.1
 _SLOWEST = 5.0
 _NUMBERS = ("attempt", "time", "exit_code", "epoch", "epochs", "step", "steps", "loss", "eta_seconds")
+_TEXTS = ("host", "leg")
 
 Marker = dict[str, object]
 
@@ -69,8 +70,9 @@ def read(path: str, job: Identity, attempt: int = 0) -> Marker | None:
         value = document.get(key)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e15:
             marker[key] = value
-    if isinstance(document.get("host"), str):
-        marker["host"] = clean(document["host"], 80)
+    for key in _TEXTS:
+        if isinstance(document.get(key), str):
+            marker[key] = clean(document[key], 80)
     return marker if job.wrote(document.get("job_id"), marker, attempt) else None
 
 

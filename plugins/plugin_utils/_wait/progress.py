@@ -29,8 +29,8 @@ def nodes_text(nodes: object) -> str:
 
 
 def training_text(marker: Mapping[str, object]) -> str:
-    """Return the epoch, step, loss and time left of a progress marker, if it has them."""
-    parts = []
+    """Return the leg, epoch, step, loss and time left of a progress marker, if it has them."""
+    parts = [f"leg {marker['leg']}"] if "leg" in marker else []
     for key, of in (("epoch", "epochs"), ("step", "steps")):
         if key in marker:
             parts.append(f"{key} {marker[key]:g}" + (f"/{marker[of]:g}" if of in marker else ""))

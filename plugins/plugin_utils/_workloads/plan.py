@@ -20,6 +20,7 @@ BACKSTOP_SECONDS = 7200
 OWN_KEYS = ("gres_type", "extra")  # of hpc_validation_slurm: not options of sbatch
 MARKERS = {"begin_marker": "%j.begin.json", "progress_marker": "%j.progress.json", "end_marker": "%j.end.json"}
 SETTINGS_FILE = "site.json"  # what the inventory says of the training itself
+LEGS_THAT_GO_ON = ("shape", "measured", "export")  # or do not train at all
 LEGS = {"before": "baseline-before/metrics.json", "after": "baseline-after/metrics.json"}
 
 
@@ -62,6 +63,7 @@ def plan(workload: Json, settings: Json, before: Json, kit: Path = FILES / "kit"
         "several_nodes": "launcher" in workload and workload["resources"]["nodes"] > 1,
         # The workload on fewer ranks runs before and after (files/kit/ranks/legs.py), unless a baseline is given.
         "legs": LEGS if "baseline" in workload and not baseline else None,
+        "runs": _runs(workload, settings),
         "baseline": baseline,
         "settings": _own_settings(workload, settings),
         "settings_file": SETTINGS_FILE,
@@ -108,6 +110,17 @@ def _resume(workload: Json, settings: Json) -> str | None:
     raise WorkloadPlanError(
         f"hpc_validation_resume.{workload['id']}: expected the number of a job, or gs://bucket/prefix, found {given!r}"
     )
+
+
+def _runs(workload: Json, settings: Json) -> list[str]:
+    """Return the manifest's legs, of a job that goes on from another's checkpoints only those that can.
+
+    The others train from the first step, and have none in common with it that they could be compared over.
+    """
+    legs = workload.get("legs") or []
+    if _resume(workload, settings) is None:
+        return list(legs)
+    return [leg for leg in legs if leg.partition(":")[0] in LEGS_THAT_GO_ON]
 
 
 def _seconds(settings: Json, name: str) -> int:

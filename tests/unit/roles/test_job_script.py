@@ -114,6 +114,14 @@ def test_each_leg_is_told_as_the_manifest_has_it(render):
     )
 
 
+def test_a_job_that_goes_on_from_another_runs_only_the_legs_that_can(render):
+    manifest = {**RANKS, "legs": ["shape:1", "plain", "measured", "export:1"]}
+    _sample, start = launched(render(manifest=manifest, hpc_validation_resume={"MLOPS-1.1": 4711}))
+    assert start.startswith(
+        '"$kit_python" -m kit legs --ranks 2 --leg shape:1 --leg measured --leg export:1 ${launcher'
+    )
+
+
 def test_a_job_finds_the_inventorys_settings_of_its_training(render):
     script = render(manifest={**RANKS, "settings": "pretraining"})
     assert "export SETTINGS_FILE=/mnt/beegfs/configs/mnist_single_gpu/site.json" in script.splitlines()

@@ -8,12 +8,14 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import re
 import shutil
 import sys
 import typing as t
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.unit.conftest import ROOT
 
@@ -23,6 +25,7 @@ sys.path.insert(0, str(HOME))  # as the interpreter does for the script
 settings = importlib.import_module("settings")
 comparisons = importlib.import_module("comparisons")
 Json = dict[str, t.Any]
+PRICE = {"price_per_hour": 7.92, "price_of": "node"}
 
 
 def load(profile: str | None = None, own: Json | None = None, ranks: int = 8, folder: Path = HOME / "config") -> t.Any:
@@ -88,9 +91,10 @@ def test_the_batch_stays_on_any_number_of_ranks(ranks: int, accumulation: int) -
         ({"deepspeed": {"gradient_accumulation_steps": 4}}, 8, "cannot be set: it follows from the batch"),
         ({"deepspeed": {"bf16": {"enabled": "auto"}}}, 8, "bf16.enabled is 'auto', expected true or false"),
         ({"deepspeed": {"fp16": {"enabled": True}}}, 8, "are both true"),
+        ({"deepspeed": {"zero_optimization": {"stage": 1}}}, 8, "zero_optimization.stage is 1, expected 3$"),
         ({"model": {"n_head": 7}}, 8, "model.n_head 7 does not divide model.n_embd 1536"),
         ({"model": {"bos_token_id": 50256}}, 8, "bos_token_id 50256 is not in a vocabulary of 50000 tokens"),
-        ({"model": {"tie_word_embeddings": False}}, 8, "tie_word_embeddings is False, expected one of True"),
+        ({"model": {"tie_word_embeddings": False}}, 8, "tie_word_embeddings is False, expected True"),
         ({"training": {"schedule": {"decay_steps": 10}}}, 8, "decay_steps is less than warmup_steps"),
         ({}, 6, "cannot be split into micro batches of 4 on 6 ranks; ranks that divide 512 are 1, 2, 4"),
         (
@@ -105,11 +109,37 @@ def test_the_batch_stays_on_any_number_of_ranks(ranks: int, accumulation: int) -
         ),
         ({"training": {"cost": {"price_of": "node", "currency": "USD"}}}, 8, "cost.price_per_hour is missing"),
         ({"training": {"cost": {"price_of": "box"}}}, 8, "price_of is 'box', expected one of node, gpu"),
+        ({"training": {"cost": PRICE | {"price_per_hour": 0}}}, 8, "training.cost.price_per_hour: expected .* above 0"),
+        ({"training": {"cost": PRICE | {"currency": "usd"}}}, 8, "training.cost.currency: expected three capital"),
+        ({"training": {"cost": PRICE | {"scenarios": [0]}}}, 8, "training.cost.scenarios: .* above 0"),
+        ({"training": {"cost": PRICE | {"scenarios": [1] * 21}}}, 8, "training.cost.scenarios: .* at most 20 numbers"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_name(own: Json, ranks: int, why: str) -> None:
     with pytest.raises(settings.SettingsError, match=why):
         load(own=own, ranks=ranks)
+
+
+def blocks() -> t.Iterator[t.Any]:
+    """Yield what the pages of the pretraining tell people to put into their inventory."""
+    for page in sorted((ROOT / "docs").glob("pretraining*.md")):
+        for number, block in enumerate(re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)):
+            own = yaml.safe_load(block).get("hpc_validation_pretraining")
+            if own is not None:
+                yield pytest.param(own, id=f"{page.stem}-{number}")
+
+
+@pytest.mark.parametrize("own", list(blocks()))
+@pytest.mark.parametrize(("profile", "ranks"), [(None, 8), ("mini", 4)])
+def test_what_the_pages_tell_people_to_set_suits_the_acceptance(own: Json, profile: str | None, ranks: int) -> None:
+    settings.require_steps(load(profile, own, ranks))
+
+
+@pytest.mark.parametrize(("steps", "every"), [(209, 50), (100, 50), (200, 150)])
+def test_steps_without_room_for_the_legs_are_refused(steps: int, every: int) -> None:
+    found = load(own={"training": {"steps": steps, "checkpoint": {"every": every}}})
+    with pytest.raises(settings.SettingsError, match=f"steps is {steps} and .*every {every}: .* at least three"):
+        settings.require_steps(found)
 
 
 def test_an_unknown_profile_names_those_that_there_are() -> None:
@@ -143,12 +173,18 @@ def test_later_settings_replace_earlier_ones_and_blocks_replace_null() -> None:
     document = found.document()
     assert (document["steps"], document["schedule"]["warmup_steps"], document["cost"]) == (60, 10, cost)
     assert load("mini", {"training": {"cost": None}}, ranks=4).document()["cost"] is None
+    assert (
+        load(own={"training": {"cost": PRICE}}).document()["cost"] == PRICE
+    )  # a price without a currency is in dollars
 
 
 def test_the_fingerprint_is_of_what_changes_the_result() -> None:
     known = load().fingerprint()
     same: list[Json] = [{"training": {"steps": 7}}, {"training": {"checkpoint": {"every": 9}}}]
-    same += [{"deepspeed": {"train_micro_batch_size_per_gpu": 8}}, {"deepspeed": {"zero_optimization": {"stage": 2}}}]
+    same += [
+        {"deepspeed": {"train_micro_batch_size_per_gpu": 8}},
+        {"deepspeed": {"zero_optimization": {"overlap_comm": False}}},
+    ]
     other: list[Json] = [{"training": {"seed": 1}}, {"model": {"n_layer": 2}}, {"deepspeed": {"train_batch_size": 256}}]
     other += [{"training": {"schedule": {"learning_rate": 1e-4}}}, {"deepspeed": {"gradient_clipping": 0.5}}]
     assert {load(own=each).fingerprint() for each in same} == {known}

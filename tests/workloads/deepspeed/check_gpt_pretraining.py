@@ -21,7 +21,10 @@ class Survives(Case):
         metrics, legs = self.written("metrics.json"), self.written("legs.json")
         self.assertEqual({each["outcome"] for each in legs["outcomes"].values()}, {"as expected"})
         self.assertRegex(legs["killed"]["first_failure"], r"^rank 1 .*killed by SIGKILL, last in saving, step 8$")
-        self.assertEqual((metrics["resumed"]["from"], metrics["resumed"]["from_step"]), ("checkpoint_step_4", 4))
+        resumed = metrics["resumed"]
+        self.assertEqual(
+            (resumed["from"], resumed["from_step"], resumed["from_expected"]), ("checkpoint_step_4", 4, True)
+        )
         self.assertEqual(metrics["resumed"]["left"], [".incomplete-checkpoint_step_8"] * 0)
         self.assertEqual(metrics["resumed"]["apart"], {"steps": 8, "first": 5, "last": 12, "loss": 0.0, "samples": 0})
         self.assertEqual(metrics["resumed"]["samples_skipped"], 0)
@@ -32,6 +35,12 @@ class Survives(Case):
         self.assertEqual(metrics["export"]["valid_tokens"], 64)
         rows = [json.loads(line) for line in (self.output / "training_metrics.jsonl").read_text().splitlines()]
         self.assertEqual([row["step"] for row in rows], list(range(1, 13)))
+        # Held-out loss with each checkpoint; that of the last step is in metrics.json.
+        losses = {row["step"]: row["validation_loss"] for row in rows if "validation_loss" in row}
+        self.assertEqual(list(losses), [4, 8])
+        self.assertTrue(losses[4] > losses[8] > metrics["validation_loss"] > 0)
+        log = (self.output / "training.log").read_text()
+        self.assertIn("saved a checkpoint of step 12\n", log)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from kit.pretraining.store import Folder
 from kit.strict_json import read as read_json
 from settings import Settings
 from torch import distributed
-from utils import checkpoint_manager, data_loader, deepspeed_format, monitoring
+from utils import checkpoint_manager, data_loader, deepspeed_format, monitoring, own_format
 
 NAME, _dash, STEP = sys.argv.pop(1).partition("-")
 AT = int(STEP or 3)
@@ -115,7 +115,7 @@ def held() -> None:
 
 def held_in_save() -> None:
     """Wait for ever in the first checkpoint, with a part of it written."""
-    save = checkpoint_manager.save_file
+    save = own_format.save_file
 
     def changed(tensors: Any, path: Path) -> None:
         save(tensors, path)
@@ -124,7 +124,7 @@ def held_in_save() -> None:
             (OUTPUT / "held").write_text("here")
             wait_for(OUTPUT / "go")
 
-    checkpoint_manager.save_file = changed
+    own_format.save_file = changed
 
 
 def stands_still() -> None:

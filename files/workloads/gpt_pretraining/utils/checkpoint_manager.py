@@ -73,6 +73,7 @@ class Saver:
         self.folder, self._joined, self._settings = folder, joined, dict(settings)
         self._size, self._keep, self._uploader = parameters * BYTES_EACH, keep, uploader
         self._length, self._format = length, FORMATS[form]
+        self._refused: set[str] = set()
         self.saved: dict[str, dict[str, Any]] = {}
 
     def save(self, engine: Sharded, step: int, batch: int, *, final: bool = False, dies: bool = False) -> None:
@@ -97,6 +98,7 @@ class Saver:
                 "samples": step * batch,
                 "tokens": step * batch * self._length,
                 "ranks": joined.size,
+                "loss_scaler": engine.scaler(),
                 "settings": self._settings,
                 "torch": torch.__version__,
                 "deepspeed": version("deepspeed"),
@@ -105,7 +107,8 @@ class Saver:
             checkpoints.finish(place, facts, entries)
             if self._uploader:
                 self._uploader.add(name)
-            checkpoints.retain(self.folder, self._keep)
+            self._refused.discard(name)
+            checkpoints.retain(self.folder, self._keep, self._refused)
         distributed.barrier()
         size = sum(int(entry["bytes"]) for entry in entries)
         self.saved[name] = {"step": step, "bytes": size, "seconds": time.perf_counter() - began}
@@ -125,7 +128,9 @@ class Saver:
 
     def newest(self) -> Taken:
         """Return the newest whole checkpoint; all ranks verify it together. Raise NoneWholeError."""
-        return checkpoints.newest(self.folder, self._settings, self._usable)
+        taken = checkpoints.newest(self.folder, self._settings, self._usable)
+        self._refused = set(taken.refused)
+        return taken
 
     def _usable(self, path: Path) -> dict[str, Any]:
         manifest = self.check(path)

@@ -18,6 +18,7 @@ import io
 import os
 import pickle
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from datetime import timedelta
@@ -32,6 +33,7 @@ from kit.pretraining.checkpoints import Taken
 from kit.training.distributed import Group
 from torch import distributed
 
+UNIVERSAL = "universal"
 HERE = "."  # DeepSpeed's tag, a folder below the one that it is given
 CLASSES = {"runtime.fp16.loss_scaler": ("LossScaler", "DynamicLossScaler"), "runtime.zero.config": ("ZeroStageEnum",)}
 CONVERSION = timedelta(hours=2)  # that ranks wait for a universal checkpoint at most
@@ -69,14 +71,14 @@ class DeepSpeed:
         """Return all weights in 32 bits, by name, flat."""
         deepspeed_for(joined.device)
         reader = importlib.import_module("deepspeed.utils.zero_to_fp32")
-        with restricted(taken.path), quiet():
-            found = reader.get_fp32_state_dict_from_zero_checkpoint(str(taken.path), HERE)
+        with restricted(taken.path), quiet(), plainly_named(taken.path) as path:
+            found = reader.get_fp32_state_dict_from_zero_checkpoint(str(path), HERE)
         return {name: value.flatten() for name, value in found.items()}
 
 
 def _load(engine: Sharded, path: Path) -> None:
-    with restricted(path):
-        loaded, _state = engine.deepspeed.load_checkpoint(str(path), tag=HERE)
+    with restricted(path), plainly_named(path) as plain:
+        loaded, _state = engine.deepspeed.load_checkpoint(str(plain), tag=HERE)
     if loaded is None:
         raise KitError(f"DeepSpeed found no checkpoint in {path}")
 
@@ -107,13 +109,22 @@ def _converted(taken: Taken, scratch: Path) -> Path:
     convert = importlib.import_module("deepspeed.checkpoint.ds_to_universal").main
     # While it is made, each parameter is there in parts as well.
     size = 3 * sum(int(entry["bytes"]) for entry in taken.manifest["files"])
-    place = checkpoints.begin(scratch, f"universal_{taken.path.name}", size) / "universal"
+    place = checkpoints.begin(scratch, f"universal_{taken.path.name}", size)
     options = {"keep_temp_folder": False, "strict": True, "inject_missing_state": False}
-    folders = {"input_folder": str(taken.path), "output_folder": str(place)}
     workers = {"num_extract_workers": 1, "num_merge_workers": 1}  # more would be processes
-    with restricted(taken.path), quiet():
+    with restricted(taken.path), quiet(), plainly_named(taken.path) as read, plainly_named(place) as written:
+        folders = {"input_folder": str(read), "output_folder": str(written / UNIVERSAL)}
         convert(argparse.Namespace(**folders, **workers, **options))
-    return place
+    return place / UNIVERSAL
+
+
+@contextmanager
+def plainly_named(folder: Path) -> Iterator[Path]:
+    """Yield another path of a folder: DeepSpeed takes paths for patterns, in which `[` and `+` mean something else."""
+    with tempfile.TemporaryDirectory(prefix="checkpoint-") as place:
+        link = Path(place, "folder")
+        link.symlink_to(folder.resolve(), target_is_directory=True)
+        yield link
 
 
 @contextmanager

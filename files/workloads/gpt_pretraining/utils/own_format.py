@@ -39,6 +39,7 @@ class Own:
     def read(self, engine: Sharded, taken: Taken, joined: Group, scratch: Path) -> None:  # noqa: ARG002 - see Format
         """Give the engine the state of a checkpoint, of however many ranks."""
         engine.restore(_Parts(taken), int(taken.manifest["updates"]))
+        engine.set_scaler(taken.manifest.get("loss_scaler"))
 
     def weights(self, taken: Taken, joined: Group) -> dict[str, torch.Tensor]:  # noqa: ARG002
         """Return all weights in 32 bits, by name: flat, perhaps with padding at the end."""

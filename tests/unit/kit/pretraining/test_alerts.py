@@ -44,6 +44,14 @@ def test_one_step_that_is_not_finite_fires(broken, value):
     assert fired.text.endswith(" in step 5")
 
 
+def test_gradients_that_overflow_in_half_precision_are_only_skipped():
+    rows = step_rows(10, loss_scale=65536.0)
+    rows[4].update(grad_norm="Infinity")
+    assert replay(rows) == []
+    rows[4].update(loss="NaN")
+    assert [(each.alert, each.step) for each in replay(rows)] == [(alerts.NOT_FINITE, 5)]
+
+
 def test_steps_that_are_not_finite_are_one_alert_until_fifteen_minutes_are_good():
     rows = step_rows(300)
     for place in (0, 50, 139, 230):  # 500 s, 890 s and 910 s apart

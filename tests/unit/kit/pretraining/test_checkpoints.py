@@ -306,6 +306,34 @@ def test_the_oldest_are_removed_but_never_the_newest_whole_one(
     assert sorted(removed) == sorted(f"checkpoint_step_{step}" for step in paths if step not in left)
 
 
+def test_refused_ones_do_not_count_and_go_once_there_are_enough_others(make: Make) -> None:
+    paths = {step: make(step) for step in (10, 20, 30, 40)}
+    for step in (30, 40):
+        flip(paths[step])
+    folder = paths[10].parent
+    refused = checkpoints.newest(folder).refused
+    assert set(refused) == {"checkpoint_step_30", "checkpoint_step_40"}
+    make(25)  # the training has gone back to 20
+    assert checkpoints.retain(folder, 4, refused) == []
+    assert checkpoints.retain(folder, 3, refused) == ["checkpoint_step_40", "checkpoint_step_30"]
+    assert checkpoints.retain(folder, 2, refused) == ["checkpoint_step_10"]
+    assert [path.name for path in checkpoints.listed(folder)] == ["checkpoint_step_25", "checkpoint_step_20"]
+
+
+def test_the_only_whole_ones_stay_behind_many_that_were_refused(make: Make) -> None:
+    folder = make(10).parent
+    refused = {make(step).name for step in (20, 30, 40, 50, 60)}
+    make(15)
+    assert checkpoints.retain(folder, 5, refused) == []
+    assert checkpoints.newest(folder, check=lambda path: _unless(path, refused)).path.name == "checkpoint_step_15"
+
+
+def _unless(path: Path, refused: set[str]) -> dict[str, t.Any]:
+    if path.name in refused:
+        raise checkpoints.DamagedError("refused")
+    return checkpoints.verify(path)
+
+
 def test_no_file_is_read_to_remove_others(make: Make) -> None:
     make(10)
     flip(make(20))

@@ -69,7 +69,7 @@ def test_the_text_is_this():
         "# HELP hpc_pretraining_loss Training loss of the last step in nats per token\n"
         "# TYPE hpc_pretraining_loss gauge\n"
         'hpc_pretraining_loss{job_id="12",run="gpt"} 2.5\n'
-        "# HELP hpc_pretraining_not_finite_steps_total Steps of this job with a loss or gradient norm not finite\n"
+        "# HELP hpc_pretraining_not_finite_steps_total Steps of this job that were not finite\n"
         "# TYPE hpc_pretraining_not_finite_steps_total counter\n"
         'hpc_pretraining_not_finite_steps_total{job_id="12",run="gpt"} 0\n'
         "# HELP hpc_pretraining_skipped_steps_total Steps of this job in which the optimizer made no update\n"

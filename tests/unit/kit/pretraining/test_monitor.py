@@ -109,6 +109,14 @@ def test_finite_is_of_the_last_step_and_the_counter_of_all(tmp_path, begin):
     assert float(shown[f"checkpoint_timestamp_seconds{OF_ALL}"]) > 1.7e9
 
 
+def test_gradients_that_overflow_in_half_precision_are_not_counted(tmp_path, begin):
+    with begin() as monitor:
+        monitor.step(1, **{**FIGURES, "grad_norm": math.inf, "loss_scale": 65536.0})
+    shown = exported(tmp_path)
+    assert (shown[f"finite{OF_ALL}"], shown[f"not_finite_steps_total{OF_ALL}"]) == ("1", "0")
+    assert shown[f"gradient_norm{OF_ALL}"] == "+Inf"
+
+
 def test_a_training_that_fails_stays_active_for_the_alerts(tmp_path, begin):
     def failing() -> None:
         with begin() as monitor:
@@ -126,6 +134,14 @@ def test_where_a_training_was_resumed_is_its_last_checkpoint(tmp_path):
     monitor.close()
     (row,) = (tmp_path / "output/training_metrics.jsonl").read_text().splitlines()
     assert json.loads(row)["checkpoint_step"] == 20
+
+
+def test_the_log_says_what_was_resumed_and_saved(tmp_path):
+    monitor = Monitor(tmp_path / "output", JOB, 40, {}, checkpoint_every=10, began_at=20)
+    monitor.step(21, **FIGURES)
+    monitor.checkpoint(21)
+    monitor.close()
+    assert log(tmp_path) == ["resumed from a checkpoint of step 20", "saved a checkpoint of step 21"]
 
 
 def test_nothing_is_written_elsewhere_unless_it_is_asked_for(tmp_path):

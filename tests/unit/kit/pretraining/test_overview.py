@@ -170,7 +170,7 @@ def test_the_cost_is_that_of_the_time_so_far_and_to_come():
     assert cost(began=None, rows=[]) == "unknown so far, unknown to come, 15.84 USD an hour"
     assert cost(settings={"cost": {"price_per_hour": 1}}).startswith("unknown: cost in settings.json is incomplete")
     dear = {"cost": {"price_per_hour": 36e6, "price_of": "node"}}
-    assert cost(began=NOW, settings=dear) == "0.00 so far, 24,000,000.00 to come, 72,000,000.00 an hour"
+    assert cost(began=NOW, settings=dear) == "0.00 USD so far, 24,000,000.00 USD to come, 72,000,000.00 USD an hour"
     assert cost(settings={"cost": None}) == "no price is set (cost in the settings)"
 
 

@@ -154,6 +154,30 @@ def test_what_failed_is_said_and_nothing_is_run_in_vain(
     assert broken["steady_windows"] == []
 
 
+def test_each_leg_but_the_first_is_announced_before_it_starts(run: Run) -> None:
+    told: list[tuple[str, int]] = []
+    planned = legs.plan(run.output, 2, 1, ["plain", "measured", "resumed"])
+    runner = legs.Runner(
+        [sys.executable, "-c", LAUNCHER], run.output, RULES, lambda leg: told.append((leg, len(run.calls)))
+    )
+    assert runner.run(planned) == 0
+    assert told == [("measured", 1), ("resumed", 2)]
+
+
+def test_the_progress_marker_names_the_leg_that_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.setenv("HPC_VALIDATION_MARKERS", str(tmp_path))
+    command.announce("resumed")
+    written = json.loads((tmp_path / "12.progress.json").read_text())
+    assert written.pop("time") > 1.7e9
+    assert written == {"job_id": "12", "attempt": 0, "leg": "resumed"}
+    monkeypatch.setenv("HPC_VALIDATION_MARKERS", str(tmp_path / "12.progress.json"))
+    command.announce("resumed")  # a hint that is lost ends nothing
+    monkeypatch.delenv("HPC_VALIDATION_MARKERS")
+    command.announce("resumed")
+    assert [path.name for path in tmp_path.iterdir()] == ["12.progress.json"]
+
+
 KILLED = """
 import os, signal
 leg = os.environ["HPC_VALIDATION_LEG"]

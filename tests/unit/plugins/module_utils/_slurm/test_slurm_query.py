@@ -400,9 +400,9 @@ def test_damaged_markers_do_not_raise(slurm: FakeSlurm, tmp_path: Path, content:
 
 
 def test_progress_is_cleaned(tmp_path: Path) -> None:
-    mark(tmp_path, "progress", epoch=2, epochs=5, loss=float("nan"), step="x", host="a\x1b[31mb")
+    mark(tmp_path, "progress", epoch=2, epochs=5, loss=float("nan"), step="x", host="a\x1b[31mb", leg="re\x1b[0msumed")
     marker = markers.read(str(tmp_path / "1.progress.json"), Identity("1"))
-    assert marker == {"attempt": 0, "time": 1005.0, "epoch": 2, "epochs": 5, "host": "ab"}
+    assert marker == {"attempt": 0, "time": 1005.0, "epoch": 2, "epochs": 5, "host": "ab", "leg": "resumed"}
 
 
 def test_the_tail_of_a_failed_job(slurm: FakeSlurm, tmp_path: Path) -> None:

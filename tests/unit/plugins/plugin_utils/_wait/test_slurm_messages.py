@@ -51,6 +51,11 @@ def test_a_running_line_has_the_limit_until_the_job_trains() -> None:
     assert job_line(running, trains, 65.0, 600.0) == "job 12 train: RUNNING for 65 s on n1: step 4/7"
 
 
+def test_a_running_line_names_the_leg_that_has_begun() -> None:
+    line = job_line(job(state="RUNNING"), {"progress": {"attempt": 0, "time": 5.0, "leg": "resumed"}}, 65.0, None)
+    assert line == "job 12 train: RUNNING for 65 s on n1: leg resumed"
+
+
 def test_names_are_cleaned() -> None:
     line = job_line(job(state="RUNNING", name="a\x1b]0;x\x07b\nc"), {}, 1.0, None)
     assert line.startswith("job 12 ab c: RUNNING")

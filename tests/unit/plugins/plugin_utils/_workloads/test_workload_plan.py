@@ -114,6 +114,7 @@ def test_a_whole_plan(planned: t.Callable[..., Json], folders: Json) -> None:
         },
         "several_nodes": False,
         "legs": None,
+        "runs": [],
         "baseline": None,
         "settings": None,
         "settings_file": "site.json",
@@ -330,6 +331,14 @@ def test_a_training_goes_on_from_a_job_or_a_bucket(planned: t.Callable[..., Json
     found, other = planned(resume={"MLOPS-2.1": given}), planned(resume={"OTHER-1": given})
     assert (found["resume"], found["context"]["resumed"]) == (resume, True)
     assert (other["resume"], other["context"]["resumed"]) == (None, False)
+
+
+def test_a_training_that_goes_on_runs_only_the_legs_that_can(planned: t.Callable[..., Json]) -> None:
+    legs = ["shape:1", "plain", "measured", "killed::killed", "resumed", "resized:4", "export:1"]
+    begun, going_on = planned({"legs": legs}), planned({"legs": legs}, resume={"MLOPS-2.1": 4711})
+    assert begun["runs"] == legs
+    assert going_on["runs"] == ["shape:1", "measured", "export:1"]
+    assert planned({"legs": None}, resume={"MLOPS-2.1": 4711})["runs"] == []
 
 
 @pytest.mark.parametrize("given", [0, -1, "../4711", "/mnt/share/checkpoints", "s3://b", "gs://b/$(id)", True, ["1"]])
