@@ -35,6 +35,7 @@ class EachFault(unittest.TestCase):
             said = {
                 "PYTHONPATH": f"{FILES}:{HOME}:{FAULTY.parent}",
                 "OUTPUT_DIR": output,
+                "HPC_VALIDATION_CHAIN": output,
                 "HPC_VALIDATION_LEG": "measured",
             }
             done = subprocess.run(
