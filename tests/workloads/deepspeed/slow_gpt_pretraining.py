@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import unittest
+from pathlib import Path
 from typing import Any
 
 from kit.job import Job
@@ -40,12 +41,18 @@ class Whole(Case):
         resized = self.written("resized/metrics.json")
         self.assertEqual((resized["from"], resized["first"], resized["steps"]), ("checkpoint_step_20", 21, 24))
 
-    def test_a_training_goes_on_from_another_jobs_checkpoints(self) -> None:
+    def trained_before(self) -> Path:
+        """Train to the end, and make another folder the output; return the one before."""
         code, said = self.run_legs("measured")
         self.assertEqual(code, 0, said)
-        first, whole = self.written("metrics.json"), self.output
+        whole = self.output
         self.output = whole.parent / "second"
         self.output.mkdir()
+        return whole
+
+    def test_a_training_goes_on_from_another_jobs_checkpoints(self) -> None:
+        whole = self.trained_before()
+        first = json.loads((whole / "metrics.json").read_text())
         longer = {"training": {"steps": 16}}
         legs = ("shape:1", "measured", "export:1")  # as the plan has it for such a job
         code, said = self.run_legs(*legs, settings=longer, HPC_VALIDATION_RESUME=str(whole))
@@ -59,21 +66,13 @@ class Whole(Case):
         self.assertLessEqual(second["export"]["loss_apart"], 1e-5)
 
     def test_a_training_that_is_complete_does_not_go_on(self) -> None:
-        code, said = self.run_legs("measured")
-        self.assertEqual(code, 0, said)
-        whole = self.output
-        self.output = whole.parent / "second"
-        self.output.mkdir()
+        whole = self.trained_before()
         code, said = self.run_legs("measured", HPC_VALIDATION_RESUME=str(whole))
         self.assertNotEqual(code, 0)
         self.assertIn("is of step 12, and training.steps is 12: raise it", said)
 
     def test_a_training_with_other_settings_does_not_go_on(self) -> None:
-        code, said = self.run_legs("measured")
-        self.assertEqual(code, 0, said)
-        whole = self.output
-        self.output = whole.parent / "second"
-        self.output.mkdir()
+        whole = self.trained_before()
         other = {"training": {"seed": 7}}
         code, said = self.run_legs("measured", settings=other, HPC_VALIDATION_RESUME=str(whole))
         self.assertNotEqual(code, 0)

@@ -59,6 +59,23 @@ class Case(unittest.TestCase):
         """Return what the rank left of itself."""
         return dict(json.loads((self.output / "ranks/rank-0.json").read_text()))
 
+    def found_by_two_ranks(self, text: str, **environment: str) -> list[Any]:
+        """Return what each of two real ranks of this script wrote as found-RANK, as JSON."""
+        script = self.output / "ranks.py"
+        script.write_text(text)
+        said = {"PYTHONPATH": str(FILES), "OUTPUT_DIR": str(self.output), "SLURM_JOB_ID": "12", **environment}
+        launcher = [sys.executable, "-m", "kit", "legs", "--ranks", "2", sys.executable, "-m", "kit", "launch"]
+        done = subprocess.run(
+            [*launcher, str(script)],
+            env={**os.environ, **said},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [json.loads((self.output / f"found-{rank}").read_text()) for rank in (0, 1)]
+
 
 class Agreement(Case):
     """Ranks that are not alike are refused, and named."""
@@ -139,21 +156,7 @@ class Alone(Case):
     """What rank 0 does alone may take longer than a collective, and all know its result."""
 
     def test_the_others_wait_for_rank_0_and_hear_what_it_found_or_why_not(self) -> None:
-        script = self.output / "ranks.py"
-        script.write_text(ALONE)
-        said = {"PYTHONPATH": str(FILES), "OUTPUT_DIR": str(self.output), "SLURM_JOB_ID": "12"}
-        launcher = [sys.executable, "-m", "kit", "legs", "--ranks", "2", sys.executable, "-m", "kit", "launch"]
-        done = subprocess.run(
-            [*launcher, str(script)],
-            env={**os.environ, **said},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        self.assertEqual(done.returncode, 0, done.stderr)
-        found = [json.loads((self.output / f"found-{rank}").read_text()) for rank in (0, 1)]
-        self.assertEqual(found, [[[0, 3], "no bucket"]] * 2)
+        self.assertEqual(self.found_by_two_ranks(ALONE), [[[0, 3], "no bucket"]] * 2)
 
 
 STUBBORN = """
@@ -308,22 +311,10 @@ class NcclTests(Case):
         )
 
     def test_rank_0_runs_them_and_the_others_wait_for_what_they_say(self) -> None:
-        script, program = self.output / "ranks.py", self.output / "all_reduce_perf"
-        script.write_text(NCCL_TESTS)
+        program = self.output / "all_reduce_perf"
         program.write_text(FAKE_ALL_REDUCE_PERF)
         program.chmod(0o755)
-        said = {"PYTHONPATH": str(FILES), "OUTPUT_DIR": str(self.output), "SLURM_JOB_ID": "12"}
-        launcher = [sys.executable, "-m", "kit", "legs", "--ranks", "2", sys.executable, "-m", "kit", "launch"]
-        done = subprocess.run(
-            [*launcher, str(script)],
-            env={**os.environ, **said, "HPC_VALIDATION_NCCL_TESTS": str(program)},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        self.assertEqual(done.returncode, 0, done.stderr)
-        found = [json.loads((self.output / f"found-{rank}").read_text()) for rank in (0, 1)]
+        found = self.found_by_two_ranks(NCCL_TESTS, HPC_VALIDATION_NCCL_TESTS=str(program))
         self.assertEqual(found[0]["found"]["problem"], f"{program} answered 3: without a message")
         self.assertEqual(found[1], found[0])
         self.assertTrue(found[1]["ended"])
