@@ -49,6 +49,7 @@ def test_a_language_model_is_fine_tuned_in_an_image_that_is_staged_once(play):
     assert [task for task in staging if "changed: [login]" in task] == []
 
 
+@pytest.mark.slow
 def test_a_job_in_an_image_from_the_controller_is_cancelled_whole(canary, tmp_path):
     """The image is copied and known by its hash. Ctrl-C: what runs in the container does not outlive its job."""
     made, base = "/mnt/beegfs/evaluations/canary.sif", "docker-archive:/mnt/beegfs/containers/python.tar"
