@@ -27,7 +27,7 @@ import yaml
 
 from tests.mutation import text_changes
 from tests.mutation.changes import Change, changes
-from tests.mutation.trial import ROOT, Trial
+from tests.mutation.trial import ROOT, Noticed, Trial, limit
 
 ENOUGH = 0.99
 ENOUGH_OF_EACH = 0.97
@@ -92,9 +92,11 @@ def read_targets(names: list[str]) -> list[Target]:
 
 def try_all(target: Target, processes: int) -> None:
     """Run a trial of each mutant; tell each outcome as it comes."""
-    started = time.monotonic()
-    if _result(Trial(target.path, target.whole(), target.tests)) != "survived":
+    started, noticed = time.monotonic(), Noticed()
+    unchanged = Trial(target.path, target.whole(), target.tests, noticed)
+    if _result(unchanged) != "survived":
         raise MutationError(f"{target.path}: its tests fail on the unchanged file")
+    seconds = limit(unchanged.cpu_seconds)
     running: list[tuple[Change, Trial]] = []
     try:
         for change, mutant in target.mutants():
@@ -103,7 +105,7 @@ def try_all(target: Target, processes: int) -> None:
                 continue
             while len(running) >= processes:
                 running = _reaped(target, running)
-            running.append((change, Trial(target.path, mutant, target.tests)))
+            running.append((change, Trial(target.path, mutant, target.tests, noticed, seconds)))
         while running:
             running = _reaped(target, running)
     except BaseException:

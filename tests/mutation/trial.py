@@ -39,10 +39,12 @@ ROOT = Path(__file__).resolve().parents[2]
 COLLECTION = "collections/ansible_collections/mlops/hpc_validation"
 PRELOADED = (hypothesis, jmespath, jsonschema, pytest, yaml)
 MEMORY = 4 << 30
-CPU_SECONDS = 60  # some thirty times what the slowest tests take; by the processor's clock, since others may use it too
+CPU_SECONDS = 60  # of the unchanged file's tests; by the processor's clock, since others may use it too
+LEAST_CPU_SECONDS, TIMES = 10, 5  # a mutant's tests may take so many times as long, before they go round and round
 WALL_SECONDS = 1800
 PYTEST = ("--exitfirst", "--disable-plugin-autoload", "-p", "no:cacheprovider", "--tb=line")
 BYTECODE = tempfile.TemporaryDirectory(prefix="hpcval-mutation-")
+FAILED = "noticed by "
 OUTCOMES = {0: "survived", 1: "killed", 2: "killed"}  # 2: the module could not even be imported
 
 
@@ -50,39 +52,84 @@ class TrialError(Exception):
     """A trial says nothing of its mutant: pytest itself went wrong."""
 
 
+class Noticed:
+    """Which tests have noticed mutants: most are noticed by the test that noticed one a moment before."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+
+    def by(self, test: str) -> None:
+        """Take note of a test's name."""
+        self._last[test] = len(self._last) + max(self._last.values(), default=0) + 1
+
+    def place(self, test: str) -> int:
+        """Where the test is to come: the one that noticed last first, others as they were."""
+        return -self._last.get(test, 0)
+
+    def of_file(self, path: str) -> int:
+        """Where a file's tests are to come."""
+        return min((-last for test, last in self._last.items() if test.startswith(f"{path}::")), default=0)
+
+
+class _InOrder:
+    """pytest's plugin for that order; it says which test fails."""
+
+    def __init__(self, noticed: Noticed) -> None:
+        self._noticed = noticed
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: self._noticed.place(item.nodeid))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            print(f"\n{FAILED}{report.nodeid}", flush=True)
+
+
 class Trial:
     """A forked pytest run; `start` returns at once."""
 
-    def __init__(self, path: str, mutant: ast.Module | str, tests: Sequence[str]) -> None:
-        self._deadline = time.monotonic() + WALL_SECONDS
+    def __init__(
+        self,
+        path: str,
+        mutant: ast.Module | str,
+        tests: Sequence[str],
+        noticed: Noticed,
+        cpu_seconds: int = CPU_SECONDS,
+    ) -> None:
+        """Run the tests against the mutant, those first that are likely to notice it."""
+        self._deadline, self._noticed = time.monotonic() + WALL_SECONDS, noticed
+        self.cpu_seconds = 0.0  # that it took, once it has ended
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by outcome()
         # Here and not in the child: a mutant that is no program would seem to be killed.
         changed = mutant if isinstance(mutant, str) else compile(mutant, _imported_from(path), "exec")
         self._pid = os.fork()
         if self._pid == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            _child(path, changed, tests, self._output.fileno())
+            _child(path, changed, sorted(tests, key=noticed.of_file), noticed, self._output.fileno(), cpu_seconds)
         # By both sides, so that whoever comes second finds it done: stop() needs the group to be there.
         with contextlib.suppress(OSError):
             os.setpgid(self._pid, self._pid)
 
     def outcome(self) -> str | None:
         """Return killed or survived, or None while it runs. Raise TrialError."""
-        pid, status = os.waitpid(self._pid, os.WNOHANG)
+        pid, status, used = os.wait4(self._pid, os.WNOHANG)
         if pid == 0 and time.monotonic() < self._deadline:
             return None
         if pid == 0:
             self.stop()
             raise TrialError(f"a trial did not end within {WALL_SECONDS} s")
+        self.cpu_seconds = used.ru_utime + used.ru_stime
         with self._output as output:
+            output.seek(0)
+            told = output.read().decode(errors="replace")
+            for line in told.splitlines():
+                if line.startswith(FAILED):
+                    self._noticed.by(line[len(FAILED) :])
             if os.WIFEXITED(status) and os.WEXITSTATUS(status) in OUTCOMES:
                 return OUTCOMES[os.WEXITSTATUS(status)]
             if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
                 return "killed"  # it goes round and round
-            output.seek(0)
-            raise TrialError(
-                f"pytest ended with wait status {status}:\n{output.read().decode(errors='replace')[-4000:]}"
-            )
+            raise TrialError(f"pytest ended with wait status {status}:\n{told[-4000:]}")
 
     def stop(self) -> None:
         """End it at once."""
@@ -92,14 +139,21 @@ class Trial:
         self._output.close()
 
 
-def _child(path: str, changed: CodeType | str, tests: Sequence[str], output: int) -> None:
+def limit(unchanged: float) -> int:
+    """Return the seconds that a mutant's tests may take, where those of the unchanged file take so many."""
+    return max(LEAST_CPU_SECONDS, round(TIMES * unchanged))
+
+
+def _child(
+    path: str, changed: CodeType | str, tests: Sequence[str], noticed: Noticed, output: int, cpu_seconds: int
+) -> None:
     code, folder = 70, tempfile.mkdtemp(prefix="trial-")
     try:
         os.setpgid(0, 0)
         for stream in (1, 2):
             os.dup2(output, stream)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
         os.chdir(ROOT)
         # The files of a trial need not outlive a crash of the machine, and whoever waits for the disk does so for long.
         os.fsync = lambda _descriptor: None
@@ -121,7 +175,7 @@ def _child(path: str, changed: CodeType | str, tests: Sequence[str], output: int
         hypothesis.settings.load_profile("mutation")
         for test in tests:  # one at a time: what the first notices need not be collected for the others
             # A folder of its own: trials that end at once would remove each other's.
-            code = int(pytest.main([*PYTEST, f"--basetemp={folder}", test]))
+            code = int(pytest.main([*PYTEST, f"--basetemp={folder}", test], [_InOrder(noticed)]))
             if code != 0:
                 break
     finally:
