@@ -211,6 +211,57 @@ def test_of_a_bucket_with_trainings_one_must_be_named(make: Make, manager: Check
     assert str(told.value) == f"{tmp_path}/bucket {expected}"
 
 
+def put_into(bucket: Path, *files: str) -> None:
+    """Make these files below the bucket."""
+    for name in files:
+        (bucket / name).parent.mkdir(parents=True, exist_ok=True)
+        (bucket / name).write_text("x")
+
+
+def test_only_a_folder_with_checkpoints_is_a_training(tmp_path: Path) -> None:
+    put_into(
+        tmp_path / "bucket", "notes/step/file", "flat/checkpoint_step_5", "deep/in/checkpoint_step_5/file", "alone"
+    )
+    with pytest.raises(checkpoints.NoneWholeError) as told:
+        CheckpointManager(tmp_path / "here", str(tmp_path / "bucket")).download_checkpoint()
+    assert str(told.value) == f"{tmp_path}/bucket has no checkpoint"
+
+
+def test_of_many_trainings_the_first_ten_are_named(tmp_path: Path) -> None:
+    names_of_all = [f"job-{number:02}" for number in range(12)]
+    put_into(tmp_path / "bucket", *(f"{name}/checkpoint_step_5/file" for name in names_of_all))
+    with pytest.raises(checkpoints.NoneWholeError) as told:
+        CheckpointManager(tmp_path / "here", str(tmp_path / "bucket")).download_checkpoint()
+    assert str(told.value).rpartition(": ")[2] == ", ".join(names_of_all[:10])
+
+
+def test_what_was_compared_while_it_arrived_is_not_read_again(
+    make: Make, manager: CheckpointManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(5)
+    manager.upload("checkpoint_step_5")
+    verify, seen = checkpoints.verify, []
+    monkeypatch.setattr(
+        checkpoints, "verify", lambda path, **options: (seen.append(options), verify(path, **options))[1]
+    )
+    CheckpointManager(tmp_path / "other", str(tmp_path / "bucket"), "run-3").download_newest()
+    assert seen == [{"hashed": False}]
+
+
+def test_a_file_that_cannot_be_stored_takes_no_other_away(make: Make, manager: CheckpointManager) -> None:
+    make(5)
+    store, removed = manager.required_store(), []
+
+    def put(_path: Path, name: str) -> None:
+        raise StoreError(f"{name}: 503", UNREACHABLE)
+
+    store.put = put  # type: ignore[method-assign]
+    store.delete = removed.append  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match="503"):
+        manager.upload("checkpoint_step_5")
+    assert removed == []
+
+
 @pytest.mark.parametrize("content", ["{", "[]", '{"files": [{"name": "a"}]}', '{"files": 3}'])
 def test_a_manifest_that_cannot_be_read_is_told(manager: CheckpointManager, tmp_path: Path, content: str) -> None:
     folder = tmp_path / "bucket/run-3/checkpoint_step_5"
