@@ -8,15 +8,9 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import socket
 import subprocess
-import time
 import typing as t
-import urllib.error
-import urllib.parse
-import urllib.request
 from bisect import bisect_right
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -27,11 +21,9 @@ from kit.pretraining import exporters, exposition, monitor
 from kit.pretraining.alerts import replay
 
 from tests.debian import unpacked
+from tests.prometheus import MONITORING, PATIENCE, Asked, free_ports, prometheus_of
 from tests.unit.kit.training_rows import BEGAN, probe_row, step_rows
 
-ROOT = Path(__file__).resolve().parents[2]
-MONITORING = ROOT / "files/workloads/gpt_pretraining/monitoring"
-PATIENCE = 60.0  # seconds until a condition that must come true is given up
 EVERY = 15  # seconds between two scrapes, as in the example
 
 
@@ -39,11 +31,6 @@ EVERY = 15  # seconds between two scrapes, as in the example
 def prometheus() -> Path:
     """The folder with prometheus and promtool."""
     return unpacked("prometheus") / "usr/bin"
-
-
-@pytest.fixture(scope="module")
-def node_exporter() -> Path:
-    return unpacked("prometheus-node-exporter") / "usr/bin/prometheus-node-exporter"
 
 
 def promtool(prometheus: Path, *arguments: str, folder: Path, text: str = "") -> subprocess.CompletedProcess[str]:
@@ -220,82 +207,15 @@ def test_the_rules_fire_where_their_replay_does(prometheus, tmp_path):
     ]
 
 
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _each in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
-class Asked:
-    """A Prometheus that runs."""
-
-    def __init__(self, port: int) -> None:
-        self._address = f"http://127.0.0.1:{port}"
-
-    def get(self, path: str, **query: str) -> t.Any:
-        address = f"{self._address}{path}?{urllib.parse.urlencode(query)}"
-        with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
-            return json.load(answer)["data"]
-
-    def series(self, expression: str) -> list[dict[str, t.Any]]:
-        found: list[dict[str, t.Any]] = self.get("/api/v1/query", query=expression)["result"]
-        return found
-
-    def until(self, expression: str) -> list[dict[str, t.Any]]:
-        """Ask until there is an answer with a series."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                found = self.series(expression)
-            except (urllib.error.URLError, ConnectionError):
-                found = []  # not up yet
-            if found:
-                return found
-            assert time.monotonic() < deadline, expression
-            time.sleep(0.05)
-
-
 @pytest.fixture
-def scraped(prometheus, node_exporter, tmp_path, monkeypatch) -> t.Iterator[tuple[Asked, Path, int]]:
-    """Prometheus with the collection's configuration, but faster, and node_exporter; with its folder, and a port."""
-    own, exporter, http = free_ports(3)
+def scraped(tmp_path, monkeypatch) -> t.Iterator[tuple[Asked, Path, int]]:
+    """Prometheus as it is described there, with the folder of its text files, and a port that it asks too."""
+    monkeypatch.setattr(monitor, "Publisher", partial(exporters.Publisher, every=0.05))
     folder = tmp_path / "metrics"
     folder.mkdir()
-    configuration = yaml.safe_load((MONITORING / "prometheus.yml").read_text(encoding="utf-8"))
-    configuration["global"] = dict.fromkeys(configuration["global"], "500ms")
-    configuration["rule_files"] = [str(MONITORING / name) for name in configuration["rule_files"]]
-    configuration["scrape_configs"][0]["static_configs"] = [{"targets": [f"127.0.0.1:{exporter}", f"127.0.0.1:{http}"]}]
-    (tmp_path / "prometheus.yml").write_text(json.dumps(configuration), encoding="utf-8")
-    commands = [
-        [
-            str(prometheus / "prometheus"),
-            f"--config.file={tmp_path}/prometheus.yml",
-            f"--storage.tsdb.path={tmp_path}/data",
-            f"--web.listen-address=127.0.0.1:{own}",
-            "--log.level=warn",
-        ],
-        [
-            str(node_exporter),
-            f"--web.listen-address=127.0.0.1:{exporter}",
-            "--collector.disable-defaults",
-            "--collector.filesystem",
-            "--collector.textfile",
-            f"--collector.textfile.directory={folder}",
-        ],
-    ]
-    monkeypatch.setattr(monitor, "Publisher", partial(exporters.Publisher, every=0.05))
-    running: list[subprocess.Popen[bytes]] = []
-    try:
-        with open(tmp_path / "log", "wb") as log:
-            for command in commands:
-                running.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=tmp_path))
-        yield Asked(own), folder, http
-    finally:
-        for process in running:
-            process.kill()
-            process.wait()
+    (http,) = free_ports(1)
+    with prometheus_of(folder, tmp_path, http) as asked:
+        yield asked, folder, http
 
 
 FIGURES = {

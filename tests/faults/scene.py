@@ -15,9 +15,10 @@ A step is a line; its first word says what is done:
   signal INT|TERM|KILL            to the play's process group
   crash                           SIGKILL to the play and all its children, as when the controller loses its power
   again [JSON]                    waits for the play's end and plays the same again, with these variables besides;
-                                  `canary` is another behaviour
+                                  `canary` is another behaviour, `manifest` changes of the row's
   beside                          plays the same at the same time
   report NODE WORD                damages what the node has reported, once it is whole (reports.py has the words)
+  emulator                        puts the emulator of Google Cloud Storage on the share
 In a step %j is the canary's job id, %o the folder of its output, %s the share, %w the folder of the play's workloads,
 %p the folder of the newest play's run while it goes on, and %r the same when it has ended, which it waits for.
 """
@@ -28,6 +29,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -41,6 +43,7 @@ from tests.faults.rows import Row
 from tests.faults.slurm import at_rest, submissions
 from tests.integration.canaries import label, select
 from tests.integration.conftest import CACHE, CLUSTER, ROOT, cluster, started_play, wait_for
+from tests.integration.environments import fake_gcs_server
 
 PATIENCE = 240.0  # seconds for a play or a condition of a step
 SECOND_PRESS = 20.0  # seconds
@@ -266,13 +269,16 @@ class Scene:
         elif verb == "again":
             self.plays[-1].finish()
             besides = json.loads(rest or "{}")
-            canary = besides.pop("canary", None)
-            if canary:
+            canary, changes = besides.pop("canary", None), besides.pop("manifest", {})
+            if canary or changes:
                 folder = self.folder / f"workloads{len(self.plays)}"
-                besides.update(select(folder, self.row.workload, canary, **self.row.manifest))
+                manifest = {**self.row.manifest, **changes}
+                besides.update(select(folder, self.row.workload, canary or self.row.canary, **manifest))
             self.plays.append(self.start(besides))
         elif verb == "report":
             self.report(*words)
+        elif verb == "emulator":
+            shutil.copy(fake_gcs_server(), CACHE / "clusters" / CLUSTER / "share/fake-gcs-server")
         elif verb == "beside":
             self.plays.append(self.start())
         else:

@@ -51,7 +51,8 @@ def make(folder: Path, fault: str, changes: Json) -> Json:
     Without `legs` among the changes there is one, the training itself.
     """
     shutil.copytree(WORKLOAD, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(FAULTY, folder)
+    for name in (FAULTY.name, "bucket.py"):
+        shutil.copy(FAULTY.with_name(name), folder)
     profile = folder / PROFILE
     settings = merge(_read(profile), _read(FAULTY.with_name("small.yaml")))
     patient = {"training": {"watch": {"stall_seconds": 100}}}

@@ -10,6 +10,7 @@ and those of tests/faults on one.
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 import shutil
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import acceptance
+import bucket
 import chain
 import engine
 import loop
@@ -194,6 +196,17 @@ def bucket_unavailable() -> None:
         os.environ["STORAGE_EMULATOR_HOST"] = f"http://127.0.0.1:{server.server_port}"
 
 
+def bucket_recovers() -> None:
+    """Have a bucket that answers 503 three times, and then as it should; the emulator is on the share."""
+    if on_rank(0):
+        if "FAKE_GCS_SERVER" not in os.environ:
+            os.environ["FAKE_GCS_SERVER"] = str(Path(os.environ["DATA_DIR"]).parents[1] / "fake-gcs-server")
+        service = bucket.Service()
+        atexit.register(service.end)
+        service.proxy.faults = [bucket.Fault("503", "POST", 3)]
+        os.environ["STORAGE_EMULATOR_HOST"] = service.proxy.url
+
+
 def slow_bucket() -> None:
     """Have a bucket that is a folder, and takes longer than ranks wait in a collective and the watch for a step."""
     patience = distributed.distributed_c10d._set_pg_timeout
@@ -343,6 +356,7 @@ FAULTS = (
     spike,
     bucket_gone,
     bucket_unavailable,
+    bucket_recovers,
     slow_bucket,
     repeats,
     flipped,
