@@ -154,8 +154,8 @@ def main() -> None:
         ("the same log by grep -E -f", grep, f"{size / grep[0]:.0f} MB/s"),
     ):
         print(f"| {what} | {measured[0]:.2f} | {measured[1]:.2f} | {measured[2]:.0f} | {speed} |")
-    print(f"\nlog scan: {ratio:.2f} of grep's speed (bound: at least 0.33); JSON Lines: bounds 5 s and 200 MiB")
-    if ratio < 1 / 3 or best[0] >= 5 or best[2] >= 200:
+    print(f"\nlog scan: {ratio:.2f} of grep's speed (bound: at least 0.37); JSON Lines: bounds 5 s and 200 MiB")
+    if ratio < 0.37 or best[0] >= 5 or best[2] >= 200:
         raise SystemExit("a bound is not met")
 
 

@@ -33,9 +33,12 @@ MAX_QUOTE = 500
 
 # Short texts that stand for many, to keep the number of searches low; this affects only speed.
 _ANCHORS = (b"rror", b"NCCL", b"CUDA")
-# The most common bytes in logs. With these removed from both, a text can only be in a block if its rest is in the rest
-# of the block, which is short: most texts need no search of their own.
-_COMMON = bytes(set(range(256)) - set(b"_bfjkqvxzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+# With the most common bytes of logs removed from both, a text can only be in a block if its rest is in the rest of the
+# block, which is short: most texts need no search of their own. Of a text that has enough of the rarest bytes only
+# these are looked at, in a rest that is shorter still. (T is in every time of day as ISO 8601 writes it.)
+_CAPITALS = b"ABCDEFGHIJKLMNOPQRSUVWXYZ"
+_COMMON = tuple(bytes(set(range(256)) - set(kept + _CAPITALS)) for kept in (b"_bfgjkqvwxyz`*(", b"_bfjqwxz`*("))
+_ENOUGH = 2  # bytes of a rest
 _END_TEXT = b"hpc-validation-end"
 _END = re.compile(
     rb"hpc-validation-end job=([A-Za-z0-9_+.\[\]-]{1,64}) attempt=(\d{1,6}) exit=(-?\d{1,6})"
@@ -149,19 +152,18 @@ class LogSearch:
         # A text that contains another one needs no search of its own: its patterns are tried where the other is found.
         anchors = [anchor for anchor in _ANCHORS if any(anchor in text for text in by_text)]
         known = [*anchors, *by_text]
-        self._by_text = {
-            text: [pattern for other, patterns in by_text.items() if text in other for pattern in patterns]
-            for text in known
-            if not any(other != text and other in text for other in known)
-        }
-        self._rests = {text: text.translate(None, _COMMON) for text in self._by_text}
+        self._by_rest: dict[tuple[int, bytes], dict[bytes, list[_Pattern]]] = {}
+        for text in known:
+            if not any(other != text and other in text for other in known):
+                patterns = [each for other, those in by_text.items() if text in other for each in those]
+                self._by_rest.setdefault(_rest(text), {})[text] = patterns
 
     def scan(self, stream: BinaryIO, nonce: str | None = None) -> dict[str, Any]:
         """Return size, lines, SHA-256, hits by set with their counts, and the last end line that bears `nonce`.
 
         Raise EvidenceError for text that cannot be searched.
         """
-        scan = _Scan(self._names, self._by_text, self._rests, nonce)
+        scan = _Scan(self._names, self._by_rest, nonce)
         digest = hashlib.sha256()
         size = 0
         rest = b""
@@ -184,10 +186,9 @@ class _Scan:
     """One pass over one log."""
 
     def __init__(
-        self, names: list[str], by_text: dict[bytes, list[_Pattern]], rests: dict[bytes, bytes], nonce: str | None
+        self, names: list[str], by_rest: dict[tuple[int, bytes], dict[bytes, list[_Pattern]]], nonce: str | None
     ) -> None:
-        self._by_text = by_text
-        self._rests = rests
+        self._by_rest = by_rest
         self._nonce = nonce
         self._hits: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
         self._counts = dict.fromkeys(names, 0)
@@ -208,15 +209,17 @@ class _Scan:
         found: dict[tuple[int, int], set[_Pattern]] = {}
         # Quotations are hidden before a long line is looked at in parts: one that is cut has no end or no beginning.
         shown = _without((_QUOTED,), block) if _QUOTE_TEXT in block else block
-        rest = shown.translate(None, _COMMON)
-        for text, patterns in self._by_text.items():
-            if self._rests[text] not in rest:
+        seldom = shown.translate(None, _COMMON[0])
+        rests = (seldom, seldom.translate(None, _COMMON[1]))
+        for (which, rest), texts in self._by_rest.items():
+            if rest not in rests[which]:
                 continue
-            at = shown.find(text)
-            while at >= 0:
-                start, stop = _segment(block, at)
-                found.setdefault((start, stop), set()).update(patterns)
-                at = shown.find(text, min(stop, at + MAX_SEGMENT - OVERLAP))
+            for text, patterns in texts.items():
+                at = shown.find(text)
+                while at >= 0:
+                    start, stop = _segment(block, at)
+                    found.setdefault((start, stop), set()).update(patterns)
+                    at = shown.find(text, min(stop, at + MAX_SEGMENT - OVERLAP))
         self._find_end(block)
         line, position = self._lines + 1, 0
         for start, stop in sorted(found):
@@ -286,6 +289,12 @@ class _Scan:
             "end": self._end,
             **({"other_end": self._other_end} if self._end is None and self._other_end else {}),
         }
+
+
+def _rest(text: bytes) -> tuple[int, bytes]:
+    """Return which rest of a block is to be searched for a text's own rest, and that."""
+    seldom, rare = (text.translate(None, common) for common in _COMMON)
+    return (1, rare) if len(rare) >= _ENOUGH else (0, seldom)
 
 
 def _without(excepted: tuple[re.Pattern[bytes], ...], text: bytes) -> bytes:
