@@ -13,35 +13,26 @@ import dataclasses
 import json
 import os
 import socket
-import tempfile
 import threading
 import time
 import unittest
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import kit
 import torch
 from kit.errors import KitError
 from kit.training import all_reduce, launch
 from kit.training.compute_clock import ComputeClock
 from kit.training.distributed import Group, checksum, group
+from output_case import OutputCase
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
-FILES = Path(kit.__file__).resolve().parents[1]
 
-
-class Case(unittest.TestCase):
+class Case(OutputCase):
     """A group of one rank."""
-
-    def setUp(self) -> None:
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.output = Path(scratch.name)
 
     @contextmanager
     def alone(self) -> Iterator[Group]:

@@ -13,25 +13,19 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
-import unittest
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import kit
+from output_case import OutputCase
 
 FILES = Path(kit.__file__).resolve().parents[1]
 
 
-class Case(unittest.TestCase):
+class Case(OutputCase):
     """Two ranks, started as a job starts them."""
-
-    def setUp(self) -> None:
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.output = Path(scratch.name)
 
     def found_by_two_ranks(self, text: str, **environment: str) -> list[Any]:
         """Return what each of two real ranks of this script wrote as found-RANK, as JSON."""
