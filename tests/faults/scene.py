@@ -19,6 +19,7 @@ A step is a line; its first word says what is done:
   beside                          plays the same at the same time
   report NODE WORD                damages what the node has reported, once it is whole (reports.py has the words)
   emulator                        puts the emulator of Google Cloud Storage on the share
+In a step and in the settings %i is the cluster's name: all clusters have the record of an image in one folder.
 In a step %j is the canary's job id, %o the folder of its output, %s the share, %w the folder of the play's workloads,
 %p the folder of the newest play's run while it goes on, and %r the same when it has ended, which it waits for.
 """
@@ -154,7 +155,8 @@ class Scene:
         folder = self.folder / f"play{len(self.plays) + 1}"
         folder.mkdir()
         results = {"hpc_validation_results": str(folder / "results")}
-        extra = {**results, **self.variables, **self.row.settings, **(besides or {})}
+        settings = json.loads(json.dumps(self.row.settings).replace("%i", CLUSTER))
+        extra = {**results, **self.variables, **settings, **(besides or {})}
         # Otherwise a task's name is shown only with its result.
         environment = {"ANSIBLE_DISPLAY_SKIPPED_HOSTS": "1"}
         process = started_play(extra, folder / "screen", environment, self.playbook)
@@ -242,7 +244,7 @@ class Scene:
         if "%p" in rest:
             rest = rest.replace("%p", str(self.going))
         rest = rest.replace("%w", str(self.folder / "workloads"))
-        words = shlex.split(rest.replace("%s", SHARE)) if verb not in ("screen", "again") else []
+        words = shlex.split(rest.replace("%s", SHARE).replace("%i", CLUSTER)) if verb not in ("screen", "again") else []
         if verb in ("gpu", "beegfs", "share", "slurm", "clock"):
             on_cluster(verb, *words)
         elif verb in ("root", "admin"):
