@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import socket
 import time
@@ -16,8 +17,8 @@ DAY = 86400.0
 
 
 def private_name() -> str:
-    """Return the name of this process's folder, which shows its owner."""
-    return f".check-{socket.gethostname()}-{os.getpid()}"
+    """Return a name for a folder of this process, which shows its owner; two hosts may have the same name."""
+    return f".check-{socket.gethostname()}-{os.getpid()}.{secrets.token_hex(4)}"
 
 
 def make(folder: Path) -> None:
@@ -40,7 +41,7 @@ def leftovers(parent: Path) -> list[str]:
     """Remove folders left by this user's runs more than a day ago; return their names."""
     removed = []
     for entry in os.scandir(parent):
-        match = re.fullmatch(r"\.check-(.+)-(\d+)", entry.name)
+        match = re.fullmatch(r"\.check-(.+)-(\d+)(?:\.[0-9a-f]{8})?", entry.name)  # older ones end with the process
         if not match or not entry.is_dir(follow_symlinks=False):
             continue
         said = entry.stat(follow_symlinks=False)

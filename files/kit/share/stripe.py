@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import socket
 import struct
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,7 @@ PATTERNS = {1: "raid0", 2: "raid10", 3: "buddy mirror"}
 
 def stripe_info(folder: Path) -> dict[str, Any]:
     """Return the striping of a file just created in `folder` (it cannot be read from the folder). Raise OSError."""
-    path = folder / f".check-stripe-{socket.gethostname()}-{os.getpid()}"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor, path = tempfile.mkstemp(prefix=".check-stripe-", dir=folder)
     try:
         kind, chunk, targets = _INFO.unpack(fcntl.ioctl(descriptor, GET_STRIPEINFO, bytes(_INFO.size)))
     finally:

@@ -313,15 +313,23 @@ def test_what_dead_runs_left_is_removed_after_a_day_and_nothing_else(tmp_path: P
     kept = [
         folder(".check-other-1", 60),
         folder(f".check-{host}-{os.getpid()}", old),  # alive
+        folder(f".check-{host}-{os.getpid()}.0123abcd", old),
+        folder(".check-other-3.0123abcg", old),
         folder("check-other-2", old),
         folder(".check-other-2x", old),
     ]
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / ".check-other-3").symlink_to("elsewhere")
-    gone = folder(".check-other-4", old)
-    assert share_folder.leftovers(tmp_path) == [gone.name]
+    gone = [folder(".check-other-4", old), folder(".check-other.site-4.01234567", old)]
+    assert sorted(share_folder.leftovers(tmp_path)) == sorted(path.name for path in gone)
     assert all(path.exists() for path in kept)
     assert (tmp_path / "elsewhere").exists()
+
+
+def test_two_processes_with_one_number_on_hosts_of_one_name_have_folders_of_their_own() -> None:
+    names = {share_folder.private_name() for _each in range(100)}
+    assert len(names) == 100
+    assert all(name.startswith(f".check-{os.uname().nodename}-{os.getpid()}.") for name in names)
 
 
 def test_the_private_folder_is_nobody_elses(tmp_path: Path) -> None:
