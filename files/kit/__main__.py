@@ -41,6 +41,7 @@ COMMANDS = {
     "cost": "tell what a pretraining costs, from its job's output folder",
     "coherence": "check that two nodes see the same share, under srun",
     "checkpoints": "list, verify or fetch the checkpoints of a pretraining",
+    "profile": "check training profiles, or describe what one may hold",
     "tokens": "make, verify, fetch or upload a folder of tokens for pretraining",
 }
 

@@ -27,6 +27,7 @@ THIRD_PARTY = {
         "urllib3",
         "wandb",
     },
+    "profiles": {"pydantic", "pydantic_core", "yaml"},
     "staging": {"huggingface_hub"},
     "stand_in": {"numpy", "tokenizers", "torch", "transformers"},
     "training": {"oumi", "torch", "transformers"},

@@ -1,0 +1,80 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`kit profile`: check training profiles, or describe what one may hold."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from kit.profiles import packages
+
+WRONG, UNREADABLE = 1, 2  # exit codes
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    actions = parser.add_subparsers(dest="action", required=True)
+    check = actions.add_parser("check", help="everything that is wrong with each file, with lines")
+    add_check(check)
+    actions.add_parser("schema", help="the JSON Schema of a profile, for editors")
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of a check."""
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("--wandb-key", action="store_true", help="there is a W&B key: logging.wandb.mode may be online")
+    parser.add_argument("--json", action="store_true", help="answer with one JSON document")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Answer. Raise SystemExit with WRONG for errors, with UNREADABLE for a file that cannot be read."""
+    packages.require()
+    if arguments.action == "schema":
+        from kit.profiles.model import Profile  # noqa: PLC0415 - building the model takes a quarter of a second
+
+        print(json.dumps(Profile.model_json_schema(), indent=2))
+        return
+    code = checked(arguments)
+    if code:
+        raise SystemExit(code)
+
+
+def checked(arguments: argparse.Namespace) -> int:
+    """Check the files and print what was found; return the exit code."""
+    from kit.profiles.check import check  # noqa: PLC0415 - as above
+    from kit.profiles.document import UnreadableError  # noqa: PLC0415
+    from kit.profiles.findings import dotted, errors  # noqa: PLC0415
+
+    code, documents = 0, []
+    for path in arguments.files:
+        try:
+            found = check(path, wandb_key=arguments.wandb_key).findings
+        except UnreadableError as error:
+            code = UNREADABLE
+            documents.append({"file": str(path), "unreadable": str(error)})
+            if not arguments.json:
+                print(f"{path}:{error}" if str(error)[:1].isdigit() else f"{path}: error: {error}")
+            continue
+        wrong = len(errors(found))
+        code = max(code, WRONG if wrong else 0)
+        rows = [
+            {
+                "line": each.line,
+                "key": dotted(each.place),
+                "severity": each.severity,
+                "text": each.text,
+                "requirement": each.requirement,
+            }
+            for each in found
+        ]
+        documents.append({"file": str(path), "findings": rows})
+        if not arguments.json:
+            for each in found:
+                print(f"{path}:{each}")
+            print(f"{path}: {wrong} errors, {len(found) - wrong} warnings")
+    if arguments.json:
+        print(json.dumps(documents))
+    return code

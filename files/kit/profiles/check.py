@@ -1,0 +1,189 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check a profile: everything that is wrong with it at once, each with its line."""
+
+from __future__ import annotations
+
+import difflib
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kit.profiles import document, leaks, rules
+from kit.profiles.findings import WARNING, Finding, Place, errors
+from kit.profiles.model import Profile
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+SHOWN = 60  # characters of a value
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A file with what was found in it; ``profile`` is there if all keys are of their kinds and within their ranges."""
+
+    findings: list[Finding]
+    profile: Profile | None
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return not errors(self.findings)
+
+
+def check(path: Path, *, wandb_key: bool = False) -> Checked:
+    """Check a file. ``wandb_key``: the inventory has one. Raise document.UnreadableError."""
+    return judged(document.read(path), wandb_key=wandb_key)
+
+
+def judged(read: document.Document, *, wandb_key: bool = False) -> Checked:
+    """Check a document that was read."""
+    secret = [*leaks.in_text(read.text), *leaks.in_values(read.value, read.text, read.lines)]
+    found = [*read.findings, *secret]
+    profile = None
+    if isinstance(read.value, dict):
+        try:
+            profile = Profile.model_validate(read.value)
+        except ValidationError as error:
+            hidden = {finding.place for finding in secret} | {
+                place for place, line in read.lines.items() if line in {each.line for each in secret}
+            }
+            told = {finding.place for finding in read.findings}
+            found += [each for each in _of_kinds(error.errors(), read.value, hidden) if each.place not in told]
+            found.append(Finding((), "keys were not compared with one another before these errors are mended", WARNING))
+        else:
+            found += rules.check(profile, wandb_key=wandb_key)
+    placed = {_with_line(finding, read) for finding in found}
+    return Checked(sorted(placed, key=lambda each: (each.line, str(each))), profile)
+
+
+def _with_line(finding: Finding, read: document.Document) -> Finding:
+    return finding if finding.line else replace(finding, line=read.line(finding.place))
+
+
+def _of_kinds(problems: list[ErrorDetails], value: Any, hidden: set[Place]) -> Iterator[Finding]:
+    """Say each of pydantic's errors in our words, the alternatives of one key together."""
+    of_place: dict[Place, list[ErrorDetails]] = {}
+    for problem in problems:
+        of_place.setdefault(_there(problem, value), []).append(problem)
+    missing = {place for place, those in of_place.items() if those[0]["type"] == "missing"}
+    misspelt: set[Place] = set()
+    for place, those in of_place.items():
+        if those[0]["type"] == "extra_forbidden":
+            near = _nearest(place, missing)
+            misspelt |= {near} if near else set()
+            yield Finding(place, f"unknown key{f'; is it {near[-1]}?' if near else ''}", requirement="S4-9")
+    for place, those in of_place.items():
+        kind = those[0]["type"]
+        if kind == "extra_forbidden" or place in misspelt:
+            continue
+        described = field_at(place)
+        what = f": {described[0]}" if described else ""
+        if kind == "missing":
+            yield Finding(place, f"missing{what}", requirement=described[1] if described else "")
+            continue
+        found = "a value that is not shown" if place in hidden else _shown(those[0]["input"])
+        wanted = " or ".join(dict.fromkeys(_wanted(each) for each in those))
+        yield Finding(place, f"{found}; expected {wanted}", requirement=described[1] if described else "")
+
+
+def _there(problem: ErrorDetails, value: Any) -> Place:
+    """Return where in the document an error is: pydantic adds the names of a union's alternatives."""
+    place: list[object] = []
+    at = value
+    for part in problem["loc"]:
+        if isinstance(at, dict) and (part in at or problem["type"] == "missing"):
+            at = at.get(part)
+        elif isinstance(at, list) and isinstance(part, int) and part < len(at):
+            at = at[part]
+        else:
+            break
+        place.append(part)
+    return tuple(place)
+
+
+def _nearest(place: Place, missing: set[Place]) -> Place | None:
+    """Return the missing key beside an unknown one that it is most like."""
+    beside = {str(each[-1]): each for each in missing if each[:-1] == place[:-1]}
+    near = difflib.get_close_matches(str(place[-1]), beside, 1, 0.75)
+    return beside[near[0]] if near else None
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a section"
+    if isinstance(value, list):
+        return "a list"
+    text = repr(value) if not isinstance(value, bool) else str(value).lower()
+    return "null" if value is None else text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+_BOUNDS = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
+    "too_short": ("at least so many elements:", "min_length"),
+    "too_long": ("at most so many elements:", "max_length"),
+    "string_too_short": ("at least so many characters:", "min_length"),
+    "string_too_long": ("at most so many characters:", "max_length"),
+}
+_KINDS = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "a text",
+    "list_type": "a list",
+    "model_type": "a section",
+    "none_required": "null",
+    "finite_number": "a finite number",
+}
+# What the patterns of model.py ask for.
+_PATTERNS = {
+    r"^/[^\n\r]+$": "an absolute path",
+    r"\S": "a text that is not blank",
+    r"^\d{4}-\d{2}-\d{2}$": 'a day such as "2026-01-31"',
+    r"^(\d+-)?\d{1,3}:\d{2}:\d{2}$": 'a time such as "48:00:00", in quotes',
+    r"^https?://[^\s]+$": "an address that begins with http:// or https://",
+}
+
+
+def _wanted(problem: ErrorDetails) -> str:
+    kind, context = problem["type"], problem.get("ctx", {})
+    if kind in _BOUNDS:
+        words, name = _BOUNDS[kind]
+        return f"{words} {context[name]:g}"
+    if kind == "literal_error":
+        return str(context["expected"]).replace("'", "")
+    if kind == "string_pattern_mismatch":
+        return _PATTERNS[context["pattern"]]
+    return _KINDS.get(kind, problem["msg"])
+
+
+def field_at(place: Place) -> tuple[str, str] | None:
+    """Return what a key means, and its requirement; None for a section, or what is no key."""
+    section: type[BaseModel] = Profile
+    for part in place[:-1]:
+        inner = section_of(section, str(part))
+        if inner is None:
+            break
+        section = inner
+    field = section.model_fields.get(str(next((part for part in reversed(place) if isinstance(part, str)), "")))
+    if field is None or not field.description:
+        return None
+    more = field.json_schema_extra
+    return field.description, str(more.get("requirement", "")) if isinstance(more, dict) else ""
+
+
+def section_of(section: type[BaseModel], name: str) -> type[BaseModel] | None:
+    """Return the section that a key of a section is; None for any other key."""
+    field = section.model_fields.get(name)
+    if field is None:
+        return None
+    for each in (field.annotation, *typing.get_args(field.annotation)):
+        if isinstance(each, type) and issubclass(each, BaseModel):
+            return each
+    return None

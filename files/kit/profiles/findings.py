@@ -1,0 +1,42 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is found wrong with a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+ERROR, WARNING = "error", "warning"
+Place = tuple[object, ...]  # the keys and positions that lead to a value: ("training", "optimizer", "betas", 0)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing: where it is, what was found and expected, and which requirement says so."""
+
+    place: Place
+    text: str
+    severity: str = ERROR
+    requirement: str = ""
+    line: int = 0  # known once it is known in which file
+
+    def __str__(self) -> str:
+        """Return it as a line, after the file's name."""
+        key = f"{dotted(self.place)}: " if self.place else ""
+        number = f" [{self.requirement}]" if self.requirement else ""
+        return f"{self.line}: {self.severity}: {key}{self.text}{number}"
+
+
+def dotted(place: Place) -> str:
+    """Return a place as people write it: training.optimizer.betas[0]."""
+    text = ""
+    for part in place:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def errors(findings: Iterable[Finding]) -> list[Finding]:
+    """Return those that are no mere warnings."""
+    return [finding for finding in findings if finding.severity == ERROR]

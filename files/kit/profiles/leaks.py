@@ -1,0 +1,114 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Find credentials in a profile: by the form that a service gives them, by the key's name, and by how random they are.
+
+What is found is never shown. A line that ends in `# not-a-secret` is not asked how random it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from kit.profiles.findings import Finding, Place
+
+# What services begin theirs with, and what stands around one in addresses and headers.
+FORMS = {
+    "an AWS access key": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+    "a GitHub token": r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,})",
+    "a GitLab token": r"\bgl(?:pat|dt|rt|ptt|oas|cbt)-[\w-]{16,}",
+    "a Hugging Face token": r"\bhf_[A-Za-z0-9]{20,}",
+    "a Slack token": r"\bxox[abeoprs]-[\w-]{10,}",
+    "a webhook of Slack": r"https://hooks\.slack\.com/(?:services|workflows)/[\w/]{10,}",
+    "an API key of the form sk-": r"\bsk-(?:[a-z]+-)*[A-Za-z0-9_-]{20,}",
+    "a Google API key": r"\bAIza[\w-]{30,}",
+    "a token of Google's OAuth": r"\bya29\.[\w-]{20,}",
+    "a JSON web token": r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+",
+    "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
+    "a password in an address": r"[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]+@",
+    "a bearer token": r"(?i:\bbearer\s+)[\w.~+/-]{16,}=*",
+    "a W&B key": r"\bwandb_v\d+_[A-Za-z0-9_]{20,}",
+    "a Databricks token": r"\bdapi[0-9a-f]{32}\b",
+}
+_FORMS = {kind: re.compile(form) for kind, form in FORMS.items()}
+_KEY = re.compile(r"(?i)pass(?:word|wd|phrase)|secret|token|api_?key|credential|private_?key|access_?key")
+# Values under such a key that say where the secret is, and not what it is.
+_ELSEWHERE = re.compile(r"\$\{.*\}|<.*>|\{\{.*\}\}|vault:.*|env:.*|[~.]?/.*|https?://.*", re.DOTALL)
+_SHORTEST_NAMED = 8
+_WORD = re.compile(r"[A-Za-z0-9+_=-]{20,}")
+# Random by nature and no secret: names of GPUs, UUIDs and digests.
+_INNOCENT = re.compile(
+    r"(?i:(?:GPU|MIG)-)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|(?i:sha(?:1|256|384|512)[-:=])[A-Za-z0-9+/=]+"
+)
+_NO_SECRET = re.compile(r"#\s*not-a-secret\s*$")
+RANDOM = 4.0  # bits per character
+CHANGES = 0.42  # of kind from one character to the next: a random word has 0.62, ClassNamesLike2This 0.35 at most
+
+
+def in_text(text: str) -> Iterator[Finding]:
+    """Find what has a service's form anywhere, comments included."""
+    for number, line in enumerate(text.split("\n"), 1):
+        for kind, form in _FORMS.items():
+            if form.search(line):
+                yield _finding((), f"looks like {kind}", number)
+
+
+def in_values(value: Any, text: str, lines: dict[Place, int]) -> Iterator[Finding]:
+    """Find values that a key's name or their randomness gives away; ``text`` is the whole file."""
+    written = text.split("\n")
+    for place, found in _texts(value, ()):
+        line = lines.get(place, 1)
+        if any(form.search(found) for form in _FORMS.values()):
+            continue  # found already, on its line
+        if named(place, found):
+            yield _finding(place, "looks like a credential, by its key", line)
+        elif random_word(found) and not _NO_SECRET.search(written[line - 1]):
+            why = "looks like a credential, as it is random; if it is none, end the line with `# not-a-secret`"
+            yield _finding(place, why, line)
+
+
+def named(place: Place, value: str) -> bool:
+    """Return whether a key's name says that its value is a credential."""
+    key = next((part for part in reversed(place) if isinstance(part, str)), "")
+    return bool(_KEY.search(key)) and len(value) >= _SHORTEST_NAMED and not _ELSEWHERE.fullmatch(value)
+
+
+def random_word(text: str) -> bool:
+    """Return whether there is a word of upper and lower case and digits that is as random as a key."""
+    for word in _WORD.findall(_INNOCENT.sub(" ", text)):
+        kinds = (any(map(kind, word)) for kind in (str.islower, str.isupper, str.isdigit))
+        if all(kinds) and _bits(word) >= RANDOM and _changes(word) >= CHANGES:
+            return True
+    return False
+
+
+def _bits(word: str) -> float:
+    """Return the entropy of a word's characters, in bits each."""
+    counts = Counter(word).values()
+    return -sum(count / len(word) * math.log2(count / len(word)) for count in counts)
+
+
+def _changes(word: str) -> float:
+    """Return the share of neighbours that are of two kinds: upper or lower case, digits, others."""
+    kinds = [(each.isupper(), each.islower(), each.isdigit()) for each in word]
+    return sum(one != other for one, other in zip(kinds, kinds[1:])) / (len(word) - 1)
+
+
+def _texts(value: Any, place: Place) -> Iterator[tuple[Place, str]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _texts(inner, (*place, key))
+    elif isinstance(value, list):
+        for position, inner in enumerate(value):
+            yield from _texts(inner, (*place, position))
+    elif isinstance(value, str):
+        yield place, value
+
+
+def _finding(place: Place, why: str, line: int) -> Finding:
+    advice = "its value is not shown: remove it, replace it where it is in use, and give a file or the inventory's vault"
+    return Finding(place, f"{why}; {advice}", requirement="S4-12", line=line)

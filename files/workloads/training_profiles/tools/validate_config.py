@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check training profiles: python tools/validate_config.py FILE…
+
+Exit code 0: they can be used; 1: something is wrong; 2: a file cannot be read. The same as `python -m kit profile check`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from kit.commands import profile
+from kit.errors import KitError
+from kit.profiles import packages
+
+
+def main() -> int:
+    """Check the files; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    profile.add_check(parser)
+    arguments = parser.parse_args()
+    try:
+        packages.require()
+    except KitError as error:
+        print(error, file=sys.stderr)
+        return profile.UNREADABLE
+    return profile.checked(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Train a model as a profile says: python train.py --config FILE [--output FOLDER]
+
+On a machine of one's own it is one process; in a job `kit launch` starts it once for each rank. Checkpoints and logs go
+to the profile's folders, or below the output folder (OUTPUT_DIR in a job). Exit code 0 after a training that ended as
+it should; 1 with a line that says why not; 2 for a profile that cannot be used; 4 if its checkpoints are all damaged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from kit import strict_json
+from kit.errors import KitError
+from kit.files import METRICS_FILE, write_json
+from kit.metrics import write_metrics
+from kit.pretraining.checkpoints import NONE_WHOLE, NoneWholeError
+from kit.profiles import document
+from kit.profiles.check import judged
+from kit.profiles.findings import errors
+from kit.profiles.model import Profile
+
+UNUSABLE = 2
+
+
+class UnusableError(KitError):
+    """A profile that cannot be used; the message has a line for each error."""
+
+
+def load(path: Path, changes: dict[str, Any] | None = None) -> Profile:
+    """Return the profile of a file, with these changes of its keys. Raise UnusableError."""
+    try:
+        read = document.read(path)
+    except document.UnreadableError as error:
+        raise UnusableError(f"{path}:{error}") from error
+    if changes and isinstance(read.value, dict):
+        read = document.Document(merged(read.value, changes), read.text, read.lines, read.findings)
+    checked = judged(read, wandb_key=bool(os.environ.get("WANDB_API_KEY")))
+    wrong = errors(checked.findings)
+    if wrong or checked.profile is None:
+        raise UnusableError("\n".join(f"{path}:{each}" for each in wrong))
+    return checked.profile
+
+
+def merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Return the first with the second's keys in place of its own, section by section."""
+    found = dict(first)
+    for key, value in second.items():
+        inner = found.get(key)
+        found[key] = merged(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
+    return found
+
+
+def alone(environment: dict[str, str]) -> dict[str, str]:
+    """Return what a launcher would have set, for one process by itself; nothing under a launcher."""
+    if "RANK" in environment:
+        return {}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    own = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    return {**own, "HPC_VALIDATION_ACCELERATOR": environment.get("HPC_VALIDATION_ACCELERATOR") or accelerator()}
+
+
+def accelerator() -> str:
+    """Return what this machine computes on."""
+    import torch  # noqa: PLC0415 - takes seconds, and a profile that cannot be used is told at once
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def trained(profile: Profile, output: Path, own_folders: bool) -> dict[str, Any]:
+    """Train on this rank; return the metrics, on rank 0."""
+    from kit.profiles import arithmetic  # noqa: PLC0415
+    from kit.training import device as training_device  # noqa: PLC0415
+    from kit.training.distributed import checksum, group  # noqa: PLC0415
+    from kit.training.stall import Stall  # noqa: PLC0415
+    from saving import Saver  # noqa: PLC0415
+    from training import Trainer  # noqa: PLC0415
+    from windows import Windows  # noqa: PLC0415
+
+    said = os.environ.get("HPC_VALIDATION_ACCELERATOR") or "cuda"
+    with group(said, output) as joined:
+        if joined.size != arithmetic.ranks(profile):
+            raise KitError(f"{joined.size} ranks; distributed.world_size is {arithmetic.ranks(profile)}")
+        joined.require_same({"the profile": profile.model_dump_json()})
+        joined.state.phase("reading data")
+        train, validation = (Windows(Path(folder), profile) for folder in (profile.data.train, profile.data.validation))
+        saved = profile.training.checkpointing
+        folder = Path(saved.directory) if own_folders else output / "checkpoints"
+        saver = Saver(folder, joined, result_facts(profile), saved.keep, best_only=saved.best_only)
+        stall = Stall(output, joined.state, joined.rank, profile.monitoring.stall_seconds)
+        trainer = Trainer(joined, profile, train, validation, output, saver=saver, stall=stall)
+        joined.state.phase("training")
+        done = trainer.run()
+        stall.end()
+        joined.state.phase("evaluating")
+        test = trainer.evaluate(Windows(Path(profile.data.test), profile))
+        return {
+            "completed": done.last == arithmetic.steps(profile) or done.ended != "complete",
+            "ended": done.ended,
+            "steps": done.last,
+            "planned_steps": arithmetic.steps(profile),
+            "world_size": joined.size,
+            "samples_per_step": arithmetic.samples_per_step(profile),
+            "parameters": sum(weight.numel() for weight in trainer.module.parameters()),
+            "came_from": trainer.came_from,
+            "test": test,
+            "best": done.best,
+            "evaluations": done.evaluations,
+            "train_loss": [row["loss"] for row in done.rows if "loss" in row],
+            "seconds": done.seconds,
+            "sinks": {"seconds": done.sink_seconds, "rows": done.sink_rows},
+            "checkpoints": saver.saved,
+            "weights_sha256": checksum(trainer.module),
+            **training_device.describe(joined.device, said),
+            "rank": joined.rank,
+        }
+
+
+def result_facts(profile: Profile) -> dict[str, Any]:
+    """Return what changes a training's result, by key; a checkpoint made with others is not gone on from."""
+    whole = profile.model_dump(mode="json")
+    sections = {name: whole[name] for name in ("model", "data", "transfer_learning")}
+    training = {key: value for key, value in whole["training"].items() if key not in ("checkpointing", "log_every_steps")}
+    seed = whole["reproducibility"]["seed"]
+    return {**sections, "training": training, "seed": seed, "world_size": whole["distributed"]["world_size"]}
+
+
+def main() -> int:
+    """Run this rank; return the exit code."""
+    began = time.monotonic()
+    environment = os.environ
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", type=Path, required=True, help="the profile")
+    parser.add_argument("--output", type=Path, help="folder for everything that the training leaves")
+    arguments = parser.parse_args()
+    changes = strict_json.read(Path(environment["SETTINGS_FILE"])) if environment.get("SETTINGS_FILE") else None
+    try:
+        profile = load(arguments.config, changes)
+        output = arguments.output or (Path(environment["OUTPUT_DIR"]) if environment.get("OUTPUT_DIR") else None)
+        environment.update(alone(dict(environment)))
+        own_folders, output = output is None, output or Path(profile.logging.directory)
+        output.mkdir(parents=True, exist_ok=True)
+        metrics = trained(profile, output, own_folders)
+        if metrics.pop("rank") == 0:
+            write_json(output / "profile.json", profile.model_dump(mode="json"))
+            write_metrics(output / METRICS_FILE, {**metrics, "wall_time_seconds": time.monotonic() - began})
+            print(f"{metrics['ended']}: step {metrics['steps']}, test {metrics['test']}", flush=True)
+    except UnusableError as error:
+        print(error, file=sys.stderr, flush=True)
+        return UNUSABLE
+    except NoneWholeError as error:
+        print(f"train: {error}", file=sys.stderr, flush=True)
+        return NONE_WHOLE
+    except (KitError, OSError, ValueError) as error:
+        print(f"train: {error}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,310 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The training loop: everything that a profile says about how a model is trained."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from encoder import Encoder
+from evaluation import LOSS, LOSSES, Stopping, Sums, evaluated
+from kit.errors import KitError
+from kit.profiles import arithmetic
+from kit.profiles.model import Profile
+from kit.training.distributed import Group
+from kit.training.stall import Stall
+from saving import Saver, give_moments
+from schedule import frozen_blocks, learning_rate
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+from watching import Health, Rows, histograms
+from windows import Order, Windows, reader
+
+DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+COMPLETE, EARLY, LIMITED = "complete", "nothing more was learnt", "debug.limit_batches"
+TRACED = (3, 5)  # steps that the profiler looks at
+
+
+@dataclass
+class Done:
+    """What came of a training; rates and times are of this process, losses of all ranks."""
+
+    ended: str = COMPLETE
+    first: int = 1
+    last: int = 0
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    evaluations: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+    sink_seconds: float = 0.0
+    sink_rows: int = 0
+    scale_falls: int = 0
+    best: float | None = None
+    opened: dict[str, int] = field(default_factory=dict)  # step at which a number of frozen blocks began
+
+
+class Trainer:
+    """A model being trained as a profile says."""
+
+    def __init__(
+        self,
+        joined: Group,
+        profile: Profile,
+        train: Windows,
+        validation: Windows,
+        output: Path,
+        *,
+        saver: Saver | None = None,
+        stall: Stall | None = None,
+        begins_with: dict[str, torch.Tensor] | None = None,
+    ) -> None:
+        """Make model and optimizer; go on from the saver's newest checkpoint if there is one and the profile resumes.
+
+        ``begins_with``: another model's weights. Raise KitError if the data is not what the profile says.
+        """
+        if len(train) != profile.data.train_samples:
+            raise KitError(f"{len(train)} training samples; data.train_samples is {profile.data.train_samples}")
+        self.joined, self.profile, self.output = joined, profile, output
+        self._train, self._validation, self._saver, self._stall = train, validation, saver, stall
+        training, reproducible = profile.training, profile.reproducibility
+        torch.manual_seed(reproducible.seed)
+        torch.use_deterministic_algorithms(reproducible.deterministic)
+        torch.backends.cudnn.benchmark = reproducible.benchmark
+        torch.autograd.set_detect_anomaly(profile.debug.detect_anomaly)
+        self.module = Encoder(profile.model, activation_checkpointing=training.activation_checkpointing)
+        if begins_with is not None:
+            self.module.load_state_dict(begins_with)
+        self.module.to(joined.device)
+        torch.manual_seed(reproducible.seed * 1000 + joined.rank)  # what dropout leaves out differs between ranks
+        self.stopping = Stopping(profile)
+        self.step, self._frozen = 0, -1
+        mixed = training.mixed_precision
+        self._dtype = DTYPES[mixed.dtype] if mixed.enabled else None
+        fixed = isinstance(mixed.loss_scale, float)
+        self._scaler = torch.amp.GradScaler(
+            joined.device.type,
+            init_scale=mixed.loss_scale if isinstance(mixed.loss_scale, float) else 2.0**16,
+            growth_interval=2**31 - 1 if fixed else 2000,
+            enabled=mixed.enabled and mixed.dtype == "float16",
+        )
+        self.came_from: dict[str, Any] | None = None
+        self._moments: dict[str, torch.Tensor] = {}
+        if saver and profile.fault_tolerance.resume:
+            self._resume(saver)
+        self._open(self._epoch(self.step + 1))
+        give_moments(self.module, self.optimizer, self._moments)
+
+    def _resume(self, saver: Saver) -> None:
+        taken = saver.newest()
+        if taken is None:
+            return
+        found = taken.manifest
+        self._moments = saver.restore(taken, self.module)
+        self.step = int(found["step"])
+        self.stopping.best, self.stopping.without = found["early_stopping"]
+        if found["scaler"]:
+            self._scaler.load_state_dict(found["scaler"])
+        self.came_from = {"step": self.step, "checkpoint": taken.path.name, "refused": taken.refused}
+
+    def _epoch(self, step: int) -> int:
+        """Return the epoch of a step; both count from 1."""
+        return (step - 1) // arithmetic.steps_per_epoch(self.profile) + 1
+
+    def _open(self, epoch: int) -> None:
+        """Freeze and open blocks as an epoch needs it; the optimizer holds no weight that is frozen."""
+        frozen = frozen_blocks(self.profile.transfer_learning, epoch)
+        if frozen == self._frozen:
+            return
+        self._frozen = frozen
+        module = self.module
+        module.positions.requires_grad_(not frozen)
+        for part in (module.input, *module.blocks):
+            part.requires_grad_(True)
+        if frozen:
+            for part in (module.input, *module.blocks[:frozen]):
+                part.requires_grad_(False)
+        for weight in module.parameters():
+            weight.grad = None  # a gradient of zero would let the decay move a weight
+        chosen = self.profile.training.optimizer
+        kind = torch.optim.AdamW if chosen.name == "adamw" else torch.optim.Adam
+        before = getattr(self, "optimizer", None)
+        self.optimizer = kind(
+            [weight for weight in module.parameters() if weight.requires_grad],
+            lr=chosen.lr,
+            betas=(chosen.betas[0], chosen.betas[1]),
+            eps=chosen.eps,
+            weight_decay=chosen.weight_decay,
+        )
+        if before is not None:
+            self.optimizer.state.update({weight: state for weight, state in before.state.items() if weight.requires_grad})
+        device_ids = [self.joined.device.index] if self.joined.device.type == "cuda" else None
+        self.model: nn.Module = DistributedDataParallel(
+            module,
+            device_ids=device_ids,
+            find_unused_parameters=self.profile.distributed.find_unused_parameters,
+        )
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.joined.device.type, dtype=self._dtype, enabled=self._dtype is not None)
+
+    def evaluate(self, windows: Windows | None = None) -> dict[str, float]:
+        """Return loss and metrics on the validation data, or on other data, of all ranks together."""
+        data = self._validation if windows is None else windows
+        rank, ranks, micro = self.joined.rank, self.joined.size, self.profile.training.batch_size
+        own = np.arange(rank, len(data), ranks)
+        parts = [own[begin : begin + micro] for begin in range(0, len(own), micro)]
+        sums = Sums(self.profile, self.joined.device)
+        evaluated(self.module, (data[part] for part in parts), sums, self.joined.device, self._autocast)
+        distributed.all_reduce(sums.totals)
+        return sums.metrics()
+
+    def run(self, last: int | None = None) -> Done:
+        """Train to the last step; return what came of it."""
+        profile, training = self.profile, self.profile.training
+        total = arithmetic.steps(profile) if last is None else last
+        done = Done(first=self.step + 1, last=self.step)
+        rows = Rows(self.output) if self.joined.rank == 0 else None
+        health = Health(self.output / "ranks", self.joined.rank, profile.monitoring.health_check_seconds, lambda: self.step)
+        order = Order(profile, self.joined.rank, self.joined.size, self.step + 1, total)
+        batches = iter(reader(self._train, order, profile, self.joined.device))
+        began = since = time.perf_counter()
+        losses: list[torch.Tensor] = []
+        logged = self.step
+        self.model.train()
+        try:
+            with self._profiled() as profiler:
+                while self.step < total:
+                    step = self.step + 1
+                    self._open(self._epoch(step))
+                    done.opened.setdefault(str(self._frozen), step)
+                    rate = learning_rate(profile, step)
+                    loss, norm = self._update(batches, rate, done)
+                    self.step = step
+                    losses.append(loss)
+                    if self._stall:
+                        self._stall.beat()
+                    if profiler:
+                        profiler.step()
+                    row: dict[str, Any] = {}
+                    if step % training.log_every_steps == 0 or step == total:
+                        now = time.perf_counter()
+                        row = self._figures(step, losses, rate, now - since, step - logged)
+                        losses, since, logged = [], now, step
+                    if step % profile.monitoring.gradient_norm_every_steps == 0:
+                        row["grad_norm"] = float(norm)
+                    improved = False
+                    if step % training.evaluation.every_steps == 0 or step == total:
+                        found = self.evaluate()
+                        monitored = found[LOSS if training.early_stopping.monitor == LOSS else training.early_stopping.monitor]
+                        improved = self.stopping.improves(monitored)
+                        done.evaluations.append({"step": step, **found})
+                        row.update(found)
+                    if row:
+                        row = {"step": step, "steps": total, "epoch": self._epoch(step), **row}
+                        done.rows.append(row)
+                        if rows:
+                            rows.row(**row)
+                    if rows and step % profile.monitoring.weight_histogram_every_steps == 0:
+                        rows.histograms(step, histograms(self.module))
+                    self._tidy(step)
+                    if "loss" in row and not math.isfinite(row["loss"]):
+                        raise KitError(f"the loss of the steps up to {step} is {row['loss']}")
+                    ended = self._ended(step, total)
+                    self._save(step, improved=improved, final=step == total or ended is not None)
+                    if ended:
+                        done.ended = ended
+                        break
+        finally:
+            health.end()
+            if rows:
+                rows.close()
+        done.last, done.best = self.step, self.stopping.best
+        done.seconds = time.perf_counter() - began
+        if rows:
+            done.sink_seconds, done.sink_rows = rows.seconds, rows.written
+        return done
+
+    def _update(self, batches: Any, rate: float, done: Done) -> tuple[torch.Tensor, torch.Tensor]:
+        """Compute a step; return its loss, of all ranks, and the norm of its gradients before clipping."""
+        parts, device = self.profile.training.gradient_accumulation_steps, self.joined.device
+        function = LOSSES[self.profile.training.loss.name]
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.zero_grad(set_to_none=True)
+        total = torch.zeros((), device=device)
+        for part in range(parts):
+            inputs, truth = next(batches)
+            apart: Callable[[], AbstractContextManager[None]] = nullcontext if part == parts - 1 else self.model.no_sync
+            with apart():
+                with self._autocast():
+                    answers = self.model(inputs.to(device, non_blocking=True))
+                loss = function(answers.float(), truth.to(device, non_blocking=True)) / parts
+                self._scaler.scale(loss).backward()
+            total += loss.detach()
+        self._scaler.unscale_(self.optimizer)
+        weights = [weight for weight in self.module.parameters() if weight.requires_grad]
+        norm = nn.utils.clip_grad_norm_(weights, self.profile.training.gradient_clipping.max_norm)
+        before = self._scaler.get_scale()
+        self._scaler.step(self.optimizer)
+        self._scaler.update()
+        done.scale_falls += self._scaler.get_scale() < before
+        return total, norm
+
+    def _figures(self, step: int, losses: list[torch.Tensor], rate: float, seconds: float, steps: int) -> dict[str, Any]:
+        loss = torch.stack(losses).mean()
+        distributed.all_reduce(loss)
+        figures = {"loss": float(loss) / self.joined.size, "lr": rate}
+        if self.profile.monitoring.throughput:
+            figures["steps_per_second"] = steps / seconds
+            figures["samples_per_second"] = steps * arithmetic.samples_per_step(self.profile) / seconds
+        if self._scaler.is_enabled():
+            figures["loss_scale"] = self._scaler.get_scale()
+        if self.joined.device.type == "cuda":
+            figures["memory_bytes"] = torch.cuda.max_memory_allocated(self.joined.device)
+        return figures
+
+    def _tidy(self, step: int) -> None:
+        """Give the memory that PyTorch holds back to the GPU, as often as the profile says."""
+        optimizations = self.profile.embedded_optimizations
+        every = optimizations.empty_cache_every_steps if optimizations else None
+        if every and step % every == 0 and self.joined.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _ended(self, step: int, total: int) -> str | None:
+        """Return why the training ends before its last step; None where it goes on."""
+        if self.stopping.fires and step < total:
+            return EARLY
+        limit = self.profile.debug.limit_batches
+        if limit is not None and step * self.profile.training.gradient_accumulation_steps >= limit and step < total:
+            return LIMITED
+        return None
+
+    def _save(self, step: int, *, improved: bool, final: bool) -> None:
+        saved = self.profile.training.checkpointing
+        if self._saver and (final or step % saved.every_steps == 0 or (saved.best_only and improved)):
+            state = {
+                "step": step,
+                "early_stopping": [self.stopping.best, self.stopping.without],
+                "scaler": self._scaler.state_dict(),
+            }
+            self._saver.save(self.module, self.optimizer, state, best=improved, final=final)
+            if self._stall:
+                self._stall.beat()
+
+    def _profiled(self) -> AbstractContextManager[Any]:
+        if not self.profile.debug.profiler or self.joined.rank:
+            return nullcontext()
+        first, last = TRACED
+        path = str(self.output / "trace.json")
+        return torch.profiler.profile(
+            schedule=torch.profiler.schedule(wait=first - 2, warmup=1, active=last - first + 1, repeat=1),
+            on_trace_ready=lambda profiler: profiler.export_chrome_trace(path),
+        )

@@ -1,0 +1,102 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import math
+
+import pytest
+from kit.profiles import document
+from kit.profiles.document import UnreadableError, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("-3", -3),
+        ("1e-3", 1e-3),
+        ("1.0e-3", 1e-3),
+        (".5", 0.5),
+        ("5.", 5.0),
+        ("1E5", 1e5),
+        ("true", True),
+        ("null", None),
+        ("~", None),
+        ("", None),
+        ("2.1.0", "2.1.0"),
+        ('"yes"', "yes"),
+        ("'010'", "010"),
+        ('"48:00:00"', "48:00:00"),
+        ("2026-01-31", "2026-01-31"),
+        ("[1, 2.5, a]", [1, 2.5, "a"]),
+        ("{a: 1}", {"a": 1}),
+        (".inf", math.inf),
+    ],
+)
+def test_a_scalar_is_what_everybody_takes_it_for(text, value):
+    read = parse(f"key: {text}\n")
+    assert (read.value, read.findings) == ({"key": value}, [])
+    assert type(read.value["key"]) is type(value)
+
+
+@pytest.mark.parametrize("text", ["yes", "No", "on", "y", "TRUE", "010", "0x1F", "0b11", "1:30", "48:00:00", "1_000", "017"])
+def test_what_readers_of_yaml_1_1_take_for_something_else_is_refused(text):
+    (refused,) = parse(f"a: 1\nkey: {text}\n").findings
+    assert (refused.place, refused.line) == (("key",), 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "place"),
+    [
+        ("a: 1\nb: 2\na: 3\n", 3, ("a",)),
+        ("s:\n  a: 1\n  a: 2\n", 3, ("s", "a")),
+        ("a: 1\n---\nb: 2\n", 2, ()),
+        ("a: 1\n---\n", 2, ()),
+        ("", 1, ()),
+        ("# nothing\n", 1, ()),
+        ("- a\n", 1, ()),
+        ("a: &x 1\n", 1, ("a",)),
+        ("a: !!python/name:os.system 1\n", 1, ("a",)),
+        ("a: !!str 1\n", 1, ("a",)),
+        ("a: 1\n<<: {b: 1}\n", 2, ()),
+        ("[1]: 2\n", 1, ()),
+    ],
+)
+def test_what_is_dropped_or_expanded_elsewhere_is_refused_on_its_line(text, line, place):
+    assert (line, place) in [(each.line, each.place) for each in parse(text).findings]
+
+
+def test_of_a_key_that_is_there_twice_the_first_counts_and_its_line():
+    read = parse("a: 1\na: 2\n")
+    assert (read.value, read.line(("a",))) == ({"a": 1}, 1)
+
+
+def test_an_alias_is_not_followed():
+    read = parse("a: &x {b: 1}\nc: *x\n")
+    assert read.value == {"a": {"b": 1}, "c": None}
+    assert {each.place for each in read.findings} == {("a",), ("c",)}
+
+
+def test_lines_are_known_of_what_is_there_and_of_what_is_not():
+    read = parse("a:\n  b:\n    - 1\n    - 2\n")
+    assert [read.line(place) for place in (("a", "b", 1), ("a", "b", 7), ("a", "c"), ("x",))] == [4, 2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("a: 1\n\tb: 2\n", 2), ("a: [1\n", 2), ("a: 1\nb: 'x\n", 3), ("a: " + "[" * 50 + "]" * 50, 1)]
+)
+def test_what_is_not_yaml_names_its_line(text, line):
+    with pytest.raises(UnreadableError, match=f"^{line}: error: "):
+        parse(text)
+
+
+def test_a_file_that_is_missing_too_long_or_no_text_cannot_be_read(tmp_path):
+    with pytest.raises(UnreadableError, match="No such file"):
+        document.read(tmp_path / "none")
+    (tmp_path / "long").write_bytes(b"#" * (document.LIMIT + 1))
+    with pytest.raises(UnreadableError, match="more than"):
+        document.read(tmp_path / "long")
+    (tmp_path / "bytes").write_bytes(b"a: 1\nb: \xff\n")
+    with pytest.raises(UnreadableError, match="^2: error: byte 8 is not UTF-8"):
+        document.read(tmp_path / "bytes")

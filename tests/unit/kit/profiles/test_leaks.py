@@ -1,0 +1,139 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How much is found of what is a credential, and of what is none."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import random
+import string
+import uuid
+from pathlib import Path
+
+import pytest
+from kit.profiles import leaks
+
+LETTERS = string.ascii_letters + string.digits
+NAMES = ("RotaryPositions", "Dropout", "LayerNorm2d", "SiluActivation", "GroupedQueryAttention")
+ROOT = Path(__file__).resolve().parents[4]
+MANY = 500
+SOME = random.Random(4)  # credentials of the tests are made here, so that none stands in a file
+
+
+def word(length: int, alphabet: str = LETTERS) -> str:
+    return "".join(SOME.choice(alphabet) for _each in range(length))
+
+
+PREFIXED = {
+    "an AWS access key": lambda: "AKIA" + word(16, string.ascii_uppercase + string.digits),
+    "a GitHub token": lambda: "ghp_" + word(36),
+    "a GitLab token": lambda: "glpat-" + word(20),
+    "a Hugging Face token": lambda: "hf_" + word(34),
+    "a Slack token": lambda: "xoxb-" + word(12, string.digits) + "-" + word(24),
+    "a webhook of Slack": lambda: "https://hooks.slack.com/services/T" + word(8) + "/B" + word(8) + "/" + word(24),
+    "an API key of the form sk-": lambda: "sk-proj-" + word(40),
+    "a Google API key": lambda: "AIza" + word(35),
+    "a token of Google's OAuth": lambda: "ya29." + word(60),
+    "a JSON web token": lambda: f"eyJ{word(20)}.eyJ{word(30)}.{word(43)}",
+    "a private key": lambda: "-----BEGIN RSA PRIVATE KEY-----",
+    "a password in an address": lambda: f"postgresql://user:{word(8)}@db.example.org/runs",
+    "a bearer token": lambda: f"Authorization: Bearer {word(40)}",
+    "a W&B key": lambda: "wandb_v1_" + word(40),
+    "a Databricks token": lambda: "dapi" + word(32, "0123456789abcdef"),
+}
+
+
+def test_every_form_is_tried():
+    assert set(PREFIXED) == set(leaks.FORMS)
+
+
+@pytest.mark.parametrize("kind", PREFIXED)
+@pytest.mark.parametrize("line", ["  name: {}", "  notes: see {} for it", "# {}", "- {}"])
+def test_all_that_has_a_services_form_is_found_comments_included(kind, line):
+    for _each in range(20):
+        text = "a: 1\n" + line.format(PREFIXED[kind]()) + "\n"
+        found = list(leaks.in_text(text))
+        assert [each.line for each in found][:1] == [2], kind
+        assert any(kind in each.text for each in found)
+
+
+def random_share(make) -> float:
+    return sum(leaks.random_word(make()) for _each in range(MANY)) / MANY
+
+
+@pytest.mark.parametrize("length", [32, 40, 64])
+def test_what_is_random_is_found_by_that_alone(length):
+    assert random_share(lambda: word(length)) >= 0.95
+
+
+def digest(name: str) -> str:
+    return hashlib.new(name, word(10).encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: digest("sha256"),
+        lambda: "sha256:" + digest("sha256"),
+        lambda: digest("sha1"),
+        lambda: digest("md5"),
+        lambda: str(uuid.UUID(int=SOME.getrandbits(128))),
+        lambda: f"GPU-{uuid.UUID(int=SOME.getrandbits(128))}",
+        lambda: f"MIG-{uuid.UUID(int=SOME.getrandbits(128))}",
+        lambda: "sha384-" + base64.b64encode(hashlib.sha384(word(9).encode()).digest()).decode(),
+        lambda: f"/mnt/beegfs/datasets/{word(5)}/Train_{word(6)}/shard-{SOME.randrange(9999):05}.safetensors",
+        lambda: f"transformers.Qwen{SOME.randrange(9)}ForSequenceClassificationWith{SOME.choice(NAMES)}And{SOME.choice(NAMES)}",
+    ],
+)
+def test_digests_names_of_gpus_and_paths_are_no_credentials(make):
+    assert random_share(make) == 0
+
+
+def values(text: str, value: object) -> list[tuple[object, ...]]:
+    return [each.place for each in leaks.in_values(value, text, {("a",): 1, ("a", "api_key"): 2})]
+
+
+@pytest.mark.parametrize("key", ["password", "api_key", "apikey", "client_secret", "token", "privateKey", "aws_credentials"])
+def test_a_key_gives_its_value_away(key):
+    assert leaks.named(("s", key), "hunter2hunter2")
+    assert not leaks.named(("s", key), "short")
+    assert leaks.named(("s", key, 0), "hunter2hunter2")
+
+
+@pytest.mark.parametrize("value", ["${API_KEY_OF_CI}", "<your key here>", "vault:runs/key", "/etc/keys/wandb", "{{ vault_key }}"])
+def test_where_a_credential_is_kept_is_none(value):
+    assert not leaks.named(("s", "api_key"), value)
+
+
+def test_a_random_word_is_let_through_where_its_line_says_so():
+    secret = word(40)
+    assert values(f"a: {secret}\n", {"a": secret}) == [("a",)]
+    assert values(f"a: {secret}  # not-a-secret\n", {"a": secret}) == []
+
+
+def test_a_value_of_a_known_form_is_found_once():
+    secret = PREFIXED["a Hugging Face token"]()
+    assert values(f"a: {secret}\n", {"a": secret}) == []
+    assert len(list(leaks.in_text(f"a: {secret}\n"))) == 1
+
+
+def test_nothing_is_shown():
+    secret = PREFIXED["a GitHub token"]()
+    found = [*leaks.in_text(f"a: {secret}\n"), *leaks.in_values({"api_key": "hunter2hunter2"}, "x\n", {})]
+    assert len(found) == 2
+    assert not any(secret in str(each) or "hunter2" in str(each) for each in found)
+
+
+def test_the_projects_own_files_raise_no_alarm():
+    folders = ("docs", "playbooks", "roles", "files", "inventories", "changelogs")
+    kinds = (".md", ".yml", ".yaml", ".json")
+    files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if path.suffix in kinds]
+    assert len(files) > 100
+    alarms = []
+    for path in files:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        alarms += [(path.name, number) for number, line in enumerate(lines, 1) if leaks.random_word(line)]
+        alarms += [(path.name, each.line) for each in leaks.in_text("\n".join(lines))]
+    assert alarms == []

@@ -1,0 +1,257 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+from kit.profiles import document
+from kit.profiles.check import judged
+from kit.profiles.findings import dotted, errors
+
+from tests.unit.kit.profiles.samples import EMBEDDED, HPC, changed, line_of
+
+LOCAL = changed(HPC, metadata__target="local", resources__gpu_type="other")
+TRANSFER = (
+    changed(LOCAL, metadata__purpose="transfer", training__optimizer__lr="5.0e-5")
+    + "transfer_learning:\n  source: null\n  freeze_layers: 4\n  unfreeze_epochs: [2, 4, 6]\n"
+)
+CLASSES = changed(
+    HPC,
+    model__task="classification",
+    model__outputs="null",
+    model__num_classes="4",
+    training__loss__name="cross_entropy",
+    validation__metrics="[loss, accuracy, f1]",
+)
+
+
+def found(text: str) -> list[tuple[str, str, str, int]]:
+    """(severity, key, requirement, line) of all findings."""
+    return [(each.severity, dotted(each.place), each.requirement, each.line) for each in judged(document.parse(text)).findings]
+
+
+def keys(text: str, severity: str = "error") -> list[str]:
+    return [key for kind, key, _requirement, _line in found(text) if kind == severity]
+
+
+GOOD = {
+    "hpc": HPC,
+    "embedded": EMBEDDED,
+    "local": LOCAL,
+    "transfer": TRANSFER,
+    "classification": CLASSES,
+    "1e-3": changed(HPC, training__optimizer__lr="1e-3"),
+    "whole numbers where numbers are": changed(HPC, data__normalization__std="1", training__gradient_clipping__max_norm="1"),
+    "one mean for each feature": changed(HPC, data__normalization__mean=f"[{', '.join(['0.1'] * 32)}]"),
+    "largest batch": changed(HPC, training__batch_size="256", training__gradient_accumulation_steps="2"),
+    "smallest batch": changed(
+        HPC, training__batch_size="128", training__gradient_accumulation_steps="2", training__max_steps="8500"
+    ),
+    "A100 of 40 GB": changed(
+        HPC,
+        resources__gpu_type="a100-40",
+        resources__gpu_memory_gb="40",
+        training__batch_size="64",
+        training__gradient_accumulation_steps="8",
+    ),
+    "RTX 4090": changed(
+        HPC,
+        resources__gpu_type="rtx4090",
+        resources__gpu_memory_gb="24",
+        training__batch_size="32",
+        training__gradient_accumulation_steps="16",
+    ),
+    "least checkpoints": changed(HPC, training__checkpointing__keep="3"),
+    "rarest checkpoints": changed(HPC, training__checkpointing__every_steps="4200"),
+    "bfloat16": changed(HPC, training__mixed_precision__dtype="bfloat16", training__mixed_precision__loss_scale="null"),
+    "fixed scale": changed(HPC, training__mixed_precision__loss_scale="1024.0"),
+    "full precision, activations computed again": changed(
+        HPC, training__mixed_precision__enabled="false", training__activation_checkpointing="true"
+    ),
+    "one GPU": changed(
+        HPC,
+        distributed__enabled="false",
+        distributed__world_size="1",
+        resources__num_gpus="1",
+        training__max_steps="17000",
+    ),
+    "gloo": changed(HPC, distributed__backend="gloo"),
+    "adam without decay": changed(HPC, training__optimizer__name="adam", training__optimizer__weight_decay="0"),
+    "constant rate": changed(HPC, training__scheduler__name="constant"),
+    "lowest rate of fine-tuning": changed(EMBEDDED, training__optimizer__lr="1.0e-4"),
+    "highest rate of a transfer": TRANSFER.replace("lr: 5.0e-5", "lr: 1.0e-4"),
+    "nothing frozen": TRANSFER.replace("freeze_layers: 4", "freeze_layers: 0").replace("[2, 4, 6]", "[]"),
+    "no workers": changed(HPC, data__num_workers="0", data__prefetch_factor="null"),
+    "deterministic": changed(HPC, reproducibility__deterministic="true", reproducibility__benchmark="false"),
+    "without early stopping": changed(HPC, training__early_stopping__enabled="false", training__early_stopping__mode="max"),
+    "stops by a metric": changed(HPC, training__early_stopping__monitor="rmse"),
+    "validation by epochs that agree": changed(HPC, validation__every_epochs="5"),
+    "dynamic INT8 without calibration": changed(
+        EMBEDDED, post_training__quantization__method="dynamic", post_training__quantization__calibration_data="null"
+    ),
+    "quoted time with days": changed(HPC, resources__time='"2-00:00:00"'),
+    "several epochs without a limit of steps": changed(HPC, training__epochs="200"),
+}
+
+
+@pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
+def test_a_good_profile_has_no_error(text):
+    assert keys(text) == []
+
+
+def test_the_documents_profiles_have_not_even_a_warning():
+    assert (found(HPC), found(EMBEDDED)) == ([], [])
+
+
+# What is changed, the key that must be named, and the requirement.
+BAD = [
+    (HPC, {"model__num_heads": "7"}, "model.num_heads", "S4-9"),
+    (HPC, {"model__window": "2048"}, "model.window", "S4-9"),
+    (HPC, {"model__hidden_size": '"512"'}, "model.hidden_size", "S4-8"),
+    (HPC, {"model__hidden_size": "true"}, "model.hidden_size", "S4-8"),
+    (HPC, {"model__hidden_size": "0"}, "model.hidden_size", "S4-8"),
+    (HPC, {"model__dropout": ".nan"}, "model.dropout", ""),
+    (HPC, {"model__outputs": "null"}, "model.outputs", "S4-9"),
+    (HPC, {"model__num_classes": "4"}, "model.num_classes", "S4-9"),
+    (CLASSES, {"model__num_classes": "null"}, "model.num_classes", "S4-9"),
+    (HPC, {"training__loss__name": "cross_entropy"}, "training.loss.name", "S4-30"),
+    (HPC, {"validation__metrics": "[loss, accuracy]"}, "validation.metrics[1]", "S4-24"),
+    (HPC, {"validation__metrics": "[loss, loss]"}, "validation.metrics", "S4-24"),
+    (HPC, {"training__early_stopping__monitor": "accuracy"}, "training.early_stopping.monitor", "S4-23"),
+    (HPC, {"training__early_stopping__mode": "max"}, "training.early_stopping.mode", "S4-23"),
+    (CLASSES, {"training__early_stopping__monitor": "accuracy"}, "training.early_stopping.mode", "S4-23"),
+    (HPC, {"training__optimizer__lr": "0.01"}, "training.optimizer.lr", "S4-17"),
+    (EMBEDDED, {"training__optimizer__lr": "1.0e-3"}, "training.optimizer.lr", "S4-18"),
+    (TRANSFER, {"training__optimizer__lr": "5.0e-4"}, "training.optimizer.lr", "S4-19"),
+    (HPC, {"training__optimizer__name": "adam"}, "training.optimizer.name", "S4-9"),
+    (HPC, {"training__optimizer__betas": "[0.9]"}, "training.optimizer.betas", ""),
+    (HPC, {"training__scheduler__warmup_steps": "0"}, "training.scheduler.warmup_steps", "S4-17"),
+    (HPC, {"training__scheduler__t_max": "900"}, "training.scheduler.t_max", "S4-9"),
+    (HPC, {"training__scheduler__eta_min": "0.1"}, "training.scheduler.eta_min", "S4-9"),
+    (HPC, {"training__scheduler__warmup_steps": "5000"}, "training.scheduler.warmup_steps", "S4-9"),
+    (HPC, {"training__evaluation__every_steps": "5000"}, "training.evaluation.every_steps", "S4-9"),
+    (HPC, {"data__train_samples": "15000"}, "training.checkpointing.every_steps", "S4-9"),
+    (HPC, {"data__train_samples": "1000"}, "data.train_samples", "S4-9"),
+    (HPC, {"validation__every_epochs": "3"}, "validation.every_epochs", "S4-9"),
+    (HPC, {"training__batch_size": "512"}, "training.batch_size", "S4-13"),
+    (HPC, {"training__gradient_accumulation_steps": "8"}, "training.gradient_accumulation_steps", "S4-13"),
+    (HPC, {"resources__gpu_type": "a100-40"}, "resources.gpu_memory_gb", "S4-13"),
+    (HPC, {"resources__gpu_type": "other", "resources__gpu_memory_gb": "24"}, "training.batch_size", "S4-28"),
+    (EMBEDDED, {"training__gradient_accumulation_steps": "8"}, "training.gradient_accumulation_steps", "S4-16"),
+    (HPC, {"training__checkpointing__every_steps": "10000"}, "training.checkpointing.every_steps", "S4-20"),
+    (HPC, {"training__checkpointing__keep": "10"}, "training.checkpointing.keep", "S4-21"),
+    (HPC, {"training__checkpointing__format": "pickle"}, "training.checkpointing.format", "S4-22"),
+    (HPC, {"training__checkpointing__directory": "checkpoints"}, "training.checkpointing.directory", "S4-20"),
+    (HPC, {"training__mixed_precision__loss_scale": "null"}, "training.mixed_precision.loss_scale", "S4-3"),
+    (HPC, {"training__mixed_precision__dtype": "bfloat16"}, "training.mixed_precision.loss_scale", "S4-3"),
+    (HPC, {"distributed__world_size": "2"}, "distributed.world_size", "S4-3"),
+    (HPC, {"distributed__enabled": "false", "distributed__world_size": "1"}, "distributed.enabled", "S4-3"),
+    (EMBEDDED, {"distributed__enabled": "true"}, "distributed.enabled", "S4-3"),
+    (EMBEDDED, {"distributed__world_size": "2"}, "distributed.world_size", "S4-3"),
+    (HPC, {"distributed__find_unused_parameters": "true"}, "distributed.find_unused_parameters", "S4-9"),
+    (HPC, {"data__num_workers": "0"}, "data.prefetch_factor", "S4-29"),
+    (HPC, {"data__validation": "/mnt/beegfs/datasets/training_profiles/train/"}, "data.validation", "S4-24"),
+    (HPC, {"data__normalization__mean": "[0.5, 0.5, 0.5]"}, "data.normalization.mean", "S4-30"),
+    (HPC, {"data__normalization__std": "0.0"}, "data.normalization.std", "S4-30"),
+    (HPC, {"reproducibility__deterministic": "true"}, "reproducibility.benchmark", "S4-9"),
+    (HPC, {"monitoring__stall_seconds": "100"}, "monitoring.stall_seconds", "S4-9"),
+    (HPC, {"logging__wandb__mode": "online"}, "logging.wandb.mode", "S4-3"),
+    (HPC, {"resources__time": "48:00:00"}, "resources.time", ""),
+    (HPC, {"debug__profiler": "yes"}, "debug.profiler", ""),
+    (HPC, {"fault_tolerance__max_restarts": "010"}, "fault_tolerance.max_restarts", ""),
+    (HPC, {"post_training__export": "[executorch, onnx]"}, "post_training.export[0]", "S4-22"),
+    (HPC, {"post_training__export": "[onnx, tensorrt]"}, "post_training.export[1]", "S4-22"),
+    (EMBEDDED, {"post_training__export": "[tensorrt]"}, "post_training.export", "S4-22"),
+    (EMBEDDED, {"post_training__quantization__calibration_data": "null"}, "post_training.quantization.calibration_data", "S4-5"),
+    (EMBEDDED, {"post_training__max_latency_ms": "null"}, "post_training.max_latency_ms", "S4-6"),
+    (EMBEDDED, {"power_management": "null"}, "power_management", "S4-5"),
+    (EMBEDDED, {"monitoring__temperature": "false"}, "monitoring.temperature", "S4-5"),
+    (EMBEDDED, {"model__attention": "math"}, "model.attention", "S4-5"),
+    (TRANSFER, {"transfer_learning__freeze_layers": "12"}, "transfer_learning.freeze_layers", "S4-5"),
+    (TRANSFER, {"transfer_learning__unfreeze_epochs": "[4, 2]"}, "transfer_learning.unfreeze_epochs", "S4-5"),
+    (TRANSFER, {"transfer_learning__unfreeze_epochs": "[2, 400]"}, "transfer_learning.unfreeze_epochs", "S4-5"),
+    (TRANSFER, {"transfer_learning__unfreeze_epochs": "[1, 2, 3, 4, 5]"}, "transfer_learning.unfreeze_epochs", "S4-5"),
+    (TRANSFER, {"metadata__purpose": "scratch", "training__optimizer__lr": "1e-3"}, "transfer_learning", "S4-5"),
+    (HPC, {"metadata__purpose": "transfer", "training__optimizer__lr": "5e-5"}, "transfer_learning", "S4-5"),
+    (HPC, {"fault_tolerance": "-"}, "fault_tolerance", ""),
+    (HPC, {"notes": "[a, b]"}, "notes", "S4-12"),
+    (HPC, {"metadata__created": "2026-1-1"}, "metadata.created", ""),
+    (HPC, {"logging__mlflow__tracking_uri": "file:///tmp/runs"}, "logging.mlflow.tracking_uri", ""),
+]
+
+
+@pytest.mark.parametrize(("good", "change", "key", "requirement"), BAD)
+def test_a_bad_profile_is_refused_at_its_key(good, change, key, requirement):
+    text = changed(good, **change)
+    there = [each for each in found(text) if each[0] == "error" and each[1] == key]
+    assert requirement in [each[2] for each in there], found(text)
+    path = key.partition("[")[0]
+    while f"{path.rpartition('.')[2]}:" not in text:
+        path = path.rpartition(".")[0]
+    expected = line_of(text, path) if path and not path.startswith("fault_tolerance") or "max_restarts" in key else 1
+    assert there[0][3] == expected
+
+
+def test_there_are_as_many_as_promised():
+    assert len(GOOD) >= 30
+    assert len(BAD) >= 40
+
+
+WARNED = [
+    (HPC, {"training__optimizer__lr": "2.0e-3"}, "training.optimizer.lr"),
+    (HPC, {"training__max_steps": "100000"}, "training.max_steps"),
+    (HPC, {"training__scheduler__t_max": "100000"}, "training.scheduler.t_max"),
+    (HPC, {"training__evaluation__every_steps": "1000"}, "training.early_stopping.patience"),
+    (HPC, {"data__num_workers": "16"}, "data.num_workers"),
+    (HPC, {"post_training__export": "[onnx, torchscript]"}, "post_training.export[1]"),
+    (HPC, {"debug__profiler": "true"}, "debug.profiler"),
+    (HPC, {"debug__detect_anomaly": "true"}, "debug.detect_anomaly"),
+    (HPC, {"debug__limit_batches": "100"}, "debug.limit_batches"),
+    (EMBEDDED, {"model__hidden_size": "64"}, "post_training.quantization.enabled"),
+    (EMBEDDED, {"embedded_optimizations__max_memory_gb": "32"}, "embedded_optimizations.max_memory_gb"),
+    (HPC, {"resources__gpu_memory_gb": "32"}, "training.batch_size"),
+]
+
+
+@pytest.mark.parametrize(("good", "change", "key"), WARNED)
+def test_what_is_doubtful_is_a_warning(good, change, key):
+    text = changed(good, **change)
+    assert (keys(text), keys(text, "warning")) == ([], [key])
+
+
+def test_a_key_that_is_misspelt_is_one_error_and_the_right_one_is_named():
+    text = HPC.replace("gradient_accumulation_steps", "gradient_acumulation_steps")
+    checked = judged(document.parse(text))
+    (wrong,) = errors(checked.findings)
+    assert dotted(wrong.place) == "training.gradient_acumulation_steps"
+    assert "gradient_accumulation_steps" in wrong.text
+    assert wrong.line == line_of(text, "training.gradient_acumulation_steps")
+
+
+def test_an_unknown_key_and_a_missing_one_that_have_nothing_in_common_are_two():
+    assert keys(HPC.replace("  seed: 42", "  colour: 42")) == ["reproducibility", "reproducibility.colour"] or keys(
+        HPC.replace("  seed: 42", "  colour: 42")
+    ) == ["reproducibility.seed", "reproducibility.colour"]
+
+
+def test_cross_checks_that_did_not_run_are_named():
+    text = changed(HPC, model__num_heads='"7"')
+    assert ("warning", "", "", 1) in found(text)
+
+
+def test_a_key_of_the_inventory_lets_wandb_be_online():
+    text = changed(HPC, logging__wandb__mode="online")
+    assert judged(document.parse(text), wandb_key=True).good
+
+
+def test_all_errors_come_at_once():
+    text = changed(HPC, model__num_heads="7", training__optimizer__lr="0.01", distributed__world_size="2")
+    assert keys(text) == ["model.num_heads", "training.optimizer.lr", "distributed.world_size"]
+
+
+def test_a_value_that_may_be_a_credential_is_not_shown():
+    secret = "hf_abcdefghijklmnopqrstuvwx0123456789"
+    text = changed(HPC, model__hidden_size=f'"{secret}"')
+    shown = "\n".join(str(each) for each in judged(document.parse(text)).findings)
+    assert "looks like a Hugging Face token" in shown
+    assert secret not in shown
