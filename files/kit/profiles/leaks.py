@@ -110,5 +110,7 @@ def _texts(value: Any, place: Place) -> Iterator[tuple[Place, str]]:
 
 
 def _finding(place: Place, why: str, line: int) -> Finding:
-    advice = "its value is not shown: remove it, replace it where it is in use, and give a file or the inventory's vault"
+    advice = (
+        "its value is not shown: remove it, replace it where it is in use, and give a file or the inventory's vault"
+    )
     return Finding(place, f"{why}; {advice}", requirement="S4-12", line=line)

@@ -47,7 +47,9 @@ class Metadata(Section):
     owner: Text = key("Who answers for it", "S4-31")
     description: Text = key("What it is for, in a sentence")
     created: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")] = key('Day, as "2026-01-31"')
-    target: Literal["hpc", "embedded", "local"] = key("Class of machine; local is any, small, without the document's ranges")
+    target: Literal["hpc", "embedded", "local"] = key(
+        "Class of machine; local is any, small, without the document's ranges"
+    )
     purpose: Literal["scratch", "fine_tune", "transfer"] = key("Which range the learning rate is in", "S4-17")
 
 
@@ -76,7 +78,9 @@ class Optimizer(Section):
     name: Literal["adam", "adamw"] = key("adam adds the decay to the gradient (L2), adamw to the weights")
     lr: float = key("Highest learning rate", "S4-17", gt=0, le=1)
     weight_decay: float = key("Decay of the weights", ge=0, le=1)
-    betas: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=2, max_length=2)] = key("Decay of both moments")
+    betas: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=2, max_length=2)] = key(
+        "Decay of both moments"
+    )
     eps: float = key("Keeps the division finite", gt=0, le=1e-2)
 
 
@@ -92,7 +96,9 @@ class Scheduler(Section):
 class Loss(Section):
     """The loss."""
 
-    name: Literal["mse", "mae", "cross_entropy"] = key("mse or mae for regression, cross_entropy for classification", "S4-30")
+    name: Literal["mse", "mae", "cross_entropy"] = key(
+        "mse or mae for regression, cross_entropy for classification", "S4-30"
+    )
 
 
 class GradientClipping(Section):
@@ -107,7 +113,8 @@ class MixedPrecision(Section):
     enabled: bool = key("Compute in half precision", "S4-28")
     dtype: Literal["float16", "bfloat16"] = key("Which", "S4-3")
     loss_scale: Literal["dynamic"] | Annotated[float, Field(gt=0, le=2**24)] | None = key(
-        "Scale of the loss for float16, found anew (dynamic) or fixed; null for bfloat16, which needs none", default=None
+        "Scale of the loss for float16, found anew (dynamic) or fixed; null for bfloat16, which needs none",
+        default=None,
     )
 
 
@@ -164,20 +171,24 @@ class Normalization(Section):
     """What is taken from each feature, and by what it is divided."""
 
     mean: Features | float = key("One value for each feature, or one for all", "S4-30")
-    std: Deviations | Annotated[float, Field(gt=0, le=1e30)] = key("One value for each feature, or one for all", "S4-30")
+    std: Deviations | Annotated[float, Field(gt=0, le=1e30)] = key(
+        "One value for each feature, or one for all", "S4-30"
+    )
 
 
 class Data(Section):
     """What it is trained on."""
 
-    train: Folder = key("Folder with the training data", "S4-8")
-    validation: Folder = key("Folder with the validation data", "S4-8")
-    test: Folder = key("Folder with the test data", "S4-8")
+    train: Folder = key("Path of the training data, up to -inputs.npy", "S4-8")
+    validation: Folder = key("Path of the validation data, up to -inputs.npy", "S4-8")
+    test: Folder = key("Path of the test data, up to -inputs.npy", "S4-8")
     train_samples: Positive = key("Samples in the training data: steps are counted from it")
     normalization: Normalization
     shuffle: bool = key("Another order in each epoch")
     num_workers: int = key("Processes of each rank that read", "S4-29", ge=0, le=256)
-    prefetch_factor: int | None = key("Batches that each of them reads ahead; null without any", default=None, ge=1, le=64)
+    prefetch_factor: int | None = key(
+        "Batches that each of them reads ahead; null without any", default=None, ge=1, le=64
+    )
     pin_memory: bool = key("Read into memory that a GPU copies fast from", "S4-29")
 
 
@@ -195,7 +206,9 @@ class Resources(Section):
     """What a job gets."""
 
     num_gpus: int = key("GPUs", "S4-3", ge=1, le=4096)
-    gpu_type: Literal["a100-80", "a100-40", "rtx4090", "jetson", "other"] = key("Which: batch sizes depend on it", "S4-13")
+    gpu_type: Literal["a100-80", "a100-40", "rtx4090", "jetson", "other"] = key(
+        "Which: batch sizes depend on it", "S4-13"
+    )
     gpu_memory_gb: float = key("Memory of a GPU", gt=0, le=4096)
     cpus_per_gpu: int = key("CPUs for each GPU", ge=1, le=1024)
     memory_gb: float = key("The node's memory for the job", gt=0, le=65536)
@@ -292,7 +305,9 @@ class Validation(Section):
     """How it is validated."""
 
     metrics: Annotated[list[Metric], Field(min_length=1, max_length=6)] = key("What is computed", "S4-24")
-    every_epochs: int | None = key("Epochs between two; null: training.evaluation alone decides", default=None, ge=1, le=10**6)
+    every_epochs: int | None = key(
+        "Epochs between two; null: training.evaluation alone decides", default=None, ge=1, le=10**6
+    )
 
 
 class Pruning(Section):
@@ -308,7 +323,7 @@ class Quantization(Section):
     enabled: bool = key("Whether", "S4-5")
     dtype: Literal["int8"] = key("Which", "S4-5")
     method: Literal["static", "dynamic"] = key("static needs calibration data; dynamic has the lowest latency")
-    calibration_data: Folder | None = key("Folder with the calibration data", default=None)
+    calibration_data: Folder | None = key("Path of the calibration data, up to -inputs.npy", default=None)
     calibration_samples: int = key("Samples of it", ge=10, le=10**6)
 
 
@@ -318,7 +333,9 @@ class PostTraining(Section):
     export: Annotated[list[str], Field(min_length=1, max_length=4)] = key("onnx, torchscript, tensorrt", "S4-22")
     pruning: Pruning
     quantization: Quantization
-    max_latency_ms: float | None = key("Highest 99th percentile of an inference's time", "S4-6", default=None, gt=0, le=1e6)
+    max_latency_ms: float | None = key(
+        "Highest 99th percentile of an inference's time", "S4-6", default=None, gt=0, le=1e6
+    )
     max_size_mb: float | None = key("Highest size of the file", default=None, gt=0, le=1e6)
 
 
@@ -336,7 +353,9 @@ class PowerManagement(Section):
     mode: Text = key("Power mode of nvpmodel, such as MAXN", "S4-5")
     max_temperature_c: float = key("Highest temperature", "S4-5", gt=0, le=150)
     max_power_w: float | None = key("Highest mean power; null: it is recorded", "S4-5", default=None, gt=0, le=10000)
-    power_rails: list[Text] | None = key("Rails that make the board's power; null: those known of the board", default=None)
+    power_rails: list[Text] | None = key(
+        "Rails that make the board's power; null: those known of the board", default=None
+    )
 
 
 class EmbeddedOptimizations(Section):

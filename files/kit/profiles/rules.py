@@ -128,7 +128,9 @@ def rates(profile: Profile) -> Findings:
     if scheduler.eta_min > optimizer.lr:
         yield error("training.scheduler.eta_min", f"{scheduler.eta_min:g} is above lr {optimizer.lr:g}", "S4-9")
     if scheduler.name == "cosine" and scheduler.t_max <= scheduler.warmup_steps:
-        yield error("training.scheduler.t_max", f"{scheduler.t_max} ends before warmup_steps {scheduler.warmup_steps}", "S4-9")
+        yield error(
+            "training.scheduler.t_max", f"{scheduler.t_max} ends before warmup_steps {scheduler.warmup_steps}", "S4-9"
+        )
 
 
 def reachable(profile: Profile) -> Findings:
@@ -165,7 +167,11 @@ def reachable(profile: Profile) -> Findings:
         expected = by_epochs * arithmetic.steps_per_epoch(profile)
         if expected != training.evaluation.every_steps:
             text = f"{by_epochs} are {expected} steps, and training.evaluation.every_steps is "
-            yield error("validation.every_epochs", f"{text}{training.evaluation.every_steps}; leave one to the other (null)", "S4-9")
+            yield error(
+                "validation.every_epochs",
+                f"{text}{training.evaluation.every_steps}; leave one to the other (null)",
+                "S4-9",
+            )
 
 
 def batches(profile: Profile) -> Findings:
@@ -179,7 +185,9 @@ def batches(profile: Profile) -> Findings:
         path = "training.gradient_accumulation_steps"
         yield from within(path, training.gradient_accumulation_steps, accumulation, kind, requirement)
     saved = training.checkpointing
-    yield from within("training.checkpointing.every_steps", saved.every_steps, CHECKPOINT_STEPS, "the document", "S4-20")
+    yield from within(
+        "training.checkpointing.every_steps", saved.every_steps, CHECKPOINT_STEPS, "the document", "S4-20"
+    )
     yield from within("training.checkpointing.keep", saved.keep, CHECKPOINTS, "the document", "S4-21")
 
 
@@ -229,7 +237,11 @@ def reading(profile: Profile) -> Findings:
         text = f"{data.num_workers} for each rank, which has {cpus} CPUs (resources.cpus_per_gpu)"
         yield warning("data.num_workers", text, "S4-29")
     if not data.num_workers and data.prefetch_factor is not None:
-        yield error("data.prefetch_factor", f"{data.prefetch_factor}; nobody reads ahead without num_workers: expected null", "S4-29")
+        yield error(
+            "data.prefetch_factor",
+            f"{data.prefetch_factor}; nobody reads ahead without num_workers: expected null",
+            "S4-29",
+        )
     folders = {"train": data.train, "validation": data.validation, "test": data.test}
     for name, other in (("validation", "train"), ("test", "train"), ("test", "validation")):
         if os.path.normpath(folders[name]) == os.path.normpath(folders[other]):
@@ -243,7 +255,9 @@ def watching(profile: Profile) -> Findings:
         yield error("reproducibility.benchmark", text, "S4-9")
     for name in ("profiler", "detect_anomaly"):
         if getattr(profile.debug, name):
-            yield warning(f"debug.{name}", "true: steps take up to twice as long; not for a training that is judged", "S4-29")
+            yield warning(
+                f"debug.{name}", "true: steps take up to twice as long; not for a training that is judged", "S4-29"
+            )
     if profile.debug.limit_batches is not None:
         text = f"{profile.debug.limit_batches}: the training ends there, whatever it has learnt"
         yield warning("debug.limit_batches", text, "S4-29")

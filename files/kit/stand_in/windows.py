@@ -53,9 +53,11 @@ def worth(inputs: np.ndarray, rule: Rule) -> np.ndarray:
     return found
 
 
-def write(folder: Path, samples: int, seed: int, rule: Rule = Rule(), *, classes: bool = False) -> None:
-    """Write so many samples to inputs.npy and answers.npy of a folder, which is made."""
-    folder.mkdir(parents=True, exist_ok=True)
+ALIKE = Rule()
+
+
+def write(stem: Path, samples: int, seed: int, rule: Rule = ALIKE, *, classes: bool = False) -> None:
+    """Write so many samples to STEM-inputs.npy and STEM-answers.npy."""
     random = np.random.default_rng([RULE_SEED, seed])
     inputs = np.empty((samples, STEPS, FEATURES), dtype=np.float32)
     answers = np.empty(samples if classes else (samples, 1), dtype=np.int64 if classes else np.float32)
@@ -71,5 +73,5 @@ def write(folder: Path, samples: int, seed: int, rule: Rule = Rule(), *, classes
         else:
             answers[part] = (found + NOISE * random.standard_normal(found.shape))[:, None]
     for name, array in (("inputs", inputs), ("answers", answers)):
-        with (folder / f"{name}.npy").open("wb") as stream:
+        with stem.with_name(f"{stem.name}-{name}.npy").open("wb") as stream:
             np.save(stream, array, allow_pickle=False)

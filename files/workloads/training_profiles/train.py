@@ -130,7 +130,9 @@ def result_facts(profile: Profile) -> dict[str, Any]:
     """Return what changes a training's result, by key; a checkpoint made with others is not gone on from."""
     whole = profile.model_dump(mode="json")
     sections = {name: whole[name] for name in ("model", "data", "transfer_learning")}
-    training = {key: value for key, value in whole["training"].items() if key not in ("checkpointing", "log_every_steps")}
+    training = {
+        key: value for key, value in whole["training"].items() if key not in ("checkpointing", "log_every_steps")
+    }
     seed = whole["reproducibility"]["seed"]
     return {**sections, "training": training, "seed": seed, "world_size": whole["distributed"]["world_size"]}
 

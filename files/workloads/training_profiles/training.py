@@ -144,7 +144,9 @@ class Trainer:
             weight_decay=chosen.weight_decay,
         )
         if before is not None:
-            self.optimizer.state.update({weight: state for weight, state in before.state.items() if weight.requires_grad})
+            self.optimizer.state.update(
+                {weight: state for weight, state in before.state.items() if weight.requires_grad}
+            )
         device_ids = [self.joined.device.index] if self.joined.device.type == "cuda" else None
         self.model: nn.Module = DistributedDataParallel(
             module,
@@ -172,7 +174,9 @@ class Trainer:
         total = arithmetic.steps(profile) if last is None else last
         done = Done(first=self.step + 1, last=self.step)
         rows = Rows(self.output) if self.joined.rank == 0 else None
-        health = Health(self.output / "ranks", self.joined.rank, profile.monitoring.health_check_seconds, lambda: self.step)
+        health = Health(
+            self.output / "ranks", self.joined.rank, profile.monitoring.health_check_seconds, lambda: self.step
+        )
         order = Order(profile, self.joined.rank, self.joined.size, self.step + 1, total)
         batches = iter(reader(self._train, order, profile, self.joined.device))
         began = since = time.perf_counter()
@@ -203,7 +207,9 @@ class Trainer:
                     improved = False
                     if step % training.evaluation.every_steps == 0 or step == total:
                         found = self.evaluate()
-                        monitored = found[LOSS if training.early_stopping.monitor == LOSS else training.early_stopping.monitor]
+                        monitored = found[
+                            LOSS if training.early_stopping.monitor == LOSS else training.early_stopping.monitor
+                        ]
                         improved = self.stopping.improves(monitored)
                         done.evaluations.append({"step": step, **found})
                         row.update(found)
@@ -258,7 +264,9 @@ class Trainer:
         done.scale_falls += self._scaler.get_scale() < before
         return total, norm
 
-    def _figures(self, step: int, losses: list[torch.Tensor], rate: float, seconds: float, steps: int) -> dict[str, Any]:
+    def _figures(
+        self, step: int, losses: list[torch.Tensor], rate: float, seconds: float, steps: int
+    ) -> dict[str, Any]:
         loss = torch.stack(losses).mean()
         distributed.all_reduce(loss)
         figures = {"loss": float(loss) / self.joined.size, "lr": rate}

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Windows of features with their answers, in a folder, and the order in which ranks read them.
+"""Windows of features with their answers, and the order in which ranks read them.
 
-A folder has inputs.npy, (samples, time steps, features) of 32 bits, and answers.npy, (samples, outputs) of 32 bits, or
-(samples,) of whole numbers for classes.
+Data STEM is two files: STEM-inputs.npy, (samples, time steps, features) of 32 bits, and STEM-answers.npy, (samples,
+outputs) of 32 bits, or (samples,) of whole numbers for classes.
 """
 
 from __future__ import annotations
@@ -19,25 +19,24 @@ from kit.profiles import arithmetic
 from kit.profiles.model import CLASSIFICATION, Profile
 from torch.utils.data import DataLoader, Dataset
 
-INPUTS, ANSWERS = "inputs.npy", "answers.npy"
 Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 class Windows(Dataset[Batch]):
-    """A folder's samples, mapped into memory; each is normalised when it is read."""
+    """Samples, mapped into memory; each is normalised when it is read."""
 
-    def __init__(self, folder: Path, profile: Profile) -> None:
-        """Open the folder. Raise KitError if its arrays are missing, or are not what the profile says."""
+    def __init__(self, stem: Path, profile: Profile) -> None:
+        """Open the data. Raise KitError if its arrays are missing, or are not what the profile says."""
         model = profile.model
-        self.inputs, self.answers = _array(folder / INPUTS), _array(folder / ANSWERS)
+        inputs, answers = (stem.with_name(f"{stem.name}-{name}.npy") for name in ("inputs", "answers"))
+        self.inputs, self.answers = _array(inputs), _array(answers)
         classes = model.task == CLASSIFICATION
-        shape = (len(self.inputs), model.window, model.input_features)
-        _require(folder / INPUTS, self.inputs, np.dtype(np.float32), shape)
+        _require(inputs, self.inputs, np.dtype(np.float32), (len(self.inputs), model.window, model.input_features))
         kind = np.dtype(np.int64) if classes else np.dtype(np.float32)
-        of_answers = (len(self.inputs),) if classes else (len(self.inputs), arithmetic.answers(model))
-        _require(folder / ANSWERS, self.answers, kind, of_answers)
+        shape = (len(self.inputs),) if classes else (len(self.inputs), arithmetic.answers(model))
+        _require(answers, self.answers, kind, shape)
         if not len(self.inputs):
-            raise KitError(f"{folder} has no samples")
+            raise KitError(f"{inputs} has no samples")
         normalization = profile.data.normalization
         self._mean = torch.tensor(normalization.mean, dtype=torch.float32)
         self._std = torch.tensor(normalization.std, dtype=torch.float32)
@@ -112,5 +111,6 @@ def reader(windows: Windows, order: Order | Sequence[np.ndarray], profile: Profi
         batch_size=None,
         num_workers=data.num_workers,
         pin_memory=data.pin_memory and device.type == "cuda",
+        generator=torch.Generator(),  # otherwise it draws from what dropout draws from, at each beginning
         **ahead,
     )

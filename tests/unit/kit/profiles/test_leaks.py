@@ -84,7 +84,9 @@ def digest(name: str) -> str:
         lambda: f"MIG-{uuid.UUID(int=SOME.getrandbits(128))}",
         lambda: "sha384-" + base64.b64encode(hashlib.sha384(word(9).encode()).digest()).decode(),
         lambda: f"/mnt/beegfs/datasets/{word(5)}/Train_{word(6)}/shard-{SOME.randrange(9999):05}.safetensors",
-        lambda: f"transformers.Qwen{SOME.randrange(9)}ForSequenceClassificationWith{SOME.choice(NAMES)}And{SOME.choice(NAMES)}",
+        lambda: (
+            f"transformers.Qwen{SOME.randrange(9)}ForSequenceClassificationWith{SOME.choice(NAMES)}And{SOME.choice(NAMES)}"
+        ),
     ],
 )
 def test_digests_names_of_gpus_and_paths_are_no_credentials(make):
@@ -95,14 +97,18 @@ def values(text: str, value: object) -> list[tuple[object, ...]]:
     return [each.place for each in leaks.in_values(value, text, {("a",): 1, ("a", "api_key"): 2})]
 
 
-@pytest.mark.parametrize("key", ["password", "api_key", "apikey", "client_secret", "token", "privateKey", "aws_credentials"])
+@pytest.mark.parametrize(
+    "key", ["password", "api_key", "apikey", "client_secret", "token", "privateKey", "aws_credentials"]
+)
 def test_a_key_gives_its_value_away(key):
     assert leaks.named(("s", key), "hunter2hunter2")
     assert not leaks.named(("s", key), "short")
     assert leaks.named(("s", key, 0), "hunter2hunter2")
 
 
-@pytest.mark.parametrize("value", ["${API_KEY_OF_CI}", "<your key here>", "vault:runs/key", "/etc/keys/wandb", "{{ vault_key }}"])
+@pytest.mark.parametrize(
+    "value", ["${API_KEY_OF_CI}", "<your key here>", "vault:runs/key", "/etc/keys/wandb", "{{ vault_key }}"]
+)
 def test_where_a_credential_is_kept_is_none(value):
     assert not leaks.named(("s", "api_key"), value)
 

@@ -27,7 +27,10 @@ CLASSES = changed(
 
 def found(text: str) -> list[tuple[str, str, str, int]]:
     """(severity, key, requirement, line) of all findings."""
-    return [(each.severity, dotted(each.place), each.requirement, each.line) for each in judged(document.parse(text)).findings]
+    return [
+        (each.severity, dotted(each.place), each.requirement, each.line)
+        for each in judged(document.parse(text)).findings
+    ]
 
 
 def keys(text: str, severity: str = "error") -> list[str]:
@@ -41,7 +44,9 @@ GOOD = {
     "transfer": TRANSFER,
     "classification": CLASSES,
     "1e-3": changed(HPC, training__optimizer__lr="1e-3"),
-    "whole numbers where numbers are": changed(HPC, data__normalization__std="1", training__gradient_clipping__max_norm="1"),
+    "whole numbers where numbers are": changed(
+        HPC, data__normalization__std="1", training__gradient_clipping__max_norm="1"
+    ),
     "one mean for each feature": changed(HPC, data__normalization__mean=f"[{', '.join(['0.1'] * 32)}]"),
     "largest batch": changed(HPC, training__batch_size="256", training__gradient_accumulation_steps="2"),
     "smallest batch": changed(
@@ -83,7 +88,9 @@ GOOD = {
     "nothing frozen": TRANSFER.replace("freeze_layers: 4", "freeze_layers: 0").replace("[2, 4, 6]", "[]"),
     "no workers": changed(HPC, data__num_workers="0", data__prefetch_factor="null"),
     "deterministic": changed(HPC, reproducibility__deterministic="true", reproducibility__benchmark="false"),
-    "without early stopping": changed(HPC, training__early_stopping__enabled="false", training__early_stopping__mode="max"),
+    "without early stopping": changed(
+        HPC, training__early_stopping__enabled="false", training__early_stopping__mode="max"
+    ),
     "stops by a metric": changed(HPC, training__early_stopping__monitor="rmse"),
     "validation by epochs that agree": changed(HPC, validation__every_epochs="5"),
     "dynamic INT8 without calibration": changed(
@@ -150,7 +157,7 @@ BAD = [
     (EMBEDDED, {"distributed__world_size": "2"}, "distributed.world_size", "S4-3"),
     (HPC, {"distributed__find_unused_parameters": "true"}, "distributed.find_unused_parameters", "S4-9"),
     (HPC, {"data__num_workers": "0"}, "data.prefetch_factor", "S4-29"),
-    (HPC, {"data__validation": "/mnt/beegfs/datasets/training_profiles/train/"}, "data.validation", "S4-24"),
+    (HPC, {"data__validation": "/mnt/beegfs/datasets/training_windows/train/"}, "data.validation", "S4-24"),
     (HPC, {"data__normalization__mean": "[0.5, 0.5, 0.5]"}, "data.normalization.mean", "S4-30"),
     (HPC, {"data__normalization__std": "0.0"}, "data.normalization.std", "S4-30"),
     (HPC, {"reproducibility__deterministic": "true"}, "reproducibility.benchmark", "S4-9"),
@@ -162,7 +169,12 @@ BAD = [
     (HPC, {"post_training__export": "[executorch, onnx]"}, "post_training.export[0]", "S4-22"),
     (HPC, {"post_training__export": "[onnx, tensorrt]"}, "post_training.export[1]", "S4-22"),
     (EMBEDDED, {"post_training__export": "[tensorrt]"}, "post_training.export", "S4-22"),
-    (EMBEDDED, {"post_training__quantization__calibration_data": "null"}, "post_training.quantization.calibration_data", "S4-5"),
+    (
+        EMBEDDED,
+        {"post_training__quantization__calibration_data": "null"},
+        "post_training.quantization.calibration_data",
+        "S4-5",
+    ),
     (EMBEDDED, {"post_training__max_latency_ms": "null"}, "post_training.max_latency_ms", "S4-6"),
     (EMBEDDED, {"power_management": "null"}, "power_management", "S4-5"),
     (EMBEDDED, {"monitoring__temperature": "false"}, "monitoring.temperature", "S4-5"),
