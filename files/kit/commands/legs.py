@@ -31,6 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--work", choices=("weak", "strong"), help="what stays equal: the batch of a rank, or of all ranks"
     )
+    parser.add_argument(
+        "--restarts", type=int, default=0, help="how often a leg that fails is started again (default 0)"
+    )
+    parser.add_argument("--restart-delay", type=float, default=0.0, help="seconds before each restart (default 0)")
     parser.add_argument("--steady-seconds", type=float, help="minimum time that each leg trains steadily")
     parser.add_argument(
         "launcher", nargs=argparse.REMAINDER, help="command that starts the ranks: … python -m kit launch SCRIPT"
@@ -47,6 +51,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise KitError(f"--baseline {arguments.baseline}: expected fewer than the {arguments.ranks} ranks")
     if arguments.baseline is not None and arguments.leg:
         raise KitError("--baseline and --leg exclude each other")
+    if arguments.restarts < 0 or not 0 <= arguments.restart_delay < float("inf"):
+        raise KitError("--restarts and --restart-delay: expected numbers from 0")
     if not arguments.launcher:
         raise KitError("no command to start the ranks is given")
     output = os.environ.get("OUTPUT_DIR")
@@ -54,7 +60,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise KitError("OUTPUT_DIR is not set: the job script must set the output folder")
     rules = {"work": arguments.work, "steady_seconds": arguments.steady_seconds}
     legged = legs.plan(Path(output), arguments.ranks, arguments.nodes, _told(arguments))
-    status = legs.Runner(arguments.launcher, Path(output), rules, announce).run(legged)
+    restarts = legs.Restarts(arguments.restarts, arguments.restart_delay)
+    status = legs.Runner(arguments.launcher, Path(output), rules, announce, restarts).run(legged)
     if status:
         raise SystemExit(status if status > 0 else 128 - status)
 

@@ -57,6 +57,17 @@ class Leg:
         return self.ranks // self.nodes
 
 
+@dataclass(frozen=True)
+class Restarts:
+    """How often a leg that fails is started again, and after how many seconds; not one that is meant to fail."""
+
+    most: int = 0
+    delay: float = 0.0
+
+
+NEVER = Restarts()
+
+
 def plan(output: Path, ranks_in_all: int, nodes_in_all: int, told: Sequence[str]) -> list[Leg]:
     """Return the legs in order, from texts ``name[:ranks[:ends]]``; without ranks on all. Raise KitError.
 
@@ -131,12 +142,14 @@ class Runner:
         output: Path,
         rules: Mapping[str, Any],
         announce: Callable[[str], None] | None = None,
+        restarts: Restarts = NEVER,
     ) -> None:
         """Run ``command`` for each leg; its environment names the leg. ``rules`` of all legs: work, steady_seconds.
 
         ``announce`` is told the name of each leg that follows another, before it is started.
         """
         self._command, self._output, self._announce = list(command), output, announce
+        self._restarts = restarts
         self._running: subprocess.Popen[bytes] | None = None
         self._done: dict[str, Any] = dict(rules)
 
@@ -153,17 +166,47 @@ class Runner:
         for leg in legs:
             if status and leg.name != MEASURED:
                 break
-            meeting = f"{node_name()}:{free_port()}" if leg.nodes > 1 else None
-            environment = environment_of(
-                leg, os.environ, cpus, most, all_ranks, self._done.get("steady_seconds"), meeting
-            )
-            status = self._run(leg, environment) or status
+            status = self._run(leg, partial(self._environment, leg, cpus, most, all_ranks)) or status
         return status
 
-    def _run(self, leg: Leg, environment: Mapping[str, str]) -> int:
+    def _environment(self, leg: Leg, cpus: int, most: int, all_ranks: int) -> dict[str, str]:
+        """Return the environment of an attempt: launchers of several nodes meet at another port each time."""
+        meeting = f"{node_name()}:{free_port()}" if leg.nodes > 1 else None
+        return environment_of(leg, os.environ, cpus, most, all_ranks, self._done.get("steady_seconds"), meeting)
+
+    def _run(self, leg: Leg, environment: Callable[[], dict[str, str]]) -> int:
+        """Run a leg, again where it fails and may be restarted; return 0, or an exit code."""
         leg.output.mkdir(parents=True, exist_ok=True)
         if self._announce and self._done["outcomes"]:
             self._announce(leg.name)
+        most = 0 if leg.ends == KILLED else self._restarts.most
+        attempts: list[dict[str, Any]] = []
+        while True:
+            number = str(len(attempts))
+            own = {"HPC_VALIDATION_RESTART": number, "APPTAINERENV_HPC_VALIDATION_RESTART": number}
+            facts = self._attempt(leg, {**environment(), **(own if most else {})})
+            attempts.append({name: facts[name] for name in ("exit_code", "first_failure", "started", "ended")})
+            code = int(facts["exit_code"])
+            if code == 0 or len(attempts) > most:
+                break
+            print(f"leg {leg.name}: {facts['first_failure']}; again in {self._restarts.delay:g} s", flush=True)
+            states = leg.output / ranks.FOLDER
+            if states.is_dir():
+                states.rename(states.with_name(f"{ranks.FOLDER}-{number}"))
+            time.sleep(self._restarts.delay)
+        self._done[leg.name] = {**facts, **({"attempts": attempts} if most else {})}
+        # The launcher of a leg that is meant to fail ends well: a step that fails would make the job one that failed.
+        is_harmed = code != 0 or facts["first_failure"] != NO_FAILURE
+        if is_harmed == (leg.ends == KILLED):
+            outcome = AS_EXPECTED
+        else:
+            outcome = str(facts["first_failure"]) if is_harmed else "ended without a failure"
+        self._done["outcomes"][leg.name] = {"outcome": outcome}
+        write_json(self._output / LEGS_FILE, {**current_job().stamp, **self._done})
+        return 0 if outcome == AS_EXPECTED else code or UNHARMED
+
+    def _attempt(self, leg: Leg, environment: Mapping[str, str]) -> dict[str, Any]:
+        """Start the ranks once and wait for them; return what became of them."""
         began = time.time()
         with self._said_by(leg) as said:
             self._running = subprocess.Popen(
@@ -178,17 +221,7 @@ class Runner:
         except BaseException:
             self._end()
             raise
-        facts = self._facts(leg, code)
-        self._done[leg.name] = {**facts, "exit_code": code, "started": began, "ended": time.time()}
-        # The launcher of a leg that is meant to fail ends well: a step that fails would make the job one that failed.
-        is_harmed = code != 0 or facts["first_failure"] != NO_FAILURE
-        if is_harmed == (leg.ends == KILLED):
-            outcome = AS_EXPECTED
-        else:
-            outcome = str(facts["first_failure"]) if is_harmed else "ended without a failure"
-        self._done["outcomes"][leg.name] = {"outcome": outcome}
-        write_json(self._output / LEGS_FILE, {**current_job().stamp, **self._done})
-        return 0 if outcome == AS_EXPECTED else code or UNHARMED
+        return {**self._facts(leg, code), "exit_code": code, "started": began, "ended": time.time()}
 
     @staticmethod
     def _said_by(leg: Leg) -> AbstractContextManager[BinaryIO | None]:

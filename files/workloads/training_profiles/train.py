@@ -14,7 +14,6 @@ import argparse
 import os
 import socket
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -77,53 +76,33 @@ def accelerator() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def trained(profile: Profile, output: Path, own_folders: bool) -> dict[str, Any]:
-    """Train on this rank; return the metrics, on rank 0."""
+def trained(profile: Profile, output: Path, own_folders: bool) -> tuple[int, dict[str, Any]]:
+    """Run this rank's part of a leg; return the rank, and the metrics."""
+    from acceptance import ADAPTED, CHECKPOINTS, LEGS, MEASURED, SINGLE, Leg  # noqa: PLC0415
     from kit.profiles import arithmetic  # noqa: PLC0415
-    from kit.training import device as training_device  # noqa: PLC0415
-    from kit.training.distributed import checksum, group  # noqa: PLC0415
+    from kit.training.distributed import group  # noqa: PLC0415
     from kit.training.stall import Stall  # noqa: PLC0415
-    from saving import Saver  # noqa: PLC0415
-    from training import Trainer  # noqa: PLC0415
-    from windows import Windows  # noqa: PLC0415
 
     said = os.environ.get("HPC_VALIDATION_ACCELERATOR") or "cuda"
+    name = os.environ.get("HPC_VALIDATION_LEG", MEASURED)
+    if name not in LEGS:
+        raise KitError(f"unknown leg {name!r}; there are {', '.join(LEGS)}")
     with group(said, output) as joined:
-        if joined.size != arithmetic.ranks(profile):
-            raise KitError(f"{joined.size} ranks; distributed.world_size is {arithmetic.ranks(profile)}")
+        ranks = 1 if name in (SINGLE, ADAPTED) else arithmetic.ranks(profile)
+        if joined.size != ranks:
+            raise KitError(f"{joined.size} ranks; distributed.world_size is {ranks}")
         joined.require_same({"the profile": profile.model_dump_json()})
         joined.state.phase("reading data")
-        train, validation = (Windows(Path(folder), profile) for folder in (profile.data.train, profile.data.validation))
-        saved = profile.training.checkpointing
-        folder = Path(saved.directory) if own_folders else output / "checkpoints"
-        saver = Saver(folder, joined, result_facts(profile), saved.keep, best_only=saved.best_only)
         stall = Stall(output, joined.state, joined.rank, profile.monitoring.stall_seconds)
-        trainer = Trainer(joined, profile, train, validation, output, saver=saver, stall=stall)
-        joined.state.phase("training")
-        done = trainer.run()
+        job = output if name == MEASURED else output.parent
+        kept = Path(profile.training.checkpointing.directory) if own_folders else job / CHECKPOINTS
+        found = LEGS[name](Leg(name, joined, profile, result_facts(profile), job, output, kept, said, stall))
         stall.end()
-        joined.state.phase("evaluating")
-        test = trainer.evaluate(Windows(Path(profile.data.test), profile))
-        return {
-            "completed": done.last == arithmetic.steps(profile) or done.ended != "complete",
-            "ended": done.ended,
-            "steps": done.last,
-            "planned_steps": arithmetic.steps(profile),
-            "world_size": joined.size,
-            "samples_per_step": arithmetic.samples_per_step(profile),
-            "parameters": sum(weight.numel() for weight in trainer.module.parameters()),
-            "came_from": trainer.came_from,
-            "test": test,
-            "best": done.best,
-            "evaluations": done.evaluations,
-            "train_loss": [row["loss"] for row in done.rows if "loss" in row],
-            "seconds": done.seconds,
-            "sinks": {"seconds": done.sink_seconds, "rows": done.sink_rows},
-            "checkpoints": saver.saved,
-            "weights_sha256": checksum(trainer.module),
-            **training_device.describe(joined.device, said),
-            "rank": joined.rank,
-        }
+        joined.state.phase("reporting")
+        if joined.rank == 0:
+            write_json(output / "profile.json", profile.model_dump(mode="json"))
+            write_metrics((job if name == ADAPTED else output) / METRICS_FILE, found)
+        return joined.rank, found
 
 
 def result_facts(profile: Profile) -> dict[str, Any]:
@@ -139,7 +118,6 @@ def result_facts(profile: Profile) -> dict[str, Any]:
 
 def main() -> int:
     """Run this rank; return the exit code."""
-    began = time.monotonic()
     environment = os.environ
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", type=Path, required=True, help="the profile")
@@ -152,11 +130,9 @@ def main() -> int:
         environment.update(alone(dict(environment)))
         own_folders, output = output is None, output or Path(profile.logging.directory)
         output.mkdir(parents=True, exist_ok=True)
-        metrics = trained(profile, output, own_folders)
-        if metrics.pop("rank") == 0:
-            write_json(output / "profile.json", profile.model_dump(mode="json"))
-            write_metrics(output / METRICS_FILE, {**metrics, "wall_time_seconds": time.monotonic() - began})
-            print(f"{metrics['ended']}: step {metrics['steps']}, test {metrics['test']}", flush=True)
+        rank, found = trained(profile, output, own_folders)
+        if rank == 0 and "test" in found:
+            print(f"{found['ended']}: step {found['steps']}, test {found['test']}", flush=True)
     except UnusableError as error:
         print(error, file=sys.stderr, flush=True)
         return UNUSABLE

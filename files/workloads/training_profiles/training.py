@@ -168,8 +168,8 @@ class Trainer:
         distributed.all_reduce(sums.totals)
         return sums.metrics()
 
-    def run(self, last: int | None = None) -> Done:
-        """Train to the last step; return what came of it."""
+    def run(self, last: int | None = None, before_step: Callable[[int], None] = lambda _step: None) -> Done:
+        """Train to the last step; return what came of it. ``before_step`` is told the number of each that begins."""
         profile, training = self.profile, self.profile.training
         total = arithmetic.steps(profile) if last is None else last
         done = Done(first=self.step + 1, last=self.step)
@@ -187,6 +187,7 @@ class Trainer:
             with self._profiled() as profiler:
                 while self.step < total:
                     step = self.step + 1
+                    before_step(step)
                     self._open(self._epoch(step))
                     done.opened.setdefault(str(self._frozen), step)
                     rate = learning_rate(profile, step)

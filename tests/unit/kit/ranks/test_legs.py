@@ -25,7 +25,9 @@ with open(os.environ["CALLS"], "a") as stream:
     names = ("OUTPUT_DIR", "HPC_VALIDATION_RANKS", "OMP_NUM_THREADS", "APPTAINERENV_OUTPUT_DIR")
     names += ("HPC_VALIDATION_STEADY_SECONDS",)
     stream.write(json.dumps([leg, *(os.environ[name] for name in names)]) + "\\n")
-if leg in os.environ.get("FAILS", "").split():
+if leg in os.environ.get("FAILS", "").split() or os.environ.get("HPC_VALIDATION_RESTART") in ("0", "1"):
+    (output / "ranks").mkdir(exist_ok=True)
+    (output / "ranks" / "rank-0.json").write_text(json.dumps({"phase": "training"}))
     sys.exit(3)
 (output / "metrics.json").write_text(json.dumps({"steady": {"windows": [[0, 100]]}}))
 for rank in range(int(os.environ["HPC_VALIDATION_RANKS"])):
@@ -187,6 +189,35 @@ if leg == "killed":
 """
 
 
+def restarted(run: Run, most: int) -> int:
+    planned = legs.plan(run.output, 2, 1, ("measured",))
+    restarts = legs.Restarts(most, 0.2)
+    return legs.Runner([sys.executable, "-c", LAUNCHER], run.output, RULES, restarts=restarts).run(planned)
+
+
+def test_a_leg_that_fails_is_started_again_after_a_pause(run: Run) -> None:
+    assert restarted(run, 3) == 0
+    assert len(run.calls) == 3
+    measured = run.written["measured"]
+    assert [each["exit_code"] for each in measured["attempts"]] == [3, 3, 0]
+    ends = [each["ended"] for each in measured["attempts"]]
+    assert all(each["started"] >= end + 0.2 for each, end in zip(measured["attempts"][1:], ends))
+    assert run.written["outcomes"] == {"measured": {"outcome": "as expected"}}
+    assert (run.output / "ranks-0/rank-0.json").is_file()
+    assert [state["last"] for state in measured["states"].values()] == ["ended", "ended"]
+
+
+def test_once_the_restarts_are_used_up_the_leg_has_failed(run: Run) -> None:
+    assert restarted(run, 1) == 3
+    assert len(run.calls) == 2
+    assert "exit code 3" in run.written["outcomes"]["measured"]["outcome"]
+
+
+def test_a_leg_without_restarts_knows_of_none(run: Run) -> None:
+    assert run.run(2, None) == 0
+    assert "attempts" not in run.written["measured"]
+
+
 def test_a_leg_may_be_meant_to_be_killed(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     planned = legs.plan(run.output, 2, 1, ["plain:1", "measured", "killed:2:killed", "resumed"])
     assert legs.Runner([sys.executable, "-c", KILLED], run.output, RULES).run(planned) == 0
@@ -276,6 +307,7 @@ class Launcher:
 def arguments(**changes: object) -> object:
     class Arguments:
         ranks, nodes, baseline, leg, work, steady_seconds, launcher = 2, 1, None, None, None, None, ["true"]
+        restarts, restart_delay = 0, 0.0
 
     for name, value in changes.items():
         setattr(Arguments, name, value)
@@ -291,6 +323,9 @@ def arguments(**changes: object) -> object:
         ({"nodes": 0}, "--nodes 0"),
         ({"nodes": 3}, "--nodes 3: expected a number that divides the 2 ranks"),
         ({"ranks": 6, "nodes": 3, "baseline": 3}, "3 ranks do not fill nodes of 2 ranks each"),
+        ({"restarts": -1}, "--restarts"),
+        ({"restart_delay": -1.0}, "--restart-delay"),
+        ({"restart_delay": float("nan")}, "--restart-delay"),
         ({"launcher": []}, "no command"),
         ({"baseline": 1, "leg": ["measured"]}, "exclude each other"),
         ({"leg": ["measured", "half:3"]}, "leg 'half:3': expected 1 to 2 ranks"),

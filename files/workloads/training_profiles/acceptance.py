@@ -1,0 +1,294 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The legs of a job that validates a profile, each a fresh set of processes.
+
+`measured` trains as the profile says. `restarted` is the same training, in which the last rank dies once: started again,
+it must come out bit by bit as the other. `single` trains on one rank for the speed of one. `adapted` trains models on
+little data of another kind: from scratch, fine-tuned, and transferred with frozen blocks; then it compares all legs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from evaluation import LOSS
+from kit import strict_json
+from kit.errors import KitError
+from kit.files import METRICS_FILE
+from kit.pretraining import checkpoints
+from kit.profiles import arithmetic, rules
+from kit.profiles.findings import errors
+from kit.profiles.model import FINE_TUNE, SCRATCH, TRANSFER, Profile
+from kit.training import device as training_device
+from kit.training.distributed import Group, checksum
+from kit.training.stall import Stall
+from saving import MODEL, Saver
+from training import Done, Trainer
+from windows import Windows
+
+CHECKPOINTS = "checkpoints"
+MEASURED, RESTARTED, SINGLE, ADAPTED = "measured", "restarted", "single", "adapted"
+SINGLE_STEPS = 60  # of one rank, for its speed
+# What models are adapted with: few samples of another kind.
+ADAPTED_BATCH, EPOCHS = 80, 8
+FREEZE, UNFREEZE = 2 / 3, [2, 4, 6]  # share of the blocks that is frozen, and epochs at which one more opens
+RATES = {SCRATCH: 1e-3, FINE_TUNE: 5e-4, TRANSFER: 1e-4}
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One leg on this rank: ``job`` is the output folder of the whole job, ``output`` that of the leg.
+
+    ``kept`` is the folder of the checkpoints of the measured leg.
+    """
+
+    name: str
+    joined: Group
+    profile: Profile
+    facts: dict[str, Any]  # what changes the result
+    job: Path
+    output: Path
+    kept: Path
+    accelerator: str
+    stall: Stall
+
+    def data(self, stem: str, profile: Profile | None = None) -> Windows:
+        """Return the windows of a path."""
+        return Windows(Path(stem), profile or self.profile)
+
+    def saver(self, folder: Path) -> Saver:
+        """Return what saves into a folder and reads from it."""
+        saved = self.profile.training.checkpointing
+        return Saver(folder, self.joined, self.facts, saved.keep, best_only=saved.best_only)
+
+    def trainer(self, saver: Saver | None = None) -> Trainer:
+        """Return a trainer of the profile's own data."""
+        train, validation = self.data(self.profile.data.train), self.data(self.profile.data.validation)
+        return Trainer(self.joined, self.profile, train, validation, self.output, saver=saver, stall=self.stall)
+
+
+def figures(done: Done) -> dict[str, Any]:
+    """Return what every training says of itself."""
+    logged = [row for row in done.rows if "loss" in row]
+    return {
+        "ended": done.ended,
+        "first": done.first,
+        "steps": done.last,
+        "train_loss": [row["loss"] for row in logged],
+        "learning_rates": [row["lr"] for row in logged],
+        "grad_norms": [row["grad_norm"] for row in done.rows if "grad_norm" in row],
+        "evaluations": done.evaluations,
+        "samples_per_second": rate(logged, "samples_per_second"),
+        "steps_per_second": rate(logged, "steps_per_second"),
+        "seconds": done.seconds,
+        "sinks": {"seconds": done.sink_seconds, "rows": done.sink_rows, "share": done.sink_seconds / done.seconds},
+    }
+
+
+def rate(rows: list[dict[str, Any]], name: str) -> float | None:
+    """Return the mean of a rate over the second half of the rows."""
+    values = [row[name] for row in rows[len(rows) // 2 :] if name in row]
+    return sum(values) / len(values) if values else None
+
+
+def measured(leg: Leg) -> dict[str, Any]:
+    """Train as the profile says."""
+    joined, profile = leg.joined, leg.profile
+    saver = leg.saver(leg.kept)
+    trainer = leg.trainer(saver)
+    joined.state.phase("training")
+    done = trainer.run()
+    joined.state.phase("evaluating")
+    leg.stall.rest()
+    test = trainer.evaluate(leg.data(profile.data.test))
+    every, keep = profile.training.checkpointing.every_steps, profile.training.checkpointing.keep
+    ranks = joined.gather({"gpu": joined.gpu, "node": joined.node, "weights": checksum(trainer.module)})
+    hashes = [each["weights"] for each in ranks.values()]
+    for each in ranks.values():
+        each["same_weights"] = each.pop("weights") == hashes[0]
+    kept = [verified(path) for path in reversed(checkpoints.listed(saver.folder))] if joined.rank == 0 else []
+    return {
+        **figures(done),
+        "completed": done.last == arithmetic.steps(profile) or done.ended != "complete",
+        "planned_steps": arithmetic.steps(profile),
+        "world_size": joined.size,
+        "backend": torch.distributed.get_backend(),
+        "dtype": profile.training.mixed_precision.dtype if profile.training.mixed_precision.enabled else "float32",
+        "samples_per_step": arithmetic.samples_per_step(profile),
+        "parameters": sum(weight.numel() for weight in trainer.module.parameters()),
+        "test": test,
+        "gap": test[LOSS] - done.evaluations[-1][LOSS],
+        "best": done.best,
+        "checkpoints": {"saved": saver.saved, "expected": expected(done, every), "kept": kept, "to_keep": keep},
+        "weights_sha256": hashes[0],
+        "ranks": ranks,
+        "distinct_gpus": len({(each["node"], each["gpu"]) for each in ranks.values() if each["gpu"]}),
+        **training_device.describe(joined.device, leg.accelerator),
+        "gpu_uuids": [each["gpu"] for each in ranks.values() if each["gpu"]],
+        "profile": {"document": profile.metadata.document, "name": profile.metadata.name},
+    }
+
+
+def expected(done: Done, every: int) -> list[int]:
+    """Return the steps at which checkpoints are due."""
+    return sorted({*range(every, done.last + 1, every), done.last})
+
+
+def verified(path: Path) -> dict[str, Any]:
+    """Return a checkpoint's name and step, and what is wrong with it."""
+    try:
+        return {"name": path.name, "step": checkpoints.verify(path)["step"], "problem": "none"}
+    except checkpoints.DamagedError as error:
+        return {"name": path.name, "step": checkpoints.step_of(path.name), "problem": str(error)}
+
+
+def restarted(leg: Leg) -> dict[str, Any]:
+    """Train again; the first time the last rank dies between the first checkpoint and the second."""
+    trainer = leg.trainer(leg.saver(leg.output / CHECKPOINTS))
+    every = leg.profile.training.checkpointing.every_steps
+    first = os.environ.get("HPC_VALIDATION_RESTART") == "0"
+
+    def die(step: int) -> None:
+        if first and step == every + every // 2 and leg.joined.rank == leg.joined.size - 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    leg.joined.state.phase("training")
+    done = trainer.run(before_step=die)
+    leg.stall.rest()
+    return {**figures(done), "came_from": trainer.came_from, "weights_sha256": checksum(trainer.module)}
+
+
+def single(leg: Leg) -> dict[str, Any]:
+    """Train on one rank for its speed."""
+    profile = changed(leg.profile, distributed={"enabled": False, "world_size": 1}, resources={"num_gpus": 1})
+    train, validation = leg.data(profile.data.train), leg.data(profile.data.validation)
+    trainer = Trainer(leg.joined, profile, train, validation, leg.output, stall=leg.stall)
+    leg.joined.state.phase("training")
+    done = trainer.run(min(SINGLE_STEPS, arithmetic.steps(profile)))
+    leg.stall.rest()
+    return figures(done)
+
+
+def adapted(leg: Leg) -> dict[str, Any]:
+    """Adapt the trained model to data of another kind, near and far; compare all legs."""
+    joined = leg.joined
+    source = weights(checkpoints.newest(leg.kept).path)
+    found: dict[str, Any] = {}
+    near = Path(leg.profile.data.train).with_name("near-train")
+    far = near.with_name("far-train")
+    for name, purpose, stem in (
+        ("scratch", SCRATCH, near),
+        ("fine", FINE_TUNE, near),
+        ("transfer", TRANSFER, near),
+        ("far", TRANSFER, far),
+    ):
+        joined.state.phase(f"training {name}")
+        found[name] = adapt(leg, purpose, stem, None if purpose == SCRATCH else source)
+    leg.stall.rest()
+    return {"adapted": found, **compared(leg)}
+
+
+def adapt(leg: Leg, purpose: str, stem: Path, source: dict[str, torch.Tensor] | None) -> dict[str, Any]:
+    """Train a model on little data; return its metrics, those before, and what became of frozen weights."""
+    profile = purposes_profile(leg.profile, purpose, stem)
+    test = leg.data(str(stem.with_name(stem.name.replace("train", "test"))), profile)
+    trainer = Trainer(
+        leg.joined, profile, leg.data(str(stem), profile), test, leg.output / stem.name / purpose, begins_with=source
+    )
+    before = trainer.evaluate(test)
+    frozen = {name for name, weight in trainer.module.named_parameters() if not weight.requires_grad}
+    kept = {name: weight.detach().clone() for name, weight in trainer.module.named_parameters()}
+    steps = arithmetic.steps_per_epoch(profile)
+    trainer.run(steps * (UNFREEZE[0] - 1))  # until the first block opens
+    moved = {name for name, weight in trainer.module.named_parameters() if not torch.equal(weight, kept[name])}
+    trainer.run()
+    late = {name for name, weight in trainer.module.named_parameters() if not torch.equal(weight, kept[name])}
+    return {
+        "before": before,
+        "after": trainer.evaluate(test),
+        "frozen": len(frozen),
+        "frozen_that_moved": len(frozen & moved),
+        "frozen_that_never_opened": len(frozen - late),
+        "learning_rate": profile.training.optimizer.lr,
+    }
+
+
+def purposes_profile(profile: Profile, purpose: str, stem: Path) -> Profile:
+    """Return the profile for a purpose on little data; it is checked as any other."""
+    frozen = max(1, round(profile.model.num_layers * FREEZE))
+    samples = len(Windows(stem, profile))
+    steps = samples // ADAPTED_BATCH * EPOCHS
+    return changed(
+        profile,
+        metadata={"purpose": purpose, "target": "local"},
+        training={
+            "epochs": EPOCHS,
+            "max_steps": steps,
+            "batch_size": ADAPTED_BATCH,
+            "gradient_accumulation_steps": 1,
+            "log_every_steps": 10,
+            "optimizer": {"lr": RATES[purpose]},
+            "scheduler": {"name": "cosine", "warmup_steps": 20, "t_max": steps},
+            "evaluation": {"every_steps": steps},
+            "early_stopping": {"enabled": False},
+            "checkpointing": {"every_steps": steps},
+        },
+        data={"train": str(stem), "train_samples": samples},
+        distributed={"enabled": False, "world_size": 1},
+        resources={"num_gpus": 1},
+        monitoring={"gradient_norm_every_steps": steps, "weight_histogram_every_steps": steps},
+        validation={"every_epochs": None},
+        transfer_learning={"source": None, "freeze_layers": frozen, "unfreeze_epochs": UNFREEZE[-frozen:]}
+        if purpose == TRANSFER
+        else None,
+    )
+
+
+def changed(profile: Profile, **sections: Any) -> Profile:
+    """Return the profile with other keys. Raise KitError if they do not fit."""
+    from train import merged  # noqa: PLC0415 - it imports this module where it is needed
+
+    found = Profile.model_validate(merged(profile.model_dump(mode="json"), sections))
+    wrong = errors(rules.check(found, wandb_key=True))
+    if wrong:
+        raise KitError("; ".join(str(each) for each in wrong))
+    return found
+
+
+def weights(path: Path) -> dict[str, torch.Tensor]:
+    """Return the weights of a checkpoint."""
+    from safetensors.torch import load_file  # noqa: PLC0415
+
+    ranks = int(checkpoints.verify(path, hashed=False)["ranks"])
+    tensors = load_file(path / checkpoints.rank_file(0, ranks))
+    return {name[len(MODEL) :]: value for name, value in tensors.items() if name.startswith(MODEL)}
+
+
+def compared(leg: Leg) -> dict[str, Any]:
+    """Return the other legs' metrics with what they are compared by, for the job's own metrics."""
+    whole = strict_json.read(leg.job / METRICS_FILE)
+    found = {name: strict_json.read(leg.job / name / METRICS_FILE) for name in (RESTARTED, SINGLE)}
+    again, one = found[RESTARTED], found[SINGLE]
+    return {
+        **{key: value for key, value in whole.items() if key not in ("job_id", "attempt")},
+        "restarted": {
+            "same_weights": again["weights_sha256"] == whole["weights_sha256"],
+            "from_step": (again["came_from"] or {}).get("step"),
+        },
+        "single": {"samples_per_second": one["samples_per_second"]},
+    }
+
+
+LEGS: dict[str, Callable[[Leg], dict[str, Any]]] = {
+    MEASURED: measured,
+    RESTARTED: restarted,
+    SINGLE: single,
+    ADAPTED: adapted,
+}
