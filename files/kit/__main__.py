@@ -42,6 +42,7 @@ COMMANDS = {
     "coherence": "check that two nodes see the same share, under srun",
     "checkpoints": "list, verify or fetch the checkpoints of a pretraining",
     "profile": "check training profiles, or describe what one may hold",
+    "tracker": "send a training's rows to an MLflow server",
     "tokens": "make, verify, fetch or upload a folder of tokens for pretraining",
 }
 

@@ -39,7 +39,8 @@ _KEY = re.compile(r"(?i)pass(?:word|wd|phrase)|secret|token|api_?key|credential|
 # Values under such a key that say where the secret is, and not what it is.
 _ELSEWHERE = re.compile(r"\$\{.*\}|<.*>|\{\{.*\}\}|vault:.*|env:.*|[~.]?/.*|https?://.*", re.DOTALL)
 _SHORTEST_NAMED = 8
-_WORD = re.compile(r"[A-Za-z0-9+_=-]{20,}")
+# No part of a path, and no name of a file.
+_WORD = re.compile(r"(?<![\w/+=-])[A-Za-z0-9+_=-]{20,}(?![\w/+=-]|\.[a-z]{2,5}\b)")
 # Random by nature and no secret: names of GPUs, UUIDs and digests.
 _INNOCENT = re.compile(
     r"(?i:(?:GPU|MIG)-)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|(?i:sha(?:1|256|384|512)[-:=])[A-Za-z0-9+/=]+"

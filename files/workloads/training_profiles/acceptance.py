@@ -192,6 +192,11 @@ def adapted(leg: Leg) -> dict[str, Any]:
         joined.state.phase(f"training {name}")
         found[name] = adapt(leg, purpose, stem, None if purpose == SCRATCH else source)
     leg.stall.rest()
+    found["far_scratch"] = adapt(leg, SCRATCH, far, None)
+    for name, each in found.items():
+        beside = found["far_scratch" if name.startswith("far") else "scratch"]
+        each["gain"] = beside["after"]["mae"] - each["after"]["mae"]
+        each["learnt"] = each["before"]["mae"] - each["after"]["mae"]
     return {"adapted": found, **compared(leg)}
 
 

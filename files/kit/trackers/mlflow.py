@@ -1,0 +1,177 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An MLflow server, by its REST interface: its own client blocks a training for minutes where the server is gone.
+
+Sending the same point again is safe: the server keeps equal points once.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import stat
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kit.errors import KitError
+
+API = "/api/2.0/mlflow"
+TIMEOUT = 10.0  # seconds for one request
+MOST_METRICS, MOST_PARAMETERS = 1000, 100  # of one request
+LONGEST_PARAMETER = 500  # characters
+TAG = "hpc_validation.training"  # by which a run is found again
+MISSING, THERE_ALREADY = "RESOURCE_DOES_NOT_EXIST", "RESOURCE_ALREADY_EXISTS"
+
+
+class UnavailableError(KitError):
+    """The server did not take a request, and may take it later."""
+
+
+class RefusedError(KitError):
+    """The server does not take such a request; ``code`` is its own word for why."""
+
+    def __init__(self, text: str, code: str = "") -> None:
+        """Say what was answered."""
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Point:
+    """A value of a metric at a step; ``moment`` is in milliseconds since the epoch."""
+
+    name: str
+    value: float
+    step: int
+    moment: int
+
+    def document(self) -> dict[str, Any]:
+        """Return it as the server takes it."""
+        return {"key": self.name, "value": self.value, "step": self.step, "timestamp": self.moment}
+
+
+class Server:
+    """One server. Its token is read from a file that only its owner can read; it stands in no argument and no message."""
+
+    def __init__(self, address: str, token: Path | None = None, authority: Path | None = None) -> None:
+        """``authority`` has the certificates to trust. Raise KitError for an address or file that cannot be used."""
+        parts = urllib.parse.urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
+            raise KitError("the tracking server's address must be http:// or https://, with a host and no user")
+        self.address = address.rstrip("/")
+        self._headers = {"Content-Type": "application/json"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {read_token(token)}"
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), _NoRedirect()]
+        if parts.scheme == "https":
+            try:
+                context = ssl.create_default_context(cafile=str(authority) if authority else None)
+            except (OSError, ssl.SSLError) as error:
+                raise KitError(f"{authority} cannot be read as certificates: {error}") from error
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        self._opener = urllib.request.build_opener(*handlers)
+
+    def experiment(self, name: str) -> str:
+        """Return the ID of the experiment of this name, which is created if there is none."""
+        found = self._found_experiment(name)
+        if found is not None:
+            return found
+        try:
+            return str(self._ask("POST", "/experiments/create", {"name": name})["experiment_id"])
+        except RefusedError as error:
+            found = self._found_experiment(name) if error.code == THERE_ALREADY else None
+            if found is None:
+                raise
+            return found
+
+    def _found_experiment(self, name: str) -> str | None:
+        query = urllib.parse.urlencode({"experiment_name": name})
+        try:
+            return str(self._ask("GET", f"/experiments/get-by-name?{query}")["experiment"]["experiment_id"])
+        except RefusedError as error:
+            if error.code == MISSING:
+                return None
+            raise
+
+    def run(self, experiment: str, name: str, training: str, began: int, tags: Mapping[str, str]) -> str:
+        """Return the ID of this training's run, which is created if there is none. ``began`` is in milliseconds."""
+        wanted = {"experiment_ids": [experiment], "filter": f"tags.`{TAG}` = '{training}'", "max_results": 1}
+        runs = self._ask("POST", "/runs/search", wanted).get("runs") or []
+        if runs:
+            return str(runs[0]["info"]["run_id"])
+        own = [{"key": key, "value": value} for key, value in {**tags, TAG: training}.items()]
+        made = {"experiment_id": experiment, "run_name": name, "start_time": began, "tags": own}
+        return str(self._ask("POST", "/runs/create", made)["run"]["info"]["run_id"])
+
+    def log(self, run: str, points: Sequence[Point]) -> None:
+        """Store points."""
+        for begin in range(0, len(points), MOST_METRICS):
+            part = [point.document() for point in points[begin : begin + MOST_METRICS]]
+            self._ask("POST", "/runs/log-batch", {"run_id": run, "metrics": part})
+
+    def parameters(self, run: str, values: Mapping[str, str]) -> None:
+        """Store what the training was told; the same again is no error."""
+        own = [{"key": key, "value": value[:LONGEST_PARAMETER]} for key, value in values.items()]
+        for begin in range(0, len(own), MOST_PARAMETERS):
+            part = own[begin : begin + MOST_PARAMETERS]
+            self._ask("POST", "/runs/log-batch", {"run_id": run, "params": part})
+
+    def end(self, run: str, status: str, ended: int) -> None:
+        """Say that the run is FINISHED or FAILED."""
+        self._ask("POST", "/runs/update", {"run_id": run, "status": status, "end_time": ended})
+
+    def _ask(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        body = None if document is None else json.dumps(document, allow_nan=False).encode()
+        url = f"{self.address}{API}{path}"
+        request = urllib.request.Request(url, body, self._headers, method=method)  # noqa: S310 - see __init__
+        where = f"{method} {self.address}{API}{path.partition('?')[0]}"
+        try:
+            with self._opener.open(request, timeout=TIMEOUT) as answer:
+                found = json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            code, said = _told(error)
+            text = f"{where}: {error.code} {said}".rstrip()
+            if error.code >= 500 or error.code in (408, 429):
+                raise UnavailableError(text) from None
+            raise RefusedError(text, code) from None
+        except (OSError, ValueError) as error:  # refused, reset, timed out, no JSON
+            raise UnavailableError(f"{where}: {getattr(error, 'reason', None) or error}") from None
+        if not isinstance(found, dict):
+            raise UnavailableError(f"{where}: the answer is no object")
+        return found
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows no redirection: the token would go with it."""
+
+    def redirect_request(self, *_given: Any) -> None:
+        """Say that there is no other request."""
+
+
+def _told(error: urllib.error.HTTPError) -> tuple[str, str]:
+    """Return the server's own code and message, if it has one."""
+    try:
+        found = json.loads(error.read(1 << 16))
+        return str(found.get("error_code", "")), str(found.get("message", ""))[:300]
+    except (OSError, ValueError, AttributeError):
+        return "", str(error.reason)
+
+
+def read_token(path: Path) -> str:
+    """Return the token in a file that only its owner can read. Raise KitError, which does not quote it."""
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode) or found.st_mode & 0o077:
+            raise KitError(f"{path} has mode {found.st_mode & 0o7777:04o}, expected 0600: chmod 600 {path}")
+        token = path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        raise KitError(f"{path} cannot be read: {type(error).__name__}") from None
+    if not token or not token.isprintable() or " " in token:
+        raise KitError(f"{path} holds no token: expected one word")
+    return token
