@@ -24,10 +24,11 @@ from typing import Any, Callable
 
 from kit.errors import KitError
 from kit.job import Job
-from kit.pretraining import alerts, exposition, trackers
+from kit.pretraining import alerts, exposition
 from kit.pretraining.exporters import Publisher, TextFile, serve
 from kit.pretraining.exposition import Figures
 from kit.pretraining.records import Records
+from kit.trackers import sinks
 
 RUN = "gpt-pretraining"
 
@@ -58,14 +59,14 @@ class Monitor:
         self.records = Records(output, job, steps)
         self._publisher: Publisher | None = None
         self._server: Callable[[], None] | None = None
-        self._trackers: list[trackers.Tracker] = []
+        self._trackers: list[sinks.Tracker] = []
         self._closed = False
         if began_at:
             self.say(f"resumed from a checkpoint of step {began_at}")
         self._begin_text_file(watch, job)
         self._begin_server(watch)
         try:
-            self._trackers = trackers.start(output, run, watch, self.say)
+            self._trackers = sinks.start(output, run, watch, self.say, RUN)
         except (OSError, KitError) as error:
             self.say(f"W&B and TensorBoard are not started: {error}; the training goes on without them")
 
@@ -152,7 +153,7 @@ class Monitor:
             self._publisher.close()
         if self._server:
             self._server()
-        trackers.close(self._trackers)
+        sinks.close(self._trackers)
         self.records.close()
 
     def __enter__(self) -> Monitor:

@@ -51,9 +51,10 @@ def parameters(model: Model) -> int:
 def memory_bytes(profile: Profile) -> int:
     """Return an estimate of what a rank needs on its GPU: weights, gradients, moments and activations.
 
-    Per token and block some eight activations of the model's width and three of the feed-forward part's are kept for the
-    backward pass; plain attention keeps two matrices of all pairs besides. Activation checkpointing keeps one activation
-    per block, and those of the one block that is being computed. Neither CUDA's own memory nor fragmentation is in it.
+    Per token and block some eight activations of the model's width and three of the feed-forward part's are kept for
+    the backward pass; plain attention keeps two matrices of all pairs besides. Activation checkpointing keeps one
+    activation per block, and those of the one block that is being computed. Neither CUDA's own memory nor fragmentation
+    is in it.
     """
     model, training = profile.model, profile.training
     size = 2 if training.mixed_precision.enabled else 4

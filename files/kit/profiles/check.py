@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
 from kit.profiles import document, leaks, rules
 from kit.profiles.findings import WARNING, Finding, Place, errors
 from kit.profiles.model import Profile
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 SHOWN = 60  # characters of a value
 

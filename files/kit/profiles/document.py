@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from kit.errors import KitError
 from kit.profiles.findings import Finding, Place
 

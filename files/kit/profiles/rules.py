@@ -137,8 +137,8 @@ def reachable(profile: Profile) -> Findings:
     """What is to happen at a step happens."""
     training, total = profile.training, arithmetic.steps(profile)
     if not total:
-        text = f"{profile.data.train_samples}, and a step takes {arithmetic.samples_per_step(profile)} (batch x accumulation x ranks)"
-        yield error("data.train_samples", text, "S4-9")
+        step = f"{arithmetic.samples_per_step(profile)} (batch x accumulation x ranks)"
+        yield error("data.train_samples", f"{profile.data.train_samples}, and a step takes {step}", "S4-9")
         return
     how = (
         f"{profile.data.train_samples} samples / {arithmetic.samples_per_step(profile)} x {training.epochs} epochs"

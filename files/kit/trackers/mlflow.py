@@ -57,7 +57,7 @@ class Point:
 
 
 class Server:
-    """One server. Its token is read from a file that only its owner can read; it stands in no argument and no message."""
+    """One server. Its token comes from a file that only its owner can read, and stands in no message."""
 
     def __init__(self, address: str, token: Path | None = None, authority: Path | None = None) -> None:
         """``authority`` has the certificates to trust. Raise KitError for an address or file that cannot be used."""

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The legs of a job that validates a profile, each a fresh set of processes.
 
-`measured` trains as the profile says. `restarted` is the same training, in which the last rank dies once: started again,
-it must come out bit by bit as the other. `single` trains on one rank for the speed of one. `adapted` trains models on
-little data of another kind: from scratch, fine-tuned, and transferred with frozen blocks; then it compares all legs.
+`measured` trains as the profile says. `restarted` is the same training, in which the last rank dies once: started
+again, it must come out bit by bit as the other. `single` trains on one rank for the speed of one. `adapted` trains
+models on little data of another kind: from scratch, fine-tuned, and transferred with frozen blocks; then it compares
+all legs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ import torch
 from evaluation import LOSS
 from kit import strict_json
 from kit.errors import KitError
-from kit.files import METRICS_FILE
+from kit.files import METRICS_FILE, write_json
 from kit.pretraining import checkpoints
 from kit.profiles import arithmetic, rules
 from kit.profiles.findings import errors
@@ -30,6 +32,7 @@ from kit.training import device as training_device
 from kit.training.distributed import Group, checksum
 from kit.training.stall import Stall
 from saving import MODEL, Saver
+from tracking import told
 from training import Done, Trainer
 from windows import Windows
 
@@ -104,7 +107,11 @@ def measured(leg: Leg) -> dict[str, Any]:
     saver = leg.saver(leg.kept)
     trainer = leg.trainer(saver)
     joined.state.phase("training")
-    done = trainer.run()
+    said: dict[str, Any] = {}
+    if joined.rank == 0:
+        write_json(leg.output / "profile.json", profile.model_dump(mode="json"))
+    with told(leg.output, profile, said) if joined.rank == 0 else nullcontext([]) as sinks:
+        done = trainer.run(sinks=sinks)
     joined.state.phase("evaluating")
     leg.stall.rest()
     test = trainer.evaluate(leg.data(profile.data.test))
@@ -124,6 +131,7 @@ def measured(leg: Leg) -> dict[str, Any]:
         "samples_per_step": arithmetic.samples_per_step(profile),
         "parameters": sum(weight.numel() for weight in trainer.module.parameters()),
         "test": test,
+        "told": said,
         "gap": test[LOSS] - done.evaluations[-1][LOSS],
         "best": done.best,
         "checkpoints": {"saved": saver.saved, "expected": expected(done, every), "kept": kept, "to_keep": keep},

@@ -69,7 +69,7 @@ class Encoder(nn.Module):
     """Windows of features in, an answer for each out."""
 
     def __init__(self, model: Model, *, activation_checkpointing: bool = False) -> None:
-        """Make it of the model's sizes. ``activation_checkpointing``: compute activations again in the backward pass."""
+        """Make it of the model's sizes. ``activation_checkpointing``: compute activations twice, and keep few."""
         super().__init__()
         self.input = nn.Linear(model.input_features, model.hidden_size)
         self.positions = nn.Parameter(torch.randn(model.max_position, model.hidden_size) * 0.02)
@@ -83,9 +83,7 @@ class Encoder(nn.Module):
         """Return (samples, outputs), or (samples, classes) as logits, for (samples, time steps, features)."""
         x = self.input(x) + self.positions[: x.shape[1]]
         for block in self.blocks:
-            if self.saves_memory and self.training:
-                x = checkpoint(block, x, use_reentrant=False)
-            else:
-                x = block(x)
+            twice = self.saves_memory and self.training
+            x = checkpoint(block, x, use_reentrant=False) if twice else block(x)
         found: torch.Tensor = self.head(self.norm(x).mean(dim=1))
         return found

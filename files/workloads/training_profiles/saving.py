@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Save a training so that it can go on exactly: weights, moments, the state of each rank's random numbers.
 
-A checkpoint is a folder that is whole or is not taken (kit.pretraining.checkpoints); its tensors are in safetensors. The
-first rank's file has the weights and moments, which are the same on all, and each rank's its own random numbers.
+A checkpoint is a folder that is whole or is not taken (kit.pretraining.checkpoints); its tensors are in safetensors.
+The first rank's file has the weights and moments, which are the same on all, and each rank's its own random numbers.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Saver:
                 shutil.rmtree(path)
 
     def newest(self) -> Taken | None:
-        """Return the newest whole checkpoint of this training; all ranks verify it together. None if there is none at all.
+        """Return the newest whole checkpoint of this training, or None if there is none; all ranks verify it together.
 
         Raise NoneWholeError if there are some, and none is whole.
         """
@@ -117,7 +117,7 @@ class Saver:
     def restore(self, taken: Taken, model: nn.Module) -> dict[str, torch.Tensor]:
         """Give the model its weights, and this rank its random numbers; return the moments, for `give_moments`.
 
-        On another number of ranks each goes on with the random numbers of its own seed: what dropout leaves out differs.
+        On another number of ranks each goes on with those of its own seed: what dropout leaves out differs.
         """
         saved_by = int(taken.manifest["ranks"])
         first = load_file(taken.path / checkpoints.rank_file(0, saved_by))

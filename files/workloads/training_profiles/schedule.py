@@ -24,8 +24,8 @@ def learning_rate(profile: Profile, step: int) -> float:
 def frozen_blocks(transfer: TransferLearning | None, epoch: int) -> int:
     """Return how many blocks, from the first on, stay as they are in an epoch; epochs count from 1.
 
-    At each epoch of ``unfreeze_epochs`` one more opens, from the last frozen one down; at the last of them all are open,
-    and with them what comes before the first block.
+    At each epoch of ``unfreeze_epochs`` one more opens, from the last frozen one down; at the last of them all are
+    open, and with them what comes before the first block.
     """
     if transfer is None or not transfer.freeze_layers:
         return 0

@@ -19,7 +19,7 @@ from typing import Any
 
 from kit import strict_json
 from kit.errors import KitError
-from kit.files import METRICS_FILE, write_json
+from kit.files import METRICS_FILE
 from kit.metrics import write_metrics
 from kit.pretraining.checkpoints import NONE_WHOLE, NoneWholeError
 from kit.profiles import document
@@ -100,7 +100,6 @@ def trained(profile: Profile, output: Path, own_folders: bool) -> tuple[int, dic
         stall.end()
         joined.state.phase("reporting")
         if joined.rank == 0:
-            write_json(output / "profile.json", profile.model_dump(mode="json"))
             write_metrics((job if name == ADAPTED else output) / METRICS_FILE, found)
         return joined.rank, found
 

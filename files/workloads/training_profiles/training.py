@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from evaluation import LOSS, LOSSES, Stopping, Sums, evaluated
 from kit.errors import KitError
 from kit.profiles import arithmetic
 from kit.profiles.model import Profile
+from kit.trackers.sinks import Tracker
 from kit.training.distributed import Group
 from kit.training.stall import Stall
 from saving import Saver, give_moments
@@ -168,12 +169,20 @@ class Trainer:
         distributed.all_reduce(sums.totals)
         return sums.metrics()
 
-    def run(self, last: int | None = None, before_step: Callable[[int], None] = lambda _step: None) -> Done:
-        """Train to the last step; return what came of it. ``before_step`` is told the number of each that begins."""
+    def run(
+        self,
+        last: int | None = None,
+        before_step: Callable[[int], None] = lambda _step: None,
+        sinks: Sequence[Tracker] = (),
+    ) -> Done:
+        """Train to the last step; return what came of it. ``before_step`` is told the number of each that begins.
+
+        ``sinks`` are passed the rows of figures.
+        """
         profile, training = self.profile, self.profile.training
         total = arithmetic.steps(profile) if last is None else last
         done = Done(first=self.step + 1, last=self.step)
-        rows = Rows(self.output) if self.joined.rank == 0 else None
+        rows = Rows(self.output, sinks) if self.joined.rank == 0 else None
         health = Health(
             self.output / "ranks", self.joined.rank, profile.monitoring.health_check_seconds, lambda: self.step
         )
@@ -201,7 +210,7 @@ class Trainer:
                     row: dict[str, Any] = {}
                     if step % training.log_every_steps == 0 or step == total:
                         now = time.perf_counter()
-                        row = self._figures(step, losses, rate, now - since, step - logged)
+                        row = self._figures(losses, rate, now - since, step - logged)
                         losses, since, logged = [], now, step
                     if step % profile.monitoring.gradient_norm_every_steps == 0:
                         row["grad_norm"] = float(norm)
@@ -265,9 +274,7 @@ class Trainer:
         done.scale_falls += self._scaler.get_scale() < before
         return total, norm
 
-    def _figures(
-        self, step: int, losses: list[torch.Tensor], rate: float, seconds: float, steps: int
-    ) -> dict[str, Any]:
+    def _figures(self, losses: list[torch.Tensor], rate: float, seconds: float, steps: int) -> dict[str, Any]:
         loss = torch.stack(losses).mean()
         distributed.all_reduce(loss)
         figures = {"loss": float(loss) / self.joined.size, "lr": rate}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import torch
 from kit.files import json_line
 from kit.job import current_job
 from kit.metrics import Progress
+from kit.trackers.sinks import Tracker
 from torch import nn
 
 ROWS, HISTOGRAMS, HEALTH = "progress.jsonl", "histograms.jsonl", "health-{rank}.jsonl"
@@ -27,8 +28,9 @@ BINS = 64
 class Rows:
     """Rank 0's rows; ``seconds`` is what writing them has taken."""
 
-    def __init__(self, output: Path) -> None:
-        """Begin the files."""
+    def __init__(self, output: Path, sinks: Sequence[Tracker] = ()) -> None:
+        """Begin the files; ``sinks`` are passed the rows of figures too."""
+        self._sinks = sinks
         output.mkdir(parents=True, exist_ok=True)
         self._progress = Progress(output / ROWS)
         self._histograms = (output / HISTOGRAMS).open("ab", buffering=0)
@@ -38,6 +40,8 @@ class Rows:
         """Write a row of figures."""
         began = time.perf_counter()
         self._progress.row(**figures)
+        for sink in self._sinks:
+            sink.send({"time": time.time(), **figures})
         self._took(began)
 
     def histograms(self, step: int, found: dict[str, dict[str, Any]]) -> None:

@@ -23,13 +23,12 @@ THIRD_PARTY = {
         "numpy",
         "prometheus_client",
         "requests",
-        "tensorboard",
         "urllib3",
-        "wandb",
     },
     "profiles": {"pydantic", "pydantic_core", "yaml"},
     "staging": {"huggingface_hub"},
     "stand_in": {"numpy", "tokenizers", "torch", "transformers"},
+    "trackers": {"tensorboard", "wandb"},
     "training": {"oumi", "torch", "transformers"},
 }
 # What the commands of preflight import, directly or not, has to do without all of these but NVML's wheel.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import unittest
+from itertools import chain
 from typing import Any
 from unittest import mock
 
@@ -24,7 +25,7 @@ from kit.pretraining.checkpoints import NoneWholeError
 from kit.profiles import arithmetic
 from kit.profiles.model import Profile
 from schedule import learning_rate
-from small_profile import HOME, SAMPLES, Case
+from small_profile import SAMPLES, Case
 from training import EARLY, LIMITED, Trainer
 
 
@@ -68,19 +69,19 @@ class Steps(Case):
             self.assertAlmostEqual(one["loss"], other["loss"], 5)
 
     def test_all_samples_are_read_once_in_an_epoch_and_the_next_has_another_order(self) -> None:
-        from windows import Order  # noqa: PLC0415
+        from windows import Order
 
         for shuffle in (True, False):
             profile = self.profile(data={"shuffle": shuffle})
             read = [[*part] for part in Order(profile, 0, 1, 1, 16)]
-            first, second = sum(read[:8], []), sum(read[8:], [])
+            first, second = [*chain(*read[:8])], [*chain(*read[8:])]
             self.assertEqual(sorted(first), list(range(SAMPLES)))
             self.assertEqual(sorted(second), list(range(SAMPLES)))
             self.assertEqual(first == second, not shuffle)
             self.assertEqual([[*part] for part in Order(profile, 0, 1, 10, 16)], read[9:])
 
     def test_two_ranks_share_what_one_reads(self) -> None:
-        from windows import Order  # noqa: PLC0415
+        from windows import Order
 
         alone = [[*part] for part in Order(self.profile(), 0, 1, 1, 8)]
         shared = self.profile(
@@ -158,10 +159,14 @@ class Learning(Case):
     def test_half_precision_computes_in_it_and_learns(self) -> None:
         for dtype, scale in (("float16", "dynamic"), ("bfloat16", None)):
             mixed = {"enabled": True, "dtype": dtype, "loss_scale": scale}
-            seen = []
+            seen: list[torch.dtype] = []
+
+            def note(*given: Any, into: list[torch.dtype] = seen) -> None:
+                into.append(given[2].dtype)
+
             with self.joined() as joined:
                 trainer = self.trainer(joined, self.profile(training={"mixed_precision": mixed}), output=dtype)
-                trainer.module.blocks[0].f1.register_forward_hook(lambda *given: seen.append(given[2].dtype))
+                trainer.module.blocks[0].f1.register_forward_hook(note)
                 done = trainer.run()
             self.assertEqual({*seen}, {getattr(torch, dtype)})
             self.assertLess(done.evaluations[-1]["mae"], done.evaluations[0]["mae"])
@@ -271,8 +276,8 @@ class Checkpoints(Case):
 
     def test_best_only_keeps_the_best_and_the_newest(self) -> None:
         profile = self.profile(training={"checkpointing": {"best_only": True, "every_steps": 4}})
-        values = iter([3.0, 1.0, 2.0, 2.0, 2.0, 2.0])
-        with mock.patch.object(Trainer, "evaluate", lambda *_given: {"validation_loss": next(values)}):
+        values = [3.0, 1.0, 2.0, 2.0, 2.0, 2.0]
+        with mock.patch.object(Trainer, "evaluate", side_effect=[{"validation_loss": value} for value in values]):
             self.run_once(profile)
         self.assertEqual(self.names(), ["final_checkpoint_step_24", "checkpoint_step_8"])
 
@@ -292,9 +297,9 @@ class Checkpoints(Case):
             self.run_once(self.profile(reproducibility={"seed": 7}))
 
     def test_no_space_is_said_before_anything_is_written(self) -> None:
-        with mock.patch.object(checkpoints.shutil, "disk_usage", return_value=mock.Mock(free=1000)):
-            with self.assertRaisesRegex(KitError, "no space for checkpoint_step_6"):
-                self.run_once(self.profile())
+        full = mock.patch.object(checkpoints.shutil, "disk_usage", return_value=mock.Mock(free=1000))
+        with full, self.assertRaisesRegex(KitError, "no space for checkpoint_step_6"):
+            self.run_once(self.profile())
         self.assertEqual(self.names(), [])
 
 
@@ -327,22 +332,22 @@ class Watching(Case):
         self.assertNotIn("samples_per_second", self.rows("progress.jsonl")[0])
 
     def test_early_stopping_counts_evaluations(self) -> None:
-        values = iter([3.0, 2.0, 2.0, 2.0, 2.0, 2.0])
+        values = [3.0, 2.0, 2.0, 2.0, 2.0, 2.0]
         profile = self.profile(training={"early_stopping": {"patience": 2}})
-        with mock.patch.object(Trainer, "evaluate", lambda *_given: {"validation_loss": next(values)}):
+        with mock.patch.object(Trainer, "evaluate", side_effect=[{"validation_loss": value} for value in values]):
             _trainer, done = self.run_once(profile)
         self.assertEqual((done.last, done.ended), (16, EARLY))
 
     def test_an_improvement_smaller_than_the_least_is_none(self) -> None:
-        values = iter([3.0, 2.99, 2.98, 2.97, 2.96, 2.95])
+        values = [3.0, 2.99, 2.98, 2.97, 2.96, 2.95]
         profile = self.profile(training={"early_stopping": {"patience": 2, "min_delta": 0.05}})
-        with mock.patch.object(Trainer, "evaluate", lambda *_given: {"validation_loss": next(values)}):
+        with mock.patch.object(Trainer, "evaluate", side_effect=[{"validation_loss": value} for value in values]):
             _trainer, done = self.run_once(profile)
         self.assertEqual(done.last, 12)
 
     def test_early_stopping_that_is_off_does_not_stop(self) -> None:
         profile = self.profile(training={"early_stopping": {"patience": 1, "enabled": False}})
-        with mock.patch.object(Trainer, "evaluate", lambda *_given: {"validation_loss": 1.0}):
+        with mock.patch.object(Trainer, "evaluate", return_value={"validation_loss": 1.0}):
             self.assertEqual(self.run_once(profile)[1].last, 24)
 
     def test_metrics_are_those_of_all_answers(self) -> None:

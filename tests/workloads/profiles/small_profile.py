@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-# ruff: noqa: PT009, PT027 - unittest, for pytest is not in the runtime
+# ruff: noqa: E402, PT009 - the workload's folder comes first; unittest, for pytest is not in the runtime
 """A profile of a model so small that a training takes a second, and its data; for the tests beside."""
 
 from __future__ import annotations

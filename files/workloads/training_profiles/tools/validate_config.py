@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Check training profiles: python tools/validate_config.py FILE…
 
-Exit code 0: they can be used; 1: something is wrong; 2: a file cannot be read. The same as `python -m kit profile check`.
+Exit code 0: they can be used; 1: something is wrong; 2: a file cannot be read. Same as `python -m kit profile check`.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def test_lines_are_known_of_what_is_there_and_of_what_is_not():
     ("text", "line"), [("a: 1\n\tb: 2\n", 2), ("a: [1\n", 2), ("a: 1\nb: 'x\n", 3), ("a: " + "[" * 50 + "]" * 50, 1)]
 )
 def test_what_is_not_yaml_names_its_line(text, line):
-    with pytest.raises(UnreadableError, match=f"^{line}: error: "):
+    with pytest.raises(UnreadableError, match=rf"^{line}: error: "):
         parse(text)
 
 
@@ -100,5 +100,5 @@ def test_a_file_that_is_missing_too_long_or_no_text_cannot_be_read(tmp_path):
     with pytest.raises(UnreadableError, match="more than"):
         document.read(tmp_path / "long")
     (tmp_path / "bytes").write_bytes(b"a: 1\nb: \xff\n")
-    with pytest.raises(UnreadableError, match="^2: error: byte 8 is not UTF-8"):
+    with pytest.raises(UnreadableError, match=r"^2: error: byte 8 is not UTF-8"):
         document.read(tmp_path / "bytes")

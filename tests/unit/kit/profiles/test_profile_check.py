@@ -200,7 +200,7 @@ def test_a_bad_profile_is_refused_at_its_key(good, change, key, requirement):
     path = key.partition("[")[0]
     while f"{path.rpartition('.')[2]}:" not in text:
         path = path.rpartition(".")[0]
-    expected = line_of(text, path) if path and not path.startswith("fault_tolerance") or "max_restarts" in key else 1
+    expected = line_of(text, path) if (path and not path.startswith("fault_tolerance")) or "max_restarts" in key else 1
     assert there[0][3] == expected
 
 

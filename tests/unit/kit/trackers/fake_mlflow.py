@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an MLflow server does with the requests that the kit sends, and how it fails; the real one: tests/integration."""
+"""What an MLflow server does with the requests that the kit sends, and how it fails."""
 
 from __future__ import annotations
 

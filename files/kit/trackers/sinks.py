@@ -27,7 +27,6 @@ from kit.errors import KitError
 from kit.files import json_line
 from kit.process.bounded import die_with_parent
 
-PROJECT = "gpt-pretraining"
 PATIENCE = 8.0  # seconds to write or upload the rest; a job that is asked to end is killed after 10
 # Settings that are told to W&B: nothing of files, buckets and credentials.
 TOLD = ("model", "batch", "steps", "schedule", "optimizer", "precision", "seed", "parameters", "fingerprint")
@@ -99,9 +98,13 @@ class Tracker:
             self._once(f"{self._dropped} rows were left out of {self._name}")
 
 
-def start(output: Path, run: str, watch: Mapping[str, Any], say: Callable[[str], None]) -> list[Tracker]:
-    """Start what ``watch`` asks for by ``wandb``, with ``wandb_key``, and ``tensorboard``. Raise OSError."""
-    common = [sys.executable, "-m", "kit.pretraining.trackers", "--output", str(output), "--run", run]
+def start(output: Path, run: str, watch: Mapping[str, Any], say: Callable[[str], None], project: str) -> list[Tracker]:
+    """Start what ``watch`` asks for by ``wandb``, with ``wandb_key``, and ``tensorboard``. Raise OSError.
+
+    ``project`` is W&B's.
+    """
+    common = [sys.executable, "-m", "kit.trackers.sinks", "--output", str(output), "--run", run]
+    common += ["--project", project]
     found = []
     if watch.get("wandb"):
         key = ["--key", str(watch["wandb_key"])] if watch.get("wandb_key") else []
@@ -171,7 +174,7 @@ class TensorBoard:
 class Wandb:
     """Writes a run of W&B. Imports wandb."""
 
-    def __init__(self, output: Path, run: str, key: Path | None) -> None:
+    def __init__(self, output: Path, run: str, project: str, key: Path | None) -> None:
         """Begin a run below ``output``; offline without a key."""
         for name in WANDB_FOLDERS:
             os.environ[name] = str(output)
@@ -190,7 +193,7 @@ class Wandb:
         )
         mode = "online" if api_key else "offline"
         self._run = wandb.init(
-            project=PROJECT, name=run, dir=str(output), mode=mode, config=_told(output), settings=settings
+            project=project, name=run, dir=str(output), mode=mode, config=_told(output), settings=settings
         )
 
     def row(self, row: Mapping[str, Any]) -> None:
@@ -222,6 +225,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--run", required=True)
+    parser.add_argument("--project", required=True)
     parser.add_argument("--key", type=Path)
     parser.add_argument("kind", choices=("wandb", "tensorboard"))
     arguments = parser.parse_args()
@@ -232,7 +236,7 @@ def main() -> int:
         if arguments.kind == "tensorboard":
             taker = TensorBoard(arguments.output / "tensorboard")
         else:
-            taker = Wandb(arguments.output, arguments.run, arguments.key)
+            taker = Wandb(arguments.output, arguments.run, arguments.project, arguments.key)
         follow(sys.stdin.buffer, taker)
     except KitError as error:
         print(error, file=sys.stderr)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from kit.errors import KitError
-from kit.pretraining import trackers
-from kit.pretraining.trackers import read_key, start, values
+from kit.trackers import sinks
+from kit.trackers.sinks import read_key, start, values
 
 from tests.unit.kit.training_rows import BEGAN, step_row
 
@@ -100,10 +100,12 @@ def test_wandb_stays_offline_and_is_told_nothing_but_figures_and_the_models_sett
     folder, said = output(tmp_path), []
     settings = {"model": {"n_embd": 128}, "steps": 40, "data": {"credentials": "/a/key"}, "watch": {"wandb_key": "/k"}}
     (folder / "settings.json").write_text(json.dumps(settings))
-    (tracker,) = start(folder, "gpt", {"wandb": True, "wandb_key": None, "tensorboard": False}, said.append)
+    (tracker,) = start(
+        folder, "gpt", {"wandb": True, "wandb_key": None, "tensorboard": False}, said.append, "gpt-pretraining"
+    )
     tracker.send(step_row(1, BEGAN, loss=float("nan"), validation_loss=3.5))
     tracker.send(step_row(2, BEGAN))
-    trackers.close([tracker], 60)
+    sinks.close([tracker], 60)
     assert said == []
     begin, first, second, end = told(folder)
     assert begin["init"]["mode"] == "offline"
@@ -133,7 +135,7 @@ def test_a_key_makes_it_online_and_is_on_no_command_line(tmp_path, library):
     folder, key = output(tmp_path), tmp_path / "key"
     key.write_text("abcdef0123456789\n")
     key.chmod(0o600)
-    trackers.close(start(folder, "gpt", {"wandb": True, "wandb_key": str(key)}, pytest.fail), 60)
+    sinks.close(start(folder, "gpt", {"wandb": True, "wandb_key": str(key)}, pytest.fail, "gpt-pretraining"), 60)
     begin = told(folder)[0]
     assert (begin["init"]["mode"], begin["init"]["settings"]["api_key"]) == ("online", "abcdef0123456789")
     assert begin["init"]["config"] == {}
@@ -144,17 +146,20 @@ def test_tensorboard_gets_each_row(tmp_path, library):
     for name, source in TENSORBOARD.items():
         library(name, source)
     folder = output(tmp_path)
-    (tracker,) = start(folder, "gpt", {"tensorboard": True}, pytest.fail)
+    (tracker,) = start(folder, "gpt", {"tensorboard": True}, pytest.fail, "gpt-pretraining")
     tracker.send(step_row(7, BEGAN))
-    trackers.close([tracker], 60)
+    sinks.close([tracker], 60)
     (event,) = [json.loads(line) for line in (folder / "tensorboard/events").read_text().splitlines()]
     assert (event["step"], event["wall_time"]) == (7, BEGAN)
     assert {"tag": "loss", "simple_value": 3.0} in event["summary"]["value"]
 
 
 def test_nothing_is_started_that_is_not_asked_for(tmp_path):
-    assert start(tmp_path, "gpt", {}, pytest.fail) == []
-    assert start(tmp_path, "gpt", {"wandb": False, "wandb_key": "/k", "tensorboard": None}, pytest.fail) == []
+    assert start(tmp_path, "gpt", {}, pytest.fail, "gpt-pretraining") == []
+    assert (
+        start(tmp_path, "gpt", {"wandb": False, "wandb_key": "/k", "tensorboard": None}, pytest.fail, "gpt-pretraining")
+        == []
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -163,13 +168,13 @@ def test_a_failure_is_told_once_with_its_reason_and_each_is_by_itself(tmp_path, 
     for name, source in TENSORBOARD.items():
         library(name, source)
     folder, said = output(tmp_path), []
-    both = start(folder, "gpt", {"wandb": True, "tensorboard": True}, said.append)
+    both = start(folder, "gpt", {"wandb": True, "tensorboard": True}, said.append, "gpt-pretraining")
     for process in [tracker._process for tracker in both][:1]:
         process.wait(60)
     for step in (1, 2, 3):
         for tracker in both:
             tracker.send(step_row(step, BEGAN))
-    trackers.close(both, 60)
+    sinks.close(both, 60)
     log = folder / "wandb.log"
     assert said == [f"W&B has failed, and the training goes on without it: RuntimeError: no room ({log})"]
     assert len((folder / "tensorboard/events").read_text().splitlines()) == 3
@@ -180,7 +185,7 @@ def test_a_key_that_others_can_read_is_refused_by_its_process(tmp_path, library)
     folder, key, said = output(tmp_path), tmp_path / "key", []
     key.write_text("abcdef0123456789")
     key.chmod(0o640)
-    trackers.close(start(folder, "gpt", {"wandb": True, "wandb_key": str(key)}, said.append), 60)
+    sinks.close(start(folder, "gpt", {"wandb": True, "wandb_key": str(key)}, said.append, "gpt-pretraining"), 60)
     (text,) = said
     assert f"{key} (watch.wandb_key) has mode 0640, expected 0600: chmod 600 {key}" in text
     assert "abcdef" not in text
@@ -190,12 +195,12 @@ def test_a_key_that_others_can_read_is_refused_by_its_process(tmp_path, library)
 def test_what_hangs_is_killed_and_what_does_not_keep_up_loses_rows(tmp_path, library):
     library("wandb.py", "import threading\nthreading.Event().wait()")
     folder, said = output(tmp_path), []
-    (tracker,) = start(folder, "gpt", {"wandb": True}, said.append)
+    (tracker,) = start(folder, "gpt", {"wandb": True}, said.append, "gpt-pretraining")
     row, began = step_row(1, BEGAN), time.monotonic()
     for _each in range(400):  # more than a pipe holds
         tracker.send(row)
     assert time.monotonic() - began < 30
-    trackers.close([tracker], 0.0)
+    sinks.close([tracker], 0.0)
     assert tracker._process.poll() is not None
     assert said[0] == "W&B does not keep up; rows that it does not take at once are left out"
     assert said[1] == "W&B did not end in time and was killed"
@@ -206,9 +211,9 @@ def test_what_hangs_is_killed_and_what_does_not_keep_up_loses_rows(tmp_path, lib
 def test_a_row_that_is_too_long_is_left_out(tmp_path, library):
     library("wandb.py", WANDB)
     folder, said = output(tmp_path), []
-    (tracker,) = start(folder, "gpt", {"wandb": True}, said.append)
+    (tracker,) = start(folder, "gpt", {"wandb": True}, said.append, "gpt-pretraining")
     tracker.send(step_row(1, BEGAN, text="x" * 5000))
-    trackers.close([tracker], 60)
+    sinks.close([tracker], 60)
     assert len(said) == 1
     assert "is too long for W&B" in said[0]
 
@@ -216,9 +221,9 @@ def test_a_row_that_is_too_long_is_left_out(tmp_path, library):
 def test_a_row_that_is_none_ends_the_process_only(tmp_path, library):
     library("wandb.py", WANDB)
     folder, said = output(tmp_path), []
-    (tracker,) = start(folder, "gpt", {"wandb": True}, said.append)
+    (tracker,) = start(folder, "gpt", {"wandb": True}, said.append, "gpt-pretraining")
     tracker.send({"time": 1})
-    trackers.close([tracker], 60)
+    sinks.close([tracker], 60)
     assert said == [f"W&B has failed, and the training goes on without it: KeyError: 'step' ({folder / 'wandb.log'})"]
 
 

@@ -1,0 +1,88 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who is told of a training besides its own files: an MLflow server, W&B and TensorBoard, as the profile says.
+
+None of them can stop or slow a training; what could not be told is counted, and said.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kit.commands.tracker import PATIENCE
+from kit.errors import KitError
+from kit.profiles.model import Profile
+from kit.trackers import outbox, sinks
+
+NOT_ASKED, NO_ADDRESS = "not asked for", "no address: set logging.mlflow.tracking_uri, or hpc_validation_mlflow"
+LOG = "tracker.log"
+
+
+@contextmanager
+def told(output: Path, profile: Profile, found: dict[str, Any]) -> Iterator[list[sinks.Tracker]]:
+    """Tell those of the rows in ``output`` while the block runs; ``found`` has in the end what came of it."""
+    logging = profile.logging
+    said: list[str] = []
+    key = os.environ.get("HPC_VALIDATION_WANDB_KEY")
+    watch = {
+        "wandb": logging.wandb.enabled,
+        "wandb_key": key if logging.wandb.mode == "online" else None,
+        "tensorboard": logging.tensorboard.enabled,
+    }
+    started: list[sinks.Tracker] = []
+    try:
+        started = sinks.start(output, profile.metadata.name, watch, said.append, logging.wandb.project)
+    except (OSError, KitError) as error:
+        said.append(str(error))
+    sender = follower(output, profile, os.environ)
+    try:
+        yield started
+    finally:
+        sinks.close(started)
+        found.update(sinks=said, wandb="offline" if watch["wandb_key"] is None else "online")
+        found["mlflow"] = ended(output, profile, sender)
+
+
+def follower(output: Path, profile: Profile, environment: Mapping[str, str]) -> subprocess.Popen[bytes] | None:
+    """Start what sends rows to the MLflow server; None if there is none to send to."""
+    address = profile.logging.mlflow.tracking_uri or environment.get("HPC_VALIDATION_MLFLOW")
+    if not profile.logging.mlflow.enabled or not address:
+        return None
+    command = [sys.executable, "-m", "kit", "tracker", "follow", str(output), "--address", address]
+    command += ["--experiment", profile.logging.mlflow.experiment, "--name", profile.metadata.name]
+    for option, name in (("--token", "HPC_VALIDATION_MLFLOW_TOKEN"), ("--ca", "HPC_VALIDATION_MLFLOW_CA")):
+        command += [option, environment[name]] if environment.get(name) else []
+    with (output / LOG).open("ab") as stream:
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stream, stderr=stream)
+
+
+def ended(output: Path, profile: Profile, sender: subprocess.Popen[bytes] | None) -> dict[str, Any]:
+    """Let it send the rest; return what has been sent, and why not all was."""
+    if sender is None:
+        return {"points": 0, "gap": NO_ADDRESS if profile.logging.mlflow.enabled else NOT_ASKED}
+    if sender.stdin:
+        sender.stdin.close()
+    try:
+        code = sender.wait(PATIENCE + 2)
+    except subprocess.TimeoutExpired:
+        sender.kill()
+        code = sender.wait()
+    try:
+        state = outbox.read_state(output)
+    except KitError as error:
+        return {"points": 0, "gap": str(error)}
+    gap = state.gap or ("none" if code == 0 else f"its sender ended with exit code {code}: {output / LOG}")
+    return {
+        "points": state.points,
+        "not_finite": state.not_finite,
+        "refused": state.refused,
+        "gap": gap,
+        "run": state.run,
+    }
