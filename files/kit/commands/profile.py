@@ -25,7 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_check(parser: argparse.ArgumentParser) -> None:
     """Declare the options of a check."""
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    parser.add_argument("--wandb-key", action="store_true", help="there is a W&B key: logging.wandb.mode may be online")
     parser.add_argument("--json", action="store_true", help="answer with one JSON document")
 
 
@@ -51,7 +50,7 @@ def checked(arguments: argparse.Namespace) -> int:
     code, documents = 0, []
     for path in arguments.files:
         try:
-            found = check(path, wandb_key=arguments.wandb_key).findings
+            found = check(path).findings
         except UnreadableError as error:
             code = UNREADABLE
             documents.append({"file": str(path), "unreadable": str(error)})

@@ -35,12 +35,12 @@ class Checked:
         return not errors(self.findings)
 
 
-def check(path: Path, *, wandb_key: bool = False) -> Checked:
-    """Check a file. ``wandb_key``: the inventory has one. Raise document.UnreadableError."""
-    return judged(document.read(path), wandb_key=wandb_key)
+def check(path: Path) -> Checked:
+    """Check a file. Raise document.UnreadableError."""
+    return judged(document.read(path))
 
 
-def judged(read: document.Document, *, wandb_key: bool = False) -> Checked:
+def judged(read: document.Document) -> Checked:
     """Check a document that was read."""
     secret = [*leaks.in_text(read.text), *leaks.in_values(read.value, read.text, read.lines)]
     found = [*read.findings, *secret]
@@ -56,7 +56,7 @@ def judged(read: document.Document, *, wandb_key: bool = False) -> Checked:
             found += [each for each in _of_kinds(error.errors(), read.value, hidden) if each.place not in told]
             found.append(Finding((), "keys were not compared with one another before these errors are mended", WARNING))
         else:
-            found += rules.check(profile, wandb_key=wandb_key)
+            found += rules.check(profile)
     placed = {_with_line(finding, read) for finding in found}
     return Checked(sorted(placed, key=lambda each: (each.line, str(each))), profile)
 

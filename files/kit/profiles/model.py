@@ -227,8 +227,10 @@ class Mlflow(Section):
 
     enabled: bool = key("Whether", "S4-3")
     tracking_uri: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$")] | None = key(
-        "Its address; null for the one that the inventory names", default=None
+        "Its address; null: rows stay in the output folder, and can be sent later", default=None
     )
+    token_file: Folder | None = key("File of mode 0600 with a token, on the compute nodes", default=None)
+    ca_file: Folder | None = key("Certificates of the authorities to trust; null: the system's", default=None)
     experiment: Text = key("Name of the experiment")
 
 
@@ -236,7 +238,8 @@ class Wandb(Section):
     """Weights & Biases."""
 
     enabled: bool = key("Whether", "S4-3")
-    mode: Literal["offline", "online"] = key("online needs a key, which is a secret of the inventory")
+    mode: Literal["offline", "online"] = key("online needs key_file")
+    key_file: Folder | None = key("File of mode 0600 with a key, on the compute nodes", default=None)
     project: Text = key("Name of the project")
 
 

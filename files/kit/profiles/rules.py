@@ -35,10 +35,9 @@ DEVICE_MEMORY_GB = 12
 NARROW = 128  # below it a model of 8 bits is not faster, as measured
 
 
-def check(profile: Profile, *, wandb_key: bool = False) -> list[Finding]:
-    """Return what does not fit together. ``wandb_key``: there is one, as a secret of the inventory."""
-    found = [finding for rule in RULES for finding in rule(profile)]
-    return [*found, *([] if wandb_key else online_without_key(profile))]
+def check(profile: Profile) -> list[Finding]:
+    """Return what does not fit together."""
+    return [finding for rule in RULES for finding in rule(profile)]
 
 
 def _place(path: str) -> tuple[str, ...]:
@@ -338,15 +337,14 @@ def transfers(profile: Profile) -> Findings:
         yield error(path, f"{len(epochs)} times, and {transfer.freeze_layers} layers are frozen", "S4-5")
 
 
-def online_without_key(profile: Profile) -> Findings:
+def trackers(profile: Profile) -> Findings:
     """W&B ends a training that is online without a key."""
     wandb = profile.logging.wandb
-    if wandb.enabled and wandb.mode == "online":
-        text = "online needs a key, which is a secret of the inventory and not there; expected offline"
-        yield error("logging.wandb.mode", text, "S4-3")
+    if wandb.enabled and wandb.mode == "online" and wandb.key_file is None:
+        yield error("logging.wandb.mode", "online without key_file; expected offline", "S4-3")
 
 
 RULES: tuple[Callable[[Profile], Any], ...] = (
     *(shapes, tasks, stopping, rates, reachable, batches, memory, precision, ranks),
-    *(reading, watching, exports, device, transfers),
+    *(reading, watching, exports, device, transfers, trackers),
 )

@@ -269,7 +269,7 @@ def changed(profile: Profile, **sections: Any) -> Profile:
     from train import merged  # noqa: PLC0415 - it imports this module where it is needed
 
     found = Profile.model_validate(merged(profile.model_dump(mode="json"), sections))
-    wrong = errors(rules.check(found, wandb_key=True))
+    wrong = errors(rules.check(found))
     if wrong:
         raise KitError("; ".join(str(each) for each in wrong))
     return found

@@ -8,10 +8,9 @@ None of them can stop or slow a training; what could not be told is counted, and
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from kit.errors import KitError
 from kit.profiles.model import Profile
 from kit.trackers import outbox, sinks
 
-NOT_ASKED, NO_ADDRESS = "not asked for", "no address: set logging.mlflow.tracking_uri, or hpc_validation_mlflow"
+NOT_ASKED, NO_ADDRESS = "not asked for", "no address: set logging.mlflow.tracking_uri"
 LOG = "tracker.log"
 
 
@@ -30,10 +29,9 @@ def told(output: Path, profile: Profile, found: dict[str, Any]) -> Iterator[list
     """Tell those of the rows in ``output`` while the block runs; ``found`` has in the end what came of it."""
     logging = profile.logging
     said: list[str] = []
-    key = os.environ.get("HPC_VALIDATION_WANDB_KEY")
     watch = {
         "wandb": logging.wandb.enabled,
-        "wandb_key": key if logging.wandb.mode == "online" else None,
+        "wandb_key": logging.wandb.key_file if logging.wandb.mode == "online" else None,
         "tensorboard": logging.tensorboard.enabled,
     }
     started: list[sinks.Tracker] = []
@@ -41,7 +39,7 @@ def told(output: Path, profile: Profile, found: dict[str, Any]) -> Iterator[list
         started = sinks.start(output, profile.metadata.name, watch, said.append, logging.wandb.project)
     except (OSError, KitError) as error:
         said.append(str(error))
-    sender = follower(output, profile, os.environ)
+    sender = follower(output, profile)
     try:
         yield started
     finally:
@@ -50,15 +48,15 @@ def told(output: Path, profile: Profile, found: dict[str, Any]) -> Iterator[list
         found["mlflow"] = ended(output, profile, sender)
 
 
-def follower(output: Path, profile: Profile, environment: Mapping[str, str]) -> subprocess.Popen[bytes] | None:
+def follower(output: Path, profile: Profile) -> subprocess.Popen[bytes] | None:
     """Start what sends rows to the MLflow server; None if there is none to send to."""
-    address = profile.logging.mlflow.tracking_uri or environment.get("HPC_VALIDATION_MLFLOW")
-    if not profile.logging.mlflow.enabled or not address:
+    server = profile.logging.mlflow
+    if not server.enabled or server.tracking_uri is None:
         return None
-    command = [sys.executable, "-m", "kit", "tracker", "follow", str(output), "--address", address]
-    command += ["--experiment", profile.logging.mlflow.experiment, "--name", profile.metadata.name]
-    for option, name in (("--token", "HPC_VALIDATION_MLFLOW_TOKEN"), ("--ca", "HPC_VALIDATION_MLFLOW_CA")):
-        command += [option, environment[name]] if environment.get(name) else []
+    command = [sys.executable, "-m", "kit", "tracker", "follow", str(output), "--address", server.tracking_uri]
+    command += ["--experiment", server.experiment, "--name", profile.metadata.name]
+    for option, path in (("--token", server.token_file), ("--ca", server.ca_file)):
+        command += [option, path] if path else []
     with (output / LOG).open("ab") as stream:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stream, stderr=stream)
 

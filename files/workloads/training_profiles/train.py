@@ -42,7 +42,7 @@ def load(path: Path, changes: dict[str, Any] | None = None) -> Profile:
         raise UnusableError(f"{path}:{error}") from error
     if changes and isinstance(read.value, dict):
         read = document.Document(merged(read.value, changes), read.text, read.lines, read.findings)
-    checked = judged(read, wandb_key=bool(os.environ.get("WANDB_API_KEY")))
+    checked = judged(read)
     wrong = errors(checked.findings)
     if wrong or checked.profile is None:
         raise UnusableError("\n".join(f"{path}:{each}" for each in wrong))

@@ -251,9 +251,9 @@ def test_cross_checks_that_did_not_run_are_named():
     assert ("warning", "", "", 1) in found(text)
 
 
-def test_a_key_of_the_inventory_lets_wandb_be_online():
-    text = changed(HPC, logging__wandb__mode="online")
-    assert judged(document.parse(text), wandb_key=True).good
+def test_a_file_with_a_key_lets_wandb_be_online():
+    text = changed(HPC, logging__wandb__mode="online\n    key_file: /etc/hpc/wandb")
+    assert judged(document.parse(text)).good
 
 
 def test_all_errors_come_at_once():
