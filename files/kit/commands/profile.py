@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
+from kit import strict_json
+from kit.errors import KitError
 from kit.profiles import packages
 
 WRONG, UNREADABLE = 1, 2  # exit codes
@@ -25,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_check(parser: argparse.ArgumentParser) -> None:
     """Declare the options of a check."""
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("--changes", metavar="FILE", help="JSON with keys that are changed, or - for standard input")
     parser.add_argument("--json", action="store_true", help="answer with one JSON document")
 
 
@@ -41,16 +46,30 @@ def run(arguments: argparse.Namespace) -> None:
         raise SystemExit(code)
 
 
+def read_changes(source: str | None) -> dict[str, Any] | None:
+    """Return the keys that are changed. Raise KitError."""
+    if source is None:
+        return None
+    try:
+        found = strict_json.parse(sys.stdin.read()) if source == "-" else strict_json.read(Path(source))
+    except (OSError, ValueError, RecursionError) as error:
+        raise KitError(f"--changes {source}: {error}") from error
+    if not isinstance(found, dict):
+        raise KitError(f"--changes {source}: expected keys and values")
+    return found
+
+
 def checked(arguments: argparse.Namespace) -> int:
     """Check the files and print what was found; return the exit code."""
     from kit.profiles.check import check  # noqa: PLC0415 - as above
     from kit.profiles.document import UnreadableError  # noqa: PLC0415
     from kit.profiles.findings import dotted, errors  # noqa: PLC0415
 
+    changes = read_changes(arguments.changes)
     code, documents = 0, []
     for path in arguments.files:
         try:
-            found = check(path).findings
+            found = check(path, changes).findings
         except UnreadableError as error:
             code = UNREADABLE
             documents.append({"file": str(path), "unreadable": str(error)})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,21 @@ class Checked:
         return not errors(self.findings)
 
 
-def check(path: Path) -> Checked:
-    """Check a file. Raise document.UnreadableError."""
-    return judged(document.read(path))
+def check(path: Path, changes: Mapping[str, Any] | None = None) -> Checked:
+    """Check a file, with these changes of its keys. Raise document.UnreadableError."""
+    read = document.read(path)
+    if changes and isinstance(read.value, dict):
+        read = replace(read, value=merged(read.value, changes))
+    return judged(read)
+
+
+def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the first with the second's keys in place of its own, section by section."""
+    found = dict(first)
+    for key, value in second.items():
+        inner = found.get(key)
+        found[key] = merged(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
+    return found
 
 
 def judged(read: document.Document) -> Checked:

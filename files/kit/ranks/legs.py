@@ -185,7 +185,9 @@ class Runner:
             number = str(len(attempts))
             own = {"HPC_VALIDATION_RESTART": number, "APPTAINERENV_HPC_VALIDATION_RESTART": number}
             facts = self._attempt(leg, {**environment(), **(own if most else {})})
-            attempts.append({name: facts[name] for name in ("exit_code", "first_failure", "started", "ended")})
+            pause = facts["started"] - attempts[-1]["ended"] if attempts else 0.0
+            own_facts = {name: facts[name] for name in ("exit_code", "first_failure", "started", "ended")}
+            attempts.append({**own_facts, "pause": pause})
             code = int(facts["exit_code"])
             if code == 0 or len(attempts) > most:
                 break

@@ -26,6 +26,7 @@ from kit.errors import KitError
 from kit.files import METRICS_FILE, write_json
 from kit.pretraining import checkpoints
 from kit.profiles import arithmetic, rules
+from kit.profiles.check import merged
 from kit.profiles.findings import errors
 from kit.profiles.model import FINE_TUNE, SCRATCH, TRANSFER, Profile
 from kit.training import device as training_device
@@ -115,12 +116,13 @@ def measured(leg: Leg) -> dict[str, Any]:
     joined.state.phase("evaluating")
     leg.stall.rest()
     test = trainer.evaluate(leg.data(profile.data.test))
-    every, keep = profile.training.checkpointing.every_steps, profile.training.checkpointing.keep
     ranks = joined.gather({"gpu": joined.gpu, "node": joined.node, "weights": checksum(trainer.module)})
     hashes = [each["weights"] for each in ranks.values()]
     for each in ranks.values():
         each["same_weights"] = each.pop("weights") == hashes[0]
-    kept = [verified(path) for path in reversed(checkpoints.listed(saver.folder))] if joined.rank == 0 else []
+    saved = profile.training.checkpointing
+    kept = {path.name: verified(path) for path in checkpoints.listed(saver.folder)} if joined.rank == 0 else {}
+    wanted = expected(done, saved.every_steps)
     return {
         **figures(done),
         "completed": done.last == arithmetic.steps(profile) or done.ended != "complete",
@@ -134,7 +136,13 @@ def measured(leg: Leg) -> dict[str, Any]:
         "told": said,
         "gap": test[LOSS] - done.evaluations[-1][LOSS],
         "best": done.best,
-        "checkpoints": {"saved": saver.saved, "expected": expected(done, every), "kept": kept, "to_keep": keep},
+        "checkpoints": {
+            "saved": saver.saved,
+            "expected": wanted,
+            "kept": kept,
+            "to_keep": saved.keep,
+            "due": len(kept) if saved.best_only else min(len(wanted), saved.keep),
+        },
         "weights_sha256": hashes[0],
         "ranks": ranks,
         "distinct_gpus": len({(each["node"], each["gpu"]) for each in ranks.values() if each["gpu"]}),
@@ -150,11 +158,11 @@ def expected(done: Done, every: int) -> list[int]:
 
 
 def verified(path: Path) -> dict[str, Any]:
-    """Return a checkpoint's name and step, and what is wrong with it."""
+    """Return a checkpoint's step, and what is wrong with it."""
     try:
-        return {"name": path.name, "step": checkpoints.verify(path)["step"], "problem": "none"}
+        return {"step": checkpoints.verify(path)["step"], "problem": "none"}
     except checkpoints.DamagedError as error:
-        return {"name": path.name, "step": checkpoints.step_of(path.name), "problem": str(error)}
+        return {"step": checkpoints.step_of(path.name), "problem": str(error)}
 
 
 def restarted(leg: Leg) -> dict[str, Any]:
@@ -266,8 +274,6 @@ def purposes_profile(profile: Profile, purpose: str, stem: Path) -> Profile:
 
 def changed(profile: Profile, **sections: Any) -> Profile:
     """Return the profile with other keys. Raise KitError if they do not fit."""
-    from train import merged  # noqa: PLC0415 - it imports this module where it is needed
-
     found = Profile.model_validate(merged(profile.model_dump(mode="json"), sections))
     wrong = errors(rules.check(found))
     if wrong:

@@ -22,8 +22,8 @@ from kit.errors import KitError
 from kit.files import METRICS_FILE
 from kit.metrics import write_metrics
 from kit.pretraining.checkpoints import NONE_WHOLE, NoneWholeError
-from kit.profiles import document
-from kit.profiles.check import judged
+from kit.profiles.check import check
+from kit.profiles.document import UnreadableError
 from kit.profiles.findings import errors
 from kit.profiles.model import Profile
 
@@ -37,25 +37,13 @@ class UnusableError(KitError):
 def load(path: Path, changes: dict[str, Any] | None = None) -> Profile:
     """Return the profile of a file, with these changes of its keys. Raise UnusableError."""
     try:
-        read = document.read(path)
-    except document.UnreadableError as error:
+        checked = check(path, changes)
+    except UnreadableError as error:
         raise UnusableError(f"{path}:{error}") from error
-    if changes and isinstance(read.value, dict):
-        read = document.Document(merged(read.value, changes), read.text, read.lines, read.findings)
-    checked = judged(read)
     wrong = errors(checked.findings)
     if wrong or checked.profile is None:
         raise UnusableError("\n".join(f"{path}:{each}" for each in wrong))
     return checked.profile
-
-
-def merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Return the first with the second's keys in place of its own, section by section."""
-    found = dict(first)
-    for key, value in second.items():
-        inner = found.get(key)
-        found[key] = merged(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
-    return found
 
 
 def alone(environment: dict[str, str]) -> dict[str, str]:
@@ -119,12 +107,14 @@ def main() -> int:
     """Run this rank; return the exit code."""
     environment = os.environ
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--config", type=Path, required=True, help="the profile")
+    parser.add_argument("--config", type=Path, default=environment.get("CONFIG_FILE"), help="the profile")
     parser.add_argument("--output", type=Path, help="folder for everything that the training leaves")
     arguments = parser.parse_args()
+    if arguments.config is None:
+        parser.error("--config is missing, and CONFIG_FILE is not set")
     changes = strict_json.read(Path(environment["SETTINGS_FILE"])) if environment.get("SETTINGS_FILE") else None
     try:
-        profile = load(arguments.config, changes)
+        profile = load(Path(arguments.config), changes)
         output = arguments.output or (Path(environment["OUTPUT_DIR"]) if environment.get("OUTPUT_DIR") else None)
         environment.update(alone(dict(environment)))
         own_folders, output = output is None, output or Path(profile.logging.directory)

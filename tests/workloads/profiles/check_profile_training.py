@@ -17,12 +17,12 @@ from typing import Any
 from unittest import mock
 
 import torch
-import train
 from encoder import Encoder
 from kit.errors import KitError
 from kit.pretraining import checkpoints
 from kit.pretraining.checkpoints import NoneWholeError
 from kit.profiles import arithmetic
+from kit.profiles.check import merged
 from kit.profiles.model import Profile
 from schedule import learning_rate
 from small_profile import SAMPLES, Case
@@ -195,7 +195,7 @@ class Learning(Case):
             "training": {"optimizer": {"lr": 1e-4}},
             "transfer_learning": transfer,
         }
-        return self.profile(**train.merged(own, changes))
+        return self.profile(**merged(own, changes))
 
     def test_frozen_tensors_keep_every_bit_until_they_open_and_move_then(self) -> None:
         with self.joined() as joined:

@@ -26,6 +26,7 @@ sys.path.insert(0, str(HOME))
 import numpy as np
 import torch
 import train
+from kit.profiles.check import merged
 from kit.profiles.model import Profile
 from kit.training.distributed import Group, group
 from saving import Saver
@@ -86,8 +87,8 @@ class Case(unittest.TestCase):
     def profile(self, **changes: Any) -> Profile:
         """Return the small profile with these changes of its sections; it is checked as any other."""
         folders = {name: str(self.output / "data" / name) for name in ("train", "validation", "test")}
-        own = train.merged(SMALL, {"data": folders})
-        return train.load(HOME / "local.yaml", train.merged(own, changes))
+        own = merged(SMALL, {"data": folders})
+        return train.load(HOME / "local.yaml", merged(own, changes))
 
     @contextmanager
     def joined(self) -> Iterator[Group]:

@@ -27,10 +27,10 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         packages.require()
+        return profile.checked(arguments)
     except KitError as error:
         print(error, file=sys.stderr)
         return profile.UNREADABLE
-    return profile.checked(arguments)
 
 
 if __name__ == "__main__":
