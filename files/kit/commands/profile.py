@@ -1,12 +1,13 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`kit profile`: check training profiles, or describe what one may hold."""
+"""`kit profile`: check training profiles, describe what one may hold, train as one says in a job of Slurm's."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check = actions.add_parser("check", help="everything that is wrong with each file, with lines")
     add_check(check)
     actions.add_parser("schema", help="the JSON Schema of a profile, for editors")
+    for name, text in (
+        ("options", "the options of sbatch that ask for what a profile says, one on each line"),
+        ("train", "train in this job, whose current folder is the workload's"),
+    ):
+        actions.add_parser(name, help=text).add_argument("file", type=Path, metavar="FILE")
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
@@ -41,9 +47,21 @@ def run(arguments: argparse.Namespace) -> None:
 
         print(json.dumps(Profile.model_json_schema(), indent=2))
         return
-    code = checked(arguments)
+    code = checked(arguments) if arguments.action == "check" else _as_job(arguments)
     if code:
         raise SystemExit(code)
+
+
+def _as_job(arguments: argparse.Namespace) -> int:
+    """Say what a job asks for, or run in it; return the exit code. Raise KitError."""
+    from kit.profiles import job  # noqa: PLC0415 - as above
+    from kit.profiles.check import usable  # noqa: PLC0415
+
+    profile = usable(arguments.file)
+    if arguments.action == "train":
+        return job.run(profile, arguments.file, os.environ)
+    print("\n".join(job.options(profile, os.environ.get("HPC_VALIDATION_ACCELERATOR") or "cuda")))
+    return 0
 
 
 def read_changes(source: str | None) -> dict[str, Any] | None:

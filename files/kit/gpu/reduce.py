@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-QUANTITIES = ("util", "memory_used", "power_w", "sm_clock_mhz", "sm_occupancy", "tensor_activity")
+QUANTITIES = ("util", "memory_used", "power_w", "temperature_c", "sm_clock_mhz", "sm_occupancy", "tensor_activity")
 
 
 def percentile(ordered: Sequence[float], per_cent: float) -> float:

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from kit.errors import KitError
 from kit.profiles import document, leaks, rules
 from kit.profiles.findings import WARNING, Finding, Place, errors
 from kit.profiles.model import Profile
@@ -41,6 +42,22 @@ def check(path: Path, changes: Mapping[str, Any] | None = None) -> Checked:
     if changes and isinstance(read.value, dict):
         read = replace(read, value=merged(read.value, changes))
     return judged(read)
+
+
+class UnusableError(KitError):
+    """A profile that cannot be used; the message has a line for each error."""
+
+
+def usable(path: Path, changes: Mapping[str, Any] | None = None) -> Profile:
+    """Return the profile of a file, with these changes of its keys. Raise UnusableError."""
+    try:
+        checked = check(path, changes)
+    except document.UnreadableError as error:
+        raise UnusableError(f"{path}:{error}") from error
+    wrong = errors(checked.findings)
+    if wrong or checked.profile is None:
+        raise UnusableError("\n".join(f"{path}:{each}" for each in wrong))
+    return checked.profile
 
 
 def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:

@@ -152,6 +152,9 @@ class Training(Section):
     batch_size: int = key("Samples of a micro batch on a GPU", "S4-13", ge=1, le=65536)
     gradient_accumulation_steps: int = key("Micro batches of a step", "S4-13", ge=1, le=4096)
     log_every_steps: Positive = key("Steps between two rows of metrics", "S4-26")
+    begins_with: Folder | None = key(
+        "Folder of the checkpoint whose weights it begins with; null: with none, from scratch", "S4-18", default=None
+    )
     activation_checkpointing: bool = key("Compute activations again instead of keeping them", "S4-28")
     optimizer: Optimizer
     scheduler: Scheduler
@@ -372,7 +375,6 @@ class EmbeddedOptimizations(Section):
 class TransferLearning(Section):
     """A training that begins with another's weights."""
 
-    source: Folder | None = key("Folder of the model; null: the one that the inventory names", default=None)
     freeze_layers: int = key("Blocks from the first on that stay as they are", "S4-5", ge=0, le=256)
     unfreeze_epochs: list[Annotated[int, Field(ge=1, le=10**6)]] = key(
         "Epochs at which one more block opens, from the last frozen one down; at the last of them all open", "S4-5"

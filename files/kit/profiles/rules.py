@@ -121,6 +121,11 @@ def rates(profile: Profile) -> Findings:
             yield warning("training.optimizer.lr", f"{optimizer.lr:g}; the document says {FROM_SCRATCH:g}", requirement)
         if not scheduler.warmup_steps:
             yield error("training.scheduler.warmup_steps", "0; from scratch it needs a warm-up", requirement)
+    begins_with = profile.training.begins_with
+    if purpose == SCRATCH and begins_with is not None:
+        yield error("training.begins_with", f"{begins_with}; from scratch it begins with none: expected null", "S4-17")
+    if purpose != SCRATCH and begins_with is None:
+        yield error("training.begins_with", f"null; {purpose} begins with a checkpoint's weights", requirement)
     if optimizer.name == "adam" and optimizer.weight_decay:
         text = f"adam with weight_decay {optimizer.weight_decay:g} is L2, not decay; expected adamw, or weight_decay 0"
         yield error("training.optimizer.name", text, "S4-9")

@@ -12,6 +12,7 @@ all legs.
 from __future__ import annotations
 
 import os
+import platform
 import signal
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import expectations
 import torch
 from evaluation import LOSS
 from kit import strict_json
@@ -34,7 +36,8 @@ from kit.training.distributed import Group, checksum
 from kit.training.stall import Stall
 from saving import MODEL, Saver
 from tracking import told
-from training import Done, Trainer
+from training import EARLY, Done, Trainer
+from watching import HISTOGRAMS
 from windows import Windows
 
 CHECKPOINTS = "checkpoints"
@@ -73,9 +76,19 @@ class Leg:
         return Saver(folder, self.joined, self.facts, saved.keep, best_only=saved.best_only)
 
     def trainer(self, saver: Saver | None = None) -> Trainer:
-        """Return a trainer of the profile's own data."""
+        """Return a trainer of the profile's own data, and of the model that it begins with."""
         train, validation = self.data(self.profile.data.train), self.data(self.profile.data.validation)
-        return Trainer(self.joined, self.profile, train, validation, self.output, saver=saver, stall=self.stall)
+        begins_with = self.profile.training.begins_with
+        return Trainer(
+            self.joined,
+            self.profile,
+            train,
+            validation,
+            self.output,
+            saver=saver,
+            stall=self.stall,
+            begins_with=weights(Path(begins_with)) if begins_with else None,
+        )
 
 
 def figures(done: Done) -> dict[str, Any]:
@@ -89,6 +102,7 @@ def figures(done: Done) -> dict[str, Any]:
         "learning_rates": [row["lr"] for row in logged],
         "grad_norms": [row["grad_norm"] for row in done.rows if "grad_norm" in row],
         "evaluations": done.evaluations,
+        "steady": {"windows": [done.window]},
         "samples_per_second": rate(logged, "samples_per_second"),
         "steps_per_second": rate(logged, "steps_per_second"),
         "seconds": done.seconds,
@@ -120,9 +134,7 @@ def measured(leg: Leg) -> dict[str, Any]:
     hashes = [each["weights"] for each in ranks.values()]
     for each in ranks.values():
         each["same_weights"] = each.pop("weights") == hashes[0]
-    saved = profile.training.checkpointing
     kept = {path.name: verified(path) for path in checkpoints.listed(saver.folder)} if joined.rank == 0 else {}
-    wanted = expected(done, saved.every_steps)
     return {
         **figures(done),
         "completed": done.last == arithmetic.steps(profile) or done.ended != "complete",
@@ -136,13 +148,9 @@ def measured(leg: Leg) -> dict[str, Any]:
         "told": said,
         "gap": test[LOSS] - done.evaluations[-1][LOSS],
         "best": done.best,
-        "checkpoints": {
-            "saved": saver.saved,
-            "expected": wanted,
-            "kept": kept,
-            "to_keep": saved.keep,
-            "due": len(kept) if saved.best_only else min(len(wanted), saved.keep),
-        },
+        **left(profile, done, saver.saved, kept),
+        "histograms": counted(leg.output, profile, done) if joined.rank == 0 else {},
+        "environment": environment(profile),
         "weights_sha256": hashes[0],
         "ranks": ranks,
         "distinct_gpus": len({(each["node"], each["gpu"]) for each in ranks.values() if each["gpu"]}),
@@ -152,9 +160,46 @@ def measured(leg: Leg) -> dict[str, Any]:
     }
 
 
-def expected(done: Done, every: int) -> list[int]:
-    """Return the steps at which checkpoints are due."""
-    return sorted({*range(every, done.last + 1, every), done.last})
+def left(profile: Profile, done: Done, saved: list[int], kept: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return what the training left, beside what it has to leave."""
+    every = profile.training.evaluation.every_steps
+    due = expectations.saved_at(profile, done.last, done.evaluations)
+    kept_due = expectations.kept_of(profile, due, done.evaluations)
+    stop = expectations.stops_at(profile, done.evaluations)
+    stopped = done.last if done.ended == EARLY else None
+    return {
+        "evaluations_due": len(expectations.steps_of(every, done.last)),
+        "early_stopping": {
+            "stopped_at": stopped,
+            "due_at": stop,
+            "as_due": stopped == stop or (stopped is None and stop == arithmetic.steps(profile)),
+        },
+        "checkpoints": {
+            "saved": saved,
+            "expected": due,
+            "kept": kept,
+            "due": len(kept_due),
+            "kept_otherwise": expectations.differing(kept_due, (int(each["step"]) for each in kept.values())),
+        },
+    }
+
+
+def counted(output: Path, profile: Profile, done: Done) -> dict[str, Any]:
+    """Return how many weights the histograms of each step count."""
+    every = profile.monitoring.weight_histogram_every_steps
+    return {"steps": expectations.histograms(output / HISTOGRAMS), "due": done.last // every}
+
+
+def environment(profile: Profile) -> dict[str, Any]:
+    """Return the versions that the profile was written for, beside those that are here."""
+    here = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),
+    }
+    wanted = profile.environment.model_dump()
+    return {name: {"profile": value, "here": here.get(name)} for name, value in wanted.items()}
 
 
 def verified(path: Path) -> dict[str, Any]:
@@ -195,7 +240,7 @@ def single(leg: Leg) -> dict[str, Any]:
 def adapted(leg: Leg) -> dict[str, Any]:
     """Adapt the trained model to data of another kind, near and far; compare all legs."""
     joined = leg.joined
-    source = weights(checkpoints.newest(leg.kept).path)
+    source = checkpoints.newest(leg.kept).path
     found: dict[str, Any] = {}
     near = Path(leg.profile.data.train).with_name("near-train")
     far = near.with_name("far-train")
@@ -216,12 +261,17 @@ def adapted(leg: Leg) -> dict[str, Any]:
     return {"adapted": found, **compared(leg)}
 
 
-def adapt(leg: Leg, purpose: str, stem: Path, source: dict[str, torch.Tensor] | None) -> dict[str, Any]:
+def adapt(leg: Leg, purpose: str, stem: Path, source: Path | None) -> dict[str, Any]:
     """Train a model on little data; return its metrics, those before, and what became of frozen weights."""
-    profile = purposes_profile(leg.profile, purpose, stem)
+    profile = purposes_profile(leg.profile, purpose, stem, source)
     test = leg.data(str(stem.with_name(stem.name.replace("train", "test"))), profile)
     trainer = Trainer(
-        leg.joined, profile, leg.data(str(stem), profile), test, leg.output / stem.name / purpose, begins_with=source
+        leg.joined,
+        profile,
+        leg.data(str(stem), profile),
+        test,
+        leg.output / stem.name / purpose,
+        begins_with=weights(source) if source else None,
     )
     before = trainer.evaluate(test)
     frozen = {name for name, weight in trainer.module.named_parameters() if not weight.requires_grad}
@@ -241,7 +291,7 @@ def adapt(leg: Leg, purpose: str, stem: Path, source: dict[str, torch.Tensor] | 
     }
 
 
-def purposes_profile(profile: Profile, purpose: str, stem: Path) -> Profile:
+def purposes_profile(profile: Profile, purpose: str, stem: Path, source: Path | None) -> Profile:
     """Return the profile for a purpose on little data; it is checked as any other."""
     frozen = max(1, round(profile.model.num_layers * FREEZE))
     samples = len(Windows(stem, profile))
@@ -250,6 +300,7 @@ def purposes_profile(profile: Profile, purpose: str, stem: Path) -> Profile:
         profile,
         metadata={"purpose": purpose, "target": "local"},
         training={
+            "begins_with": str(source) if source else None,
             "epochs": EPOCHS,
             "max_steps": steps,
             "batch_size": ADAPTED_BATCH,
@@ -266,7 +317,7 @@ def purposes_profile(profile: Profile, purpose: str, stem: Path) -> Profile:
         resources={"num_gpus": 1},
         monitoring={"gradient_norm_every_steps": steps, "weight_histogram_every_steps": steps},
         validation={"every_epochs": None},
-        transfer_learning={"source": None, "freeze_layers": frozen, "unfreeze_epochs": UNFREEZE[-frozen:]}
+        transfer_learning={"freeze_layers": frozen, "unfreeze_epochs": UNFREEZE[-frozen:]}
         if purpose == TRANSFER
         else None,
     )

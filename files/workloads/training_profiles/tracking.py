@@ -19,6 +19,7 @@ from kit.commands.tracker import PATIENCE
 from kit.errors import KitError
 from kit.profiles.model import Profile
 from kit.trackers import outbox, sinks
+from kit.trackers.sender import ROWS
 
 NOT_ASKED, NO_ADDRESS = "not asked for", "no address: set logging.mlflow.tracking_uri"
 LOG = "tracker.log"
@@ -44,8 +45,8 @@ def told(output: Path, profile: Profile, found: dict[str, Any]) -> Iterator[list
         yield started
     finally:
         sinks.close(started)
-        found.update(sinks=said, wandb="offline" if watch["wandb_key"] is None else "online")
-        found["mlflow"] = ended(output, profile, sender)
+        wandb = logging.wandb.mode if logging.wandb.enabled else NOT_ASKED
+        found.update(sinks=said, wandb=wandb, mlflow={**ended(output, profile, sender), "due": due(output)})
 
 
 def follower(output: Path, profile: Profile) -> subprocess.Popen[bytes] | None:
@@ -84,3 +85,14 @@ def ended(output: Path, profile: Profile, sender: subprocess.Popen[bytes] | None
         "gap": gap,
         "run": state.run,
     }
+
+
+def due(output: Path) -> int | None:
+    """Return how many points the rows have; None if they cannot be read."""
+    count, offset = 0, 0
+    try:
+        while (rows := outbox.read_rows(output / ROWS, offset)).offset > offset:
+            count, offset = count + len(rows.points), rows.offset
+    except KitError:
+        return None
+    return count

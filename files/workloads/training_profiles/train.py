@@ -1,11 +1,12 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Train a model as a profile says: python train.py --config FILE [--output FOLDER]
+"""Train a model as a profile says: python train.py --config FILE
 
-On a machine of one's own it is one process; in a job `kit launch` starts it once for each rank. Checkpoints and logs go
-to the profile's folders, or below the output folder (OUTPUT_DIR in a job). Exit code 0 after a training that ended as
-it should; 1 with a line that says why not; 2 for a profile that cannot be used; 4 if its checkpoints are all damaged.
+On a machine of one's own it is one process; scripts/train_hpc.sh starts it on a cluster, once for each rank. Checkpoints
+and logs go to the profile's folders. With --validate it is a leg of the workload that validates a profile: everything
+goes to the job's output folder. Exit code 0 after a training that ended as it should; 1 with a line that says why not;
+2 for a profile that cannot be used; 4 if its checkpoints are all damaged.
 """
 
 from __future__ import annotations
@@ -22,28 +23,10 @@ from kit.errors import KitError
 from kit.files import METRICS_FILE
 from kit.metrics import write_metrics
 from kit.pretraining.checkpoints import NONE_WHOLE, NoneWholeError
-from kit.profiles.check import check
-from kit.profiles.document import UnreadableError
-from kit.profiles.findings import errors
+from kit.profiles.check import UnusableError, usable
 from kit.profiles.model import Profile
 
 UNUSABLE = 2
-
-
-class UnusableError(KitError):
-    """A profile that cannot be used; the message has a line for each error."""
-
-
-def load(path: Path, changes: dict[str, Any] | None = None) -> Profile:
-    """Return the profile of a file, with these changes of its keys. Raise UnusableError."""
-    try:
-        checked = check(path, changes)
-    except UnreadableError as error:
-        raise UnusableError(f"{path}:{error}") from error
-    wrong = errors(checked.findings)
-    if wrong or checked.profile is None:
-        raise UnusableError("\n".join(f"{path}:{each}" for each in wrong))
-    return checked.profile
 
 
 def alone(environment: dict[str, str]) -> dict[str, str]:
@@ -64,15 +47,15 @@ def accelerator() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def trained(profile: Profile, output: Path, own_folders: bool) -> tuple[int, dict[str, Any]]:
-    """Run this rank's part of a leg; return the rank, and the metrics."""
+def trained(profile: Profile, output: Path, *, validate: bool) -> tuple[int, dict[str, Any]]:
+    """Run this rank's part of a training, or of a leg of a validation; return the rank, and the metrics."""
     from acceptance import ADAPTED, CHECKPOINTS, LEGS, MEASURED, SINGLE, Leg  # noqa: PLC0415
     from kit.profiles import arithmetic  # noqa: PLC0415
     from kit.training.distributed import group  # noqa: PLC0415
     from kit.training.stall import Stall  # noqa: PLC0415
 
     said = os.environ.get("HPC_VALIDATION_ACCELERATOR") or "cuda"
-    name = os.environ.get("HPC_VALIDATION_LEG", MEASURED)
+    name = os.environ.get("HPC_VALIDATION_LEG", MEASURED) if validate else MEASURED
     if name not in LEGS:
         raise KitError(f"unknown leg {name!r}; there are {', '.join(LEGS)}")
     with group(said, output) as joined:
@@ -83,7 +66,7 @@ def trained(profile: Profile, output: Path, own_folders: bool) -> tuple[int, dic
         joined.state.phase("reading data")
         stall = Stall(output, joined.state, joined.rank, profile.monitoring.stall_seconds)
         job = output if name == MEASURED else output.parent
-        kept = Path(profile.training.checkpointing.directory) if own_folders else job / CHECKPOINTS
+        kept = job / CHECKPOINTS if validate else Path(profile.training.checkpointing.directory)
         found = LEGS[name](Leg(name, joined, profile, result_facts(profile), job, output, kept, said, stall))
         stall.end()
         joined.state.phase("reporting")
@@ -108,18 +91,17 @@ def main() -> int:
     environment = os.environ
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", type=Path, default=environment.get("CONFIG_FILE"), help="the profile")
-    parser.add_argument("--output", type=Path, help="folder for everything that the training leaves")
+    parser.add_argument("--validate", action="store_true", help="as a leg of a job that validates the profile")
     arguments = parser.parse_args()
     if arguments.config is None:
         parser.error("--config is missing, and CONFIG_FILE is not set")
     changes = strict_json.read(Path(environment["SETTINGS_FILE"])) if environment.get("SETTINGS_FILE") else None
     try:
-        profile = load(Path(arguments.config), changes)
-        output = arguments.output or (Path(environment["OUTPUT_DIR"]) if environment.get("OUTPUT_DIR") else None)
+        profile = usable(Path(arguments.config), changes)
+        output = Path(environment.get("OUTPUT_DIR") or profile.logging.directory)
         environment.update(alone(dict(environment)))
-        own_folders, output = output is None, output or Path(profile.logging.directory)
         output.mkdir(parents=True, exist_ok=True)
-        rank, found = trained(profile, output, own_folders)
+        rank, found = trained(profile, output, validate=arguments.validate)
         if rank == 0 and "test" in found:
             print(f"{found['ended']}: step {found['steps']}, test {found['test']}", flush=True)
     except UnusableError as error:

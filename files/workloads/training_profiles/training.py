@@ -49,6 +49,7 @@ class Done:
     sink_rows: int = 0
     scale_falls: int = 0
     best: float | None = None
+    window: list[float] = field(default_factory=list)  # begin and end, seconds since the epoch
     opened: dict[str, int] = field(default_factory=dict)  # step at which a number of frozen blocks began
 
 
@@ -188,6 +189,7 @@ class Trainer:
         )
         order = Order(profile, self.joined.rank, self.joined.size, self.step + 1, total)
         batches = iter(reader(self._train, order, profile, self.joined.device))
+        begun = time.time()
         began = since = time.perf_counter()
         losses: list[torch.Tensor] = []
         logged = self.step
@@ -244,6 +246,7 @@ class Trainer:
                 rows.close()
         done.last, done.best = self.step, self.stopping.best
         done.seconds = time.perf_counter() - began
+        done.window = [begun, time.time()]
         if rows:
             done.sink_seconds, done.sink_rows = rows.seconds, rows.written
         return done

@@ -189,10 +189,10 @@ class Learning(Case):
 
     def transfer(self, freeze: int, epochs: list[int], **changes: Any) -> Profile:
         """Return a profile with frozen blocks."""
-        transfer = {"source": None, "freeze_layers": freeze, "unfreeze_epochs": epochs}
+        transfer = {"freeze_layers": freeze, "unfreeze_epochs": epochs}
         own = {
             "metadata": {"purpose": "transfer"},
-            "training": {"optimizer": {"lr": 1e-4}},
+            "training": {"begins_with": "/of/another", "optimizer": {"lr": 1e-4}},
             "transfer_learning": transfer,
         }
         return self.profile(**merged(own, changes))
@@ -254,10 +254,10 @@ class Checkpoints(Case):
         self.assert_same(self.weights(straight), self.weights(self.run_once(profile)[0]))
 
     def test_with_frozen_blocks_too(self) -> None:
-        transfer = {"source": None, "freeze_layers": 2, "unfreeze_epochs": [2, 3]}
+        transfer = {"freeze_layers": 2, "unfreeze_epochs": [2, 3]}
         own = {
             "metadata": {"purpose": "transfer"},
-            "training": {"optimizer": {"lr": 1e-4}},
+            "training": {"begins_with": "/of/another", "optimizer": {"lr": 1e-4}},
             "transfer_learning": transfer,
         }
         profile = self.profile(**own)

@@ -26,7 +26,7 @@ sys.path.insert(0, str(HOME))
 import numpy as np
 import torch
 import train
-from kit.profiles.check import merged
+from kit.profiles.check import merged, usable
 from kit.profiles.model import Profile
 from kit.training.distributed import Group, group
 from saving import Saver
@@ -88,7 +88,7 @@ class Case(unittest.TestCase):
         """Return the small profile with these changes of its sections; it is checked as any other."""
         folders = {name: str(self.output / "data" / name) for name in ("train", "validation", "test")}
         own = merged(SMALL, {"data": folders})
-        return train.load(HOME / "local.yaml", merged(own, changes))
+        return usable(HOME / "local.yaml", merged(own, changes))
 
     @contextmanager
     def joined(self) -> Iterator[Group]:

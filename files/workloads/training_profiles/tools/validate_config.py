@@ -13,7 +13,8 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+HERE = Path(__file__).resolve()
+sys.path.insert(0, str(next(folder for folder in HERE.parents if (folder / "kit").is_dir())))
 
 from kit.commands import profile
 from kit.errors import KitError

@@ -12,8 +12,8 @@ from tests.unit.kit.profiles.samples import EMBEDDED, HPC, changed, line_of
 
 LOCAL = changed(HPC, metadata__target="local", resources__gpu_type="other")
 TRANSFER = (
-    changed(LOCAL, metadata__purpose="transfer", training__optimizer__lr="5.0e-5")
-    + "transfer_learning:\n  source: null\n  freeze_layers: 4\n  unfreeze_epochs: [2, 4, 6]\n"
+    changed(LOCAL, metadata__purpose="transfer", training__optimizer__lr="5.0e-5", training__begins_with="/models/source")
+    + "transfer_learning:\n  freeze_layers: 4\n  unfreeze_epochs: [2, 4, 6]\n"
 )
 CLASSES = changed(
     HPC,
@@ -179,6 +179,8 @@ BAD = [
     (EMBEDDED, {"power_management": "null"}, "power_management", "S4-5"),
     (EMBEDDED, {"monitoring__temperature": "false"}, "monitoring.temperature", "S4-5"),
     (EMBEDDED, {"model__attention": "math"}, "model.attention", "S4-5"),
+    (HPC, {"training__begins_with": "/models/source"}, "training.begins_with", "S4-17"),
+    (TRANSFER, {"training__begins_with": "null"}, "training.begins_with", "S4-19"),
     (TRANSFER, {"transfer_learning__freeze_layers": "12"}, "transfer_learning.freeze_layers", "S4-5"),
     (TRANSFER, {"transfer_learning__unfreeze_epochs": "[4, 2]"}, "transfer_learning.unfreeze_epochs", "S4-5"),
     (TRANSFER, {"transfer_learning__unfreeze_epochs": "[2, 400]"}, "transfer_learning.unfreeze_epochs", "S4-5"),

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# The job of train_hpc.sh: PYTHON KIT HOME PROFILE
+set -eu
+
+export PYTHONPATH=$2
+cd "$3"
+exec "$1" -m kit profile train "$4"
