@@ -166,14 +166,15 @@ class Training(Section):
     early_stopping: EarlyStopping
 
 
-Features = Annotated[list[Annotated[float, Field(ge=-1e30, le=1e30)]], Field(min_length=1, max_length=65536)]
+Feature = Annotated[float, Field(ge=-1e30, le=1e30)]
+Features = Annotated[list[Feature], Field(min_length=1, max_length=65536)]
 Deviations = Annotated[list[Annotated[float, Field(gt=0, le=1e30)]], Field(min_length=1, max_length=65536)]
 
 
 class Normalization(Section):
     """What is taken from each feature, and by what it is divided."""
 
-    mean: Features | float = key("One value for each feature, or one for all", "S4-30")
+    mean: Features | Feature = key("One value for each feature, or one for all", "S4-30")
     std: Deviations | Annotated[float, Field(gt=0, le=1e30)] = key(
         "One value for each feature, or one for all", "S4-30"
     )

@@ -134,6 +134,7 @@ def measured(leg: Leg) -> dict[str, Any]:
     hashes = [each["weights"] for each in ranks.values()]
     for each in ranks.values():
         each["same_weights"] = each.pop("weights") == hashes[0]
+    described = training_device.describe(joined.device, leg.accelerator)
     kept = {path.name: verified(path) for path in checkpoints.listed(saver.folder)} if joined.rank == 0 else {}
     return {
         **figures(done),
@@ -150,11 +151,11 @@ def measured(leg: Leg) -> dict[str, Any]:
         "best": done.best,
         **left(profile, done, saver.saved, kept),
         "histograms": counted(leg.output, profile, done) if joined.rank == 0 else {},
-        "environment": environment(profile),
+        "environment": environment(profile, described["gpu_name"]),
         "weights_sha256": hashes[0],
         "ranks": ranks,
         "distinct_gpus": len({(each["node"], each["gpu"]) for each in ranks.values() if each["gpu"]}),
-        **training_device.describe(joined.device, leg.accelerator),
+        **described,
         "gpu_uuids": [each["gpu"] for each in ranks.values() if each["gpu"]],
         "profile": {"document": profile.metadata.document, "name": profile.metadata.name},
     }
@@ -190,16 +191,18 @@ def counted(output: Path, profile: Profile, done: Done) -> dict[str, Any]:
     return {"steps": expectations.histograms(output / HISTOGRAMS), "due": done.last // every}
 
 
-def environment(profile: Profile) -> dict[str, Any]:
-    """Return the versions that the profile was written for, beside those that are here."""
+def environment(profile: Profile, gpu: str | None) -> dict[str, Any]:
+    """Return versions and GPU that the profile was written for, beside those that are here."""
     here = {
         "python": platform.python_version(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version(),
     }
-    wanted = profile.environment.model_dump()
-    return {name: {"profile": value, "here": here.get(name)} for name, value in wanted.items()}
+    wanted = profile.environment
+    names = ("python", "torch", "cuda", "cudnn", "tensorrt")
+    found = {name: {"profile": getattr(wanted, name), "here": here.get(name)} for name in names}
+    return {**found, "gpu": {"profile": profile.resources.gpu_type, "here": gpu}}
 
 
 def verified(path: Path) -> dict[str, Any]:

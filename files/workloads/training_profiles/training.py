@@ -216,8 +216,8 @@ class Trainer:
                         losses, since, logged = [], now, step
                     if step % profile.monitoring.gradient_norm_every_steps == 0:
                         row["grad_norm"] = float(norm)
-                    improved = False
-                    if step % training.evaluation.every_steps == 0 or step == total:
+                    improved, limited = False, self._limited(step)
+                    if step % training.evaluation.every_steps == 0 or step == total or limited:
                         found = self.evaluate()
                         monitored = found[
                             LOSS if training.early_stopping.monitor == LOSS else training.early_stopping.monitor
@@ -235,7 +235,7 @@ class Trainer:
                     self._tidy(step)
                     if "loss" in row and not math.isfinite(row["loss"]):
                         raise KitError(f"the loss of the steps up to {step} is {row['loss']}")
-                    ended = self._ended(step, total)
+                    ended = None if step == total else EARLY if self.stopping.fires else LIMITED if limited else None
                     self._save(step, improved=improved, final=step == total or ended is not None)
                     if ended:
                         done.ended = ended
@@ -297,14 +297,10 @@ class Trainer:
         if every and step % every == 0 and self.joined.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _ended(self, step: int, total: int) -> str | None:
-        """Return why the training ends before its last step; None where it goes on."""
-        if self.stopping.fires and step < total:
-            return EARLY
+    def _limited(self, step: int) -> bool:
+        """Return whether the training has had the micro batches that the profile limits it to."""
         limit = self.profile.debug.limit_batches
-        if limit is not None and step * self.profile.training.gradient_accumulation_steps >= limit and step < total:
-            return LIMITED
-        return None
+        return limit is not None and step * self.profile.training.gradient_accumulation_steps >= limit
 
     def _save(self, step: int, *, improved: bool, final: bool) -> None:
         saved = self.profile.training.checkpointing

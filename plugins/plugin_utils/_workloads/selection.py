@@ -12,7 +12,7 @@ import typing as t
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import leaving_out
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads.manifests import WorkloadError
 
-LOOKS_LIKE_ID = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*-[0-9]+(\.[0-9]+)*")
+LOOKS_LIKE_ID = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)+(\.[0-9]+)*")
 
 
 class Selected(t.NamedTuple):
