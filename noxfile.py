@@ -73,9 +73,10 @@ def _on_clusters(session: nox.Session, count: int, *arguments: str) -> None:
 @nox.session
 def faults(session: nox.Session) -> None:
     """Every fault of tests/faults/faults.yml on the live clusters, or of a group; renews docs/faults.md."""
-    if "pretraining" in session.posargs:  # the real trainer needs a core for each of its ranks
-        _on_clusters(session, 1, "tests/faults/test_pretraining.py", "--faults-document", *session.posargs)
-        return
+    for group in ("pretraining", "profiles"):  # a real trainer needs a core for each of its ranks
+        if group in session.posargs:
+            _on_clusters(session, 1, f"tests/faults/test_{group}.py", "--faults-document", *session.posargs)
+            return
     _on_clusters(session, 3, "tests/faults/test_faults.py", "--faults-document", *session.posargs)
     if not session.posargs:
         _on_a_fleet(session, "-m", "not slow")

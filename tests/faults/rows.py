@@ -14,13 +14,14 @@ import yaml
 TABLE = Path(__file__).with_name("faults.yml")
 FLEET = Path(__file__).with_name("fleet.yml")
 PRETRAINING = Path(__file__).with_name("pretraining.yml")
+PROFILES = Path(__file__).with_name("profiles.yml")
 GROUPS = ("slurm", "job", "judge", "gpu", "ranks", "share", "play", "stage")
-APART = {"pretraining": PRETRAINING, "fleet": FLEET}  # groups in tables of their own
+APART = {"pretraining": PRETRAINING, "profiles": PROFILES, "fleet": FLEET}  # groups in tables of their own
 MOMENTS = (
     *("before", "preflight", "staging", "deploying", "submitted", "pending"),
     *("running", "training", "completing", "judging", "reporting"),
 )
-WORKLOADS = ("canary", "ranks_canary", "pretraining")
+WORKLOADS = ("canary", "ranks_canary", "pretraining", "training_profile")
 VERDICTS = ("pass", "fail", "undetermined")
 
 

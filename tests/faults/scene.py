@@ -19,6 +19,7 @@ A step is a line; its first word says what is done:
   beside                          plays the same at the same time
   report NODE WORD                damages what the node has reported, once it is whole (reports.py has the words)
   emulator                        puts the emulator of Google Cloud Storage on the share
+  mlflow start|broken|stop|kill|end  a server on the login node; `broken` answers 500, `stop` makes it hang
 In a step and in the settings %i is the cluster's name: all clusters have the record of an image in one folder.
 In a step %j is the canary's job id, %o the folder of its output, %s the share, %w the folder of the play's workloads,
 %p the folder of the newest play's run while it goes on, and %r the same when it has ended, which it waits for.
@@ -45,6 +46,7 @@ from tests.faults.slurm import at_rest, submissions
 from tests.integration.canaries import label, select
 from tests.integration.conftest import CACHE, CLUSTER, ROOT, cluster, started_play, wait_for
 from tests.integration.environments import fake_gcs_server
+from tests.mlflow import server
 
 PATIENCE = 240.0  # seconds for a play or a condition of a step
 SECOND_PRESS = 20.0  # seconds
@@ -281,6 +283,8 @@ class Scene:
             self.report(*words)
         elif verb == "emulator":
             shutil.copy(fake_gcs_server(), CACHE / "clusters" / CLUSTER / "share/fake-gcs-server")
+        elif verb == "mlflow":
+            server.ACTS[words[0]]()
         elif verb == "beside":
             self.plays.append(self.start())
         else:

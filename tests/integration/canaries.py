@@ -1,6 +1,6 @@
 """Workloads for tests of everything around a training: `canary` is a process, `ranks_canary` two, of a few seconds.
 
-`pretraining` is the real one, made small (small_pretraining.py).
+`pretraining` and `training_profile` are the real ones, made small (small_pretraining.py, small_training_profile.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from pathlib import Path
 
 import yaml
 
-from tests.integration import small_pretraining
+from tests.integration import small_pretraining, small_training_profile
+
+SMALL = {each.NAME: each for each in (small_pretraining, small_training_profile)}
 
 
 def label(name: str) -> str:
@@ -32,8 +34,8 @@ def add(folder: Path, identity: str, name: str, behaviour: str = "well", **chang
 def select(folder: Path, name: str, behaviour: str = "well", **changes: t.Any) -> dict[str, t.Any]:
     """Variables that select such a canary, with these changes of its manifest; a copy of it is made in the folder."""
     shutil.rmtree(folder, ignore_errors=True)
-    if name == small_pretraining.NAME:
-        manifest = small_pretraining.make(folder / name, behaviour, changes)
+    if name in SMALL:
+        manifest = SMALL[name].make(folder / name, behaviour, changes)
     else:
         shutil.copytree(Path(__file__).with_name(name), folder / name)
         given = yaml.safe_load((folder / name / "workload.yml").read_text(encoding="utf-8"))

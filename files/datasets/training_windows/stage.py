@@ -27,7 +27,7 @@ NAME = "training_windows"
 NEEDED = ("train", "validation", "test")
 NEAR, FAR = Rule(turned=0.2, shifted=0.3), Rule(turned=0.8, shifted=0.3)  # what a model is to be adapted to
 STAND_IN = {  # samples, seed and rule of each part
-    "train": (12_800, 1, ALIKE),
+    "train": (87_000, 1, ALIKE),
     "validation": (4_000, 2, ALIKE),
     "test": (4_000, 3, ALIKE),
     "near-train": (2_000, 4, NEAR),

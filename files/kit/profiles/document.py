@@ -167,9 +167,10 @@ class _Reader:
             return text
         if _OTHERWISE.fullmatch(text):
             read = yaml.safe_load(text)
-            advice = f'write {str(read).lower()}, or "{text}" if it is a text'
-            self._refuse(event.start_mark.line + 1, place, f"{text} is {read!r} for most readers of YAML; {advice}")
-            return text if isinstance(read, str) else read
+            if read != text:
+                advice = f'write {str(read).lower()}, or "{text}" if it is a text'
+                self._refuse(event.start_mark.line + 1, place, f"{text} is {read!r} for most readers of YAML; {advice}")
+            return read
         if text in _FIXED:
             return _FIXED[text]
         if _WHOLE.fullmatch(text):

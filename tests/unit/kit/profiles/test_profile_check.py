@@ -143,7 +143,12 @@ BAD = [
     (HPC, {"training__batch_size": "512"}, "training.batch_size", "S4-13"),
     (HPC, {"training__gradient_accumulation_steps": "8"}, "training.gradient_accumulation_steps", "S4-13"),
     (HPC, {"resources__gpu_type": "a100-40"}, "resources.gpu_memory_gb", "S4-13"),
-    (HPC, {"resources__gpu_type": "other", "resources__gpu_memory_gb": "24"}, "training.batch_size", "S4-28"),
+    (
+        HPC,
+        {"model__window": "1024", "resources__gpu_type": "other", "resources__gpu_memory_gb": "24"},
+        "training.batch_size",
+        "S4-28",
+    ),
     (EMBEDDED, {"training__gradient_accumulation_steps": "8"}, "training.gradient_accumulation_steps", "S4-16"),
     (HPC, {"training__checkpointing__every_steps": "10000"}, "training.checkpointing.every_steps", "S4-20"),
     (HPC, {"training__checkpointing__keep": "10"}, "training.checkpointing.keep", "S4-21"),
@@ -223,7 +228,7 @@ WARNED = [
     (HPC, {"debug__limit_batches": "100"}, "debug.limit_batches"),
     (EMBEDDED, {"model__hidden_size": "64"}, "post_training.quantization.enabled"),
     (EMBEDDED, {"embedded_optimizations__max_memory_gb": "32"}, "embedded_optimizations.max_memory_gb"),
-    (HPC, {"resources__gpu_memory_gb": "32"}, "training.batch_size"),
+    (HPC, {"model__window": "1024", "resources__gpu_memory_gb": "32"}, "training.batch_size"),
 ]
 
 
