@@ -1,7 +1,10 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Generated parts of docs/, and generated files: python -m tests.docs [--write]. Without --write it fails where a page is stale."""
+"""Generated parts of docs/, and generated files: python -m tests.docs [--write].
+
+Without --write it fails where one is stale.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A training profile as a workload of a minute: two ranks, few steps, the legs that are asked for, and a named fault."""
+"""A training profile as a workload of a minute: two ranks, few steps, the legs that are wanted, and a named fault."""
 
 from __future__ import annotations
 

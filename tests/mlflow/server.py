@@ -51,8 +51,9 @@ found = []
 for experiment in client.search_experiments():
     for run in client.search_runs([experiment.experiment_id]):
         histories = {key: client.get_metric_history(run.info.run_id, key) for key in run.data.metrics}
+        metrics = {key: [[each.step, each.value] for each in history] for key, history in histories.items()}
         found.append({"experiment": experiment.name, "status": run.info.status, "parameters": run.data.params,
-                      "metrics": {key: [[each.step, each.value] for each in history] for key, history in histories.items()}})
+                      "metrics": metrics})
 print(json.dumps(found))
 """
 
@@ -117,4 +118,6 @@ def _answers() -> bool:
 
 
 def _quiet(*command: str) -> bool:
-    return "ok" in cluster("login", "sh", "-c", '"$@" 2>/dev/null && echo ok', "sh", *command, user="admin", check=False)
+    return "ok" in cluster(
+        "login", "sh", "-c", '"$@" 2>/dev/null && echo ok', "sh", *command, user="admin", check=False
+    )

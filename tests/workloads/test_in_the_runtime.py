@@ -37,8 +37,11 @@ def payload() -> t.Iterator[str]:
     shutil.rmtree(local)
 
 
+RUNTIME = {"profiles": "deepspeed"}  # of a folder that is not called as its runtime
+
+
 @pytest.mark.parametrize(
-    ("runtime", "kind"),
+    ("folder", "kind"),
     [
         ("pytorch", "check"),
         pytest.param("pytorch", "slow", marks=pytest.mark.slow),
@@ -49,17 +52,18 @@ def payload() -> t.Iterator[str]:
         pytest.param("oumi_deepspeed", "slow", marks=pytest.mark.slow),
         ("deepspeed", "check"),
         pytest.param("deepspeed", "slow", marks=pytest.mark.slow),
+        pytest.param("profiles", "check", marks=pytest.mark.slow),
     ],
 )
-def test_what_runs_there_passes_its_tests(payload: str, runtime: str, kind: str) -> None:
+def test_what_runs_there_passes_its_tests(payload: str, folder: str, kind: str) -> None:
     files = f"{payload}/files"
-    python = installed(runtime, files)
+    python = installed(RUNTIME.get(folder, folder), files)
     path = ":".join([files, *(f"{files}/{folder}" for folder in FOLDERS), f"{payload}/tests/oumi"])
-    tests = ["-m", "unittest", "discover", "-s", f"{payload}/tests/{runtime}", "-p", f"{kind}_*.py"]
+    tests = ["-m", "unittest", "discover", "-s", f"{payload}/tests/{folder}", "-p", f"{kind}_*.py"]
     bucket = f"{payload}/fake-gcs-server"
     done = on_login(python, *tests, PYTHONPATH=path, OMP_WAIT_POLICY="PASSIVE", FAKE_GCS_SERVER=bucket)
     assert done.returncode == 0, done.stderr
-    written = (ROOT / "tests/workloads" / runtime).glob(f"{kind}_*.py")
+    written = (ROOT / "tests/workloads" / folder).glob(f"{kind}_*.py")
     expected = sum(len(re.findall(r"^    def test_", file.read_text(), re.MULTILINE)) for file in written)
     assert re.search(rf"^Ran {expected} tests", done.stderr, re.MULTILINE), done.stderr
     assert "skipped" not in done.stderr

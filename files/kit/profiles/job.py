@@ -89,4 +89,3 @@ def _started(command: list[str], environment: Mapping[str, str]) -> subprocess.P
     # No other thread is there, and a job that is killed leaves nothing behind.
     asked = partial(die_with_parent, signal.SIGTERM)
     return subprocess.Popen(command, env=dict(environment), preexec_fn=asked)  # noqa: PLW1509
-

@@ -13,8 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve()
-sys.path.insert(0, str(next(folder for folder in HERE.parents if (folder / "kit").is_dir())))
+sys.path.insert(0, str(next(folder for folder in Path(__file__).resolve().parents if (folder / "kit").is_dir())))
 
 from kit.commands import profile
 from kit.errors import KitError

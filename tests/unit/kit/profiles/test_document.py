@@ -40,9 +40,7 @@ def test_a_scalar_is_what_everybody_takes_it_for(text, value):
     assert type(read.value["key"]) is type(value)
 
 
-@pytest.mark.parametrize(
-    "text", ["yes", "No", "on", "TRUE", "010", "0x1F", "0b11", "1:30", "48:00:00", "1_000", "017"]
-)
+@pytest.mark.parametrize("text", ["yes", "No", "on", "TRUE", "010", "0x1F", "0b11", "1:30", "48:00:00", "1_000", "017"])
 def test_what_readers_of_yaml_1_1_take_for_something_else_is_refused(text):
     (refused,) = parse(f"a: 1\nkey: {text}\n").findings
     assert (refused.place, refused.line) == (("key",), 2)

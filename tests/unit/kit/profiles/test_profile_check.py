@@ -12,7 +12,9 @@ from tests.unit.kit.profiles.samples import EMBEDDED, HPC, changed, line_of
 
 LOCAL = changed(HPC, metadata__target="local", resources__gpu_type="other")
 TRANSFER = (
-    changed(LOCAL, metadata__purpose="transfer", training__optimizer__lr="5.0e-5", training__begins_with="/models/source")
+    changed(
+        LOCAL, metadata__purpose="transfer", training__optimizer__lr="5.0e-5", training__begins_with="/models/source"
+    )
     + "transfer_learning:\n  freeze_layers: 4\n  unfreeze_epochs: [2, 4, 6]\n"
 )
 CLASSES = changed(

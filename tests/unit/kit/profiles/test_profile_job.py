@@ -62,7 +62,7 @@ def test_it_trains_on_all_nodes_and_again_where_a_rank_dies(profile):
 
 def test_ranks_that_do_not_fill_the_nodes_are_refused(profile):
     one, file = profile()
-    with pytest.raises(KitError, match="4 ranks .* do not fill 3 nodes"):
+    with pytest.raises(KitError, match=r"4 ranks .* do not fill 3 nodes"):
         job.training(one, file, 3)
 
 
