@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.docs import criteria, layers, preflight, profile_keys, screens
+from tests.docs import criteria, drawing, layers, preflight, profile_keys, screens, training_diagrams
 from tests.docs.pages import ROOT, renewed
 
 # Page → the name of its generated part, and what generates it.
@@ -23,7 +23,14 @@ PAGES = {
     "docs/reference/profiles.md": ("profiles", profile_keys.tables),
 }
 # File → what generates it as a whole.
-FILES = {"files/workloads/training_profiles/schema.json": profile_keys.schema}
+FILES = {
+    "files/workloads/training_profiles/schema.json": profile_keys.schema,
+    "docs/diagrams/95-00-06-02-A-001_Training_Pipeline_Diagram.drawio": lambda: drawing.drawio(
+        training_diagrams.pipeline()
+    ),
+    "docs/diagrams/95-00-06-02-A-002_Training_Pipeline_Diagram.svg": lambda: drawing.svg(training_diagrams.pipeline()),
+    "docs/diagrams/95-00-06-02-A-003_Scheduling_Timeline.svg": lambda: drawing.svg(training_diagrams.timeline()),
+}
 
 
 def stale(name: str, *, write: bool = False) -> bool:

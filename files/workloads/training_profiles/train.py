@@ -5,8 +5,8 @@
 
 On a machine of one's own it is one process; scripts/train_hpc.sh starts it on a cluster, once for each rank.
 Checkpoints and logs go to the profile's folders. With --validate it is a leg of the workload that validates a profile:
-everything goes to the job's output folder. Exit code 0 after a training that ended as it should; 1 with a line that says
-why not; 2 for a profile that cannot be used; 4 if its checkpoints are all damaged.
+everything goes to the job's output folder. Exit code 0 after a training that ended as it should; 1 with a line that
+says why not; 2 for a profile that cannot be used; 4 if its checkpoints are all damaged.
 """
 
 from __future__ import annotations
