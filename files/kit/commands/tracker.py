@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         action = actions.add_parser(name, help=text)
         action.add_argument("folder", type=Path, help="output folder of the training's job")
-        action.add_argument("--address", required=True, help="of the MLflow server, such as https://mlflow.example.org")
+        action.add_argument("--address", required=True, help="of the MLflow server, such as https://mlflow:5000")
         action.add_argument("--experiment", default="training-profiles")
         action.add_argument("--name", help="of the run (default: the folder's)")
         action.add_argument("--token", type=Path, help="file of mode 0600 with a token")
