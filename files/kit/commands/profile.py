@@ -84,7 +84,8 @@ def checked(arguments: argparse.Namespace) -> int:
     from kit.profiles.findings import dotted, errors  # noqa: PLC0415
 
     changes = read_changes(arguments.changes)
-    code, documents = 0, []
+    code = 0
+    documents: list[dict[str, Any]] = []
     for path in arguments.files:
         try:
             found = check(path, changes).findings

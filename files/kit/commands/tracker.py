@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import select
 import sys
 from pathlib import Path
@@ -60,4 +61,4 @@ def run(arguments: argparse.Namespace) -> None:
 def _input_ended() -> bool:
     """Return whether the training has closed its end of the pipe."""
     ready, _others, _more = select.select([sys.stdin], [], [], 0)
-    return bool(ready) and not sys.stdin.buffer.read1(1 << 12)
+    return bool(ready) and not os.read(sys.stdin.fileno(), 1 << 12)

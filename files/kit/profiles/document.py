@@ -100,7 +100,8 @@ class _Reader:
         value, count, line = None, 0, 1
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
-                count, line = count + 1, event.start_mark.line + 1
+                mark: Any = event.start_mark
+                count, line = count + 1, mark.line + 1
                 found = self._value(next(self._events), ())
                 value = found if count == 1 else value
         if count > 1:

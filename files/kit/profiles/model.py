@@ -28,7 +28,7 @@ def key(text: str, requirement: str = "", default: Any = ..., **bounds: Any) -> 
 
     Every number has bounds, which no NaN is within.
     """
-    more = {"requirement": requirement} if requirement else None
+    more: dict[str, Any] | None = {"requirement": requirement} if requirement else None
     return Field(default, description=text, json_schema_extra=more, **bounds)
 
 
