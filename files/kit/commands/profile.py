@@ -41,19 +41,32 @@ def add_check(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Answer. Raise SystemExit with WRONG for errors, with UNREADABLE for a file that cannot be read."""
-    packages.require()
-    if arguments.action == "schema":
-        from kit.profiles.model import Profile  # noqa: PLC0415 - building the model takes a quarter of a second
-
-        print(json.dumps(Profile.model_json_schema(), indent=2))
-        return
-    code = checked(arguments) if arguments.action == "check" else _as_job(arguments)
+    if arguments.action == "check":
+        code = answered(arguments)
+    else:
+        packages.require()
+        code = _as_job(arguments)
     if code:
         raise SystemExit(code)
 
 
+def answered(arguments: argparse.Namespace) -> int:
+    """Check the files; return the exit code, which is UNREADABLE, with a line on stderr, if none can be checked."""
+    try:
+        packages.require()
+        return checked(arguments)
+    except KitError as error:
+        print(error, file=sys.stderr)
+        return UNREADABLE
+
+
 def _as_job(arguments: argparse.Namespace) -> int:
-    """Say what a job asks for, or run in it; return the exit code. Raise KitError."""
+    """Describe a profile, say what its job asks for, or run in the job; return the exit code. Raise KitError."""
+    if arguments.action == "schema":
+        from kit.profiles.model import Profile  # noqa: PLC0415 - building the model takes a quarter of a second
+
+        print(json.dumps(Profile.model_json_schema(), indent=2, ensure_ascii=False))
+        return 0
     from kit.profiles import job  # noqa: PLC0415 - as above
     from kit.profiles.check import usable  # noqa: PLC0415
 

@@ -16,21 +16,13 @@ from pathlib import Path
 sys.path.insert(0, str(next(folder for folder in Path(__file__).resolve().parents if (folder / "kit").is_dir())))
 
 from kit.commands import profile
-from kit.errors import KitError
-from kit.profiles import packages
 
 
 def main() -> int:
     """Check the files; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     profile.add_check(parser)
-    arguments = parser.parse_args()
-    try:
-        packages.require()
-        return profile.checked(arguments)
-    except KitError as error:
-        print(error, file=sys.stderr)
-        return profile.UNREADABLE
+    return profile.answered(parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -250,9 +250,7 @@ def test_a_key_that_is_misspelt_is_one_error_and_the_right_one_is_named():
 
 
 def test_an_unknown_key_and_a_missing_one_that_have_nothing_in_common_are_two():
-    assert keys(HPC.replace("  seed: 42", "  colour: 42")) == ["reproducibility", "reproducibility.colour"] or keys(
-        HPC.replace("  seed: 42", "  colour: 42")
-    ) == ["reproducibility.seed", "reproducibility.colour"]
+    assert keys(HPC.replace("  seed: 42", "  colour: 42")) == ["reproducibility.seed", "reproducibility.colour"]
 
 
 def test_cross_checks_that_did_not_run_are_named():
