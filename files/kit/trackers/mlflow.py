@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kit import strict_json
 from kit.errors import KitError
 
 API = "/api/2.0/mlflow"
@@ -133,7 +134,7 @@ class Server:
         where = f"{method} {self.address}{API}{path.partition('?')[0]}"
         try:
             with self._opener.open(request, timeout=TIMEOUT) as answer:
-                found = json.loads(answer.read())
+                found = strict_json.parse(answer.read())
         except urllib.error.HTTPError as error:
             code, said = _told(error)
             text = f"{where}: {error.code} {said}".rstrip()
@@ -157,7 +158,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def _told(error: urllib.error.HTTPError) -> tuple[str, str]:
     """Return the server's own code and message, if it has one."""
     try:
-        found = json.loads(error.read(1 << 16))
+        found = strict_json.parse(error.read(1 << 16))
         return str(found.get("error_code", "")), str(found.get("message", ""))[:300]
     except (OSError, ValueError, AttributeError):
         return "", str(error.reason)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -82,7 +81,7 @@ def read_rows(path: Path, offset: int) -> Rows:
     not_finite = 0
     for line in whole.splitlines():
         try:
-            row = json.loads(line)
+            row = strict_json.parse(line)
             found, others = points_of(row)
         except (ValueError, KeyError, TypeError) as error:
             raise KitError(f"{path}: a row cannot be read: {error!r}") from error

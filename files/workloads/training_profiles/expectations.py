@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kit import strict_json
 from kit.profiles.model import Profile
 
 Rows = Sequence[Mapping[str, Any]]
@@ -69,7 +69,7 @@ def histograms(path: Path) -> dict[str, dict[str, Any]]:
     """
     found = {}
     for line in path.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
+        row = strict_json.parse(line)
         tensors = [*row["weights"].values()]
         weights = sum(each["weights"] for each in tensors)
         found[f"step {row['step']}"] = {"weights": weights, "uncounted": weights - sum(map(_counted, tensors))}

@@ -403,7 +403,13 @@ def test_waves(needs, alone, expected):
 
 def test_the_collections_workloads_that_judge_their_own_speed_are_alone(root):
     workloads = manifests.find_workloads([str(root / "files/workloads")])
-    assert {each["id"] for each in workloads if each["alone"]} == {"BASELINE-1", "MLOPS-2.1", "MLOPS-2.2", "PRETRAIN-1"}
+    assert {each["id"] for each in workloads if each["alone"]} == {
+        "BASELINE-1",
+        "MLOPS-2.1",
+        "MLOPS-2.2",
+        "PRETRAIN-1",
+        "PROFILE-HPC",
+    }
 
 
 # -- what appears twice
