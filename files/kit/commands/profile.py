@@ -57,7 +57,9 @@ def answered(arguments: argparse.Namespace) -> int:
         return checked(arguments)
     except KitError as error:
         print(error, file=sys.stderr)
-        return UNREADABLE
+    except Exception as error:  # a file that nobody has thought of is none that can be used
+        print(f"the check failed, which is a fault of its own: {type(error).__name__}", file=sys.stderr)
+    return UNREADABLE
 
 
 def _as_job(arguments: argparse.Namespace) -> int:
@@ -75,6 +77,10 @@ def _as_job(arguments: argparse.Namespace) -> int:
         return job.run(profile, arguments.file, os.environ)
     print("\n".join(job.options(profile, os.environ.get("HPC_VALIDATION_ACCELERATOR") or "cuda")))
     return 0
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def read_changes(source: str | None) -> dict[str, Any] | None:
@@ -124,7 +130,7 @@ def checked(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             for each in found:
                 print(f"{path}:{each}")
-            print(f"{path}: {wrong} errors, {len(found) - wrong} warnings")
+            print(f"{path}: {_count(wrong, 'error')}, {_count(len(found) - wrong, 'warning')}")
     if arguments.json:
         print(json.dumps(documents))
     return code

@@ -71,7 +71,9 @@ def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any
 
 def judged(read: document.Document) -> Checked:
     """Check a document that was read."""
-    secret = [*leaks.in_text(read.text), *leaks.in_values(read.value, read.text, read.lines)]
+    values = [_with_line(finding, read) for finding in leaks.in_values(read.value, read.text, read.lines)]
+    lines = {finding.line for finding in values}
+    secret = [*values, *(finding for finding in leaks.in_text(read.text) if finding.line not in lines)]
     found = [*read.findings, *secret]
     profile = None
     if isinstance(read.value, dict):
@@ -86,12 +88,17 @@ def judged(read: document.Document) -> Checked:
             found.append(Finding((), "keys were not compared with one another before these errors are mended", WARNING))
         else:
             found += rules.check(profile)
-    placed = {_with_line(finding, read) for finding in found}
+    placed = {_redacted(_with_line(finding, read)) for finding in found}
     return Checked(sorted(placed, key=lambda each: (each.line, str(each))), profile)
 
 
 def _with_line(finding: Finding, read: document.Document) -> Finding:
     return finding if finding.line else replace(finding, line=read.line(finding.place))
+
+
+def _redacted(finding: Finding) -> Finding:
+    place = tuple(leaks.redacted(part) if isinstance(part, str) else part for part in finding.place)
+    return replace(finding, text=leaks.redacted(finding.text), place=place)
 
 
 def _of_kinds(problems: list[ErrorDetails], value: Any, hidden: set[Place]) -> Iterator[Finding]:
@@ -115,7 +122,9 @@ def _of_kinds(problems: list[ErrorDetails], value: Any, hidden: set[Place]) -> I
         if kind == "missing":
             yield Finding(place, f"missing{what}", requirement=described[1] if described else "")
             continue
-        found = "a value that is not shown" if place in hidden else _shown(those[0]["input"])
+        given = those[0]["input"]
+        secret = place in hidden or leaks.is_named(place) or (isinstance(given, str) and leaks.redacted(given) != given)
+        found = "a value that is not shown" if secret else _shown(given)
         wanted = " or ".join(dict.fromkeys(_wanted(each) for each in those))
         yield Finding(place, f"{found}; expected {wanted}", requirement=described[1] if described else "")
 
@@ -175,9 +184,10 @@ _KINDS = {
 _PATTERNS = {
     r"^/[^\n\r]+$": "an absolute path",
     r"\S": "a text that is not blank",
-    r"^\d{4}-\d{2}-\d{2}$": 'a day such as "2026-01-31"',
-    r"^(\d+-)?\d{1,3}:\d{2}:\d{2}$": 'a time such as "48:00:00", in quotes',
-    r"^https?://[^\s]+$": "an address that begins with http:// or https://",
+    r"^[^\x00-\x20\x7f]([^\x00-\x1f\x7f]*[^\x00-\x20\x7f])?$": "a name on one line",
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$": 'a day such as "2026-01-31"',
+    r"^([0-9]{1,3}-)?[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]$": 'a time such as "48:00:00", in quotes',
+    r"^https?://[^\s@?#]+$": "an address that begins with http:// or https:// and has no user, password or query",
 }
 
 
@@ -185,7 +195,8 @@ def _wanted(problem: ErrorDetails) -> str:
     kind, context = problem["type"], problem.get("ctx", {})
     if kind in _BOUNDS:
         words, name = _BOUNDS[kind]
-        return f"{words} {context[name]:g}"
+        bound = context[name]
+        return f"{words} {bound if isinstance(bound, int) else f'{bound:g}'}"
     if kind == "literal_error":
         return str(context["expected"]).replace("'", "")
     if kind == "string_pattern_mismatch":

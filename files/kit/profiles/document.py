@@ -4,7 +4,7 @@
 """Read a profile's YAML: its values and the line of each key. Nothing is constructed from tags.
 
 Plain scalars are read as YAML 1.2 does, so that `1e-3` is a number; what the 1.1 of most other readers takes for
-something else (`48:00:00`, `yes`, `010`) has to be written so that all of them agree.
+something else (`48:00:00`, `yes`, `010`, `2026-01-31`) has to be written so that all of them agree.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import yaml
 
 from kit.errors import KitError
 from kit.profiles.findings import Finding, Place
+from kit.profiles.leaks import is_named
 
 LIMIT = 1 << 20  # bytes
 DEEPEST = 20  # levels
@@ -27,11 +28,11 @@ _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
 _NO_NUMBER = {".nan": math.nan, ".inf": math.inf, "+.inf": math.inf, "-.inf": -math.inf}
 _FIXED = {"": None, "~": None, "null": None, "true": True, "false": False}
-# What YAML 1.1 reads as something else: booleans, numbers of base 8, 16, 60 or with underscores.
-_OTHERWISE = re.compile(
-    r"(?i:yes|no|on|off|y|n)|True|TRUE|False|FALSE|Null|NULL"
-    r"|[-+]?0[0-7_]+|[-+]?0x[0-9a-fA-F_]+|[-+]?0b[01_]+|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+|[-+]?[0-9]+_[0-9_]*"
-)
+_RESOLVER = yaml.resolver.Resolver()
+_KINDS = {type(None): "null", bool: "bool", int: "int", float: "float", str: "str"}
+_MOST = 40  # characters of a word that is shown
+# Line breaks for YAML and for few others.
+_BREAKS = re.compile("[\x85\u2028\u2029]")
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -78,8 +79,17 @@ def read(path: Path) -> Document:
 
 def parse(text: str) -> Document:
     """Return the document in ``text``. Raise UnreadableError if it is not YAML."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    odd = _BREAKS.search(text)
+    if odd:
+        raise UnreadableError(
+            text.count("\n", 0, odd.start()) + 1, f"the line break U+{ord(odd[0]):04X}; expected plain ones"
+        )
     try:
         return _Reader(text).document()
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise UnreadableError(line, f"not YAML: a character that it does not allow: {error.reason}") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
@@ -138,8 +148,10 @@ class _Reader:
             line = event.start_mark.line + 1
             key = event.value if isinstance(event, yaml.ScalarEvent) else None
             if key is None:
-                self._value(event, place)
+                self._value(event, (*place, ""))
                 self._refuse(line, place, "a key that is no text")
+            elif event.tag or event.anchor:
+                self._refuse(line, place, "a tag or an anchor at a key is used; a profile has none")
             elif key == "<<":
                 self._refuse(line, place, "a merge key (<<) is used; write the values out")
             elif key in found:
@@ -166,16 +178,34 @@ class _Reader:
         text: str = event.value
         if event.style:  # quoted, or a block
             return text
-        if _OTHERWISE.fullmatch(text):
-            read = yaml.safe_load(text)
-            if read != text:
-                advice = f'write {str(read).lower()}, or "{text}" if it is a text'
-                self._refuse(event.start_mark.line + 1, place, f"{text} is {read!r} for most readers of YAML; {advice}")
-            return read
-        if text in _FIXED:
-            return _FIXED[text]
-        if _WHOLE.fullmatch(text):
-            return int(text)
-        if text.lower() in _NO_NUMBER:
-            return _NO_NUMBER[text.lower()]
-        return float(text) if _NUMBER.fullmatch(text) else text
+        read = _plain(text)
+        tag = _RESOLVER.resolve(yaml.ScalarNode, text, (True, False)).rpartition(":")[2]
+        # 1e-3 is a text for readers of YAML 1.1, as every text is; that it is meant as a number is beyond doubt.
+        if tag != _KINDS[type(read)] and not (tag == "str" and "e" in text.lower() and isinstance(read, float)):
+            self._refuse(event.start_mark.line + 1, place, _disputed(text, tag, place))
+        return read
+
+
+def _plain(text: str) -> Any:
+    """Return what a word without quotes is by YAML 1.2."""
+    if text in _FIXED:
+        return _FIXED[text]
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if text.lower() in _NO_NUMBER:
+        return _NO_NUMBER[text.lower()]
+    return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def _disputed(text: str, tag: str, place: Place) -> str:
+    """Return the words for a value that readers of YAML take for different things."""
+    if is_named(place) or len(text) > _MOST:
+        return f"most readers of YAML take it for something else ({tag}); write it in quotes if it is a text"
+    try:
+        read = yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError):
+        return f'{text} is no number that can be read; write "{text}" if it is a text'
+    plain = {"bool": str(read).lower(), "null": "null", "int": str(read), "float": str(read)}.get(tag)
+    advice = f'write {plain}, or "{text}" if it is a text' if plain else f'write "{text}"'
+    what = "a date" if tag == "timestamp" else repr(read)
+    return f"{text} is {what} for most readers of YAML; {advice}"

@@ -33,7 +33,8 @@ def dotted(place: Place) -> str:
     """Return a place as people write it: training.optimizer.betas[0]."""
     text = ""
     for part in place:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+        name = part if isinstance(part, str) and part.isprintable() and part else repr(part)
+        text += f"[{part}]" if isinstance(part, int) else f".{name}" if text else str(name)
     return text
 
 

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Find credentials in a profile: by the form that a service gives them, by the key's name, and by how random they are.
 
-What is found is never shown. A line that ends in `# not-a-secret` is not asked how random it is.
+What is found is never shown. A line that ends in `# not-a-secret` is not asked how random it is. A random word has
+upper and lower case and digits: those of one case cannot be told from digests and names.
 """
 
 from __future__ import annotations
@@ -24,58 +25,90 @@ FORMS = {
     "a Hugging Face token": r"\bhf_[A-Za-z0-9]{20,}",
     "a Slack token": r"\bxox[abeoprs]-[\w-]{10,}",
     "a webhook of Slack": r"https://hooks\.slack\.com/(?:services|workflows)/[\w/]{10,}",
-    "an API key of the form sk-": r"\bsk-(?:[a-z]+-)*[A-Za-z0-9_-]{20,}",
+    "an API key of the form sk-": r"\bsk-(?:[A-Za-z0-9]+-)*(?=\w*[0-9])\w{20,}",
     "a Google API key": r"\bAIza[\w-]{30,}",
     "a token of Google's OAuth": r"\bya29\.[\w-]{20,}",
     "a JSON web token": r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+",
     "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
-    "a password in an address": r"[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]+@",
-    "a bearer token": r"(?i:\bbearer\s+)[\w.~+/-]{16,}=*",
+    "a password in an address": r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,30}://[^\s/:@]*:(?!\$\{|<|\{\{)[^\s/@]+@",
+    "a token in an address": r"[?&](?i:token|api_?key|access_?key|passw(?:or)?d|secret|sig)=(?!\$\{|<|\{\{)[^&\s]{8,}",
+    "a bearer token": r"(?i:\bbearer\s+)(?=[\w.~+/-]*[0-9])[\w.~+/-]{16,}=*",
     "a W&B key": r"\bwandb_v\d+_[A-Za-z0-9_]{20,}",
     "a Databricks token": r"\bdapi[0-9a-f]{32}\b",
 }
 _FORMS = {kind: re.compile(form) for kind, form in FORMS.items()}
-_KEY = re.compile(r"(?i)pass(?:word|wd|phrase)|secret|token|api_?key|credential|private_?key|access_?key")
+_KEY = re.compile(r"(?i)pass(?:word|wd|phrase)|secret|token|api_?key|credential|private_?key|access_?key|key_?file")
 # Values under such a key that say where the secret is, and not what it is.
 _ELSEWHERE = re.compile(r"\$\{.*\}|<.*>|\{\{.*\}\}|vault:.*|env:.*|[~.]?/.*|https?://.*", re.DOTALL)
 _SHORTEST_NAMED = 8
-# No part of a path, and no name of a file.
-_WORD = re.compile(r"(?<![\w/+=-])[A-Za-z0-9+_=-]{20,}(?![\w/+=-]|\.[a-z]{2,5}\b)")
+# No part of a path, and no name of a file; slashes only where it is as long as what is coded in base 64.
+_WORD = re.compile(
+    r"(?<![\w/+=!@$%^&*.-])(?:[A-Za-z0-9+_=!@$%^&*-]{20,}|[A-Za-z0-9+][A-Za-z0-9+/]{30,}[A-Za-z0-9+]={0,2})"
+    r"(?![\w/+=!@$%^&*-]|\.[a-z]{2,5}\b)"
+)
+# What a comment says of a key.
+_SAID = re.compile(r"(?<![\w-])([\w-]{1,60})\s{0,9}[:=]\s{0,9}(\S+)")
 # Random by nature and no secret: names of GPUs, UUIDs and digests.
 _INNOCENT = re.compile(
     r"(?i:(?:GPU|MIG)-)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|(?i:sha(?:1|256|384|512)[-:=])[A-Za-z0-9+/=]+"
 )
+HIDDEN = "(not shown)"
+_RANDOM = "looks like a credential, as it is random; if it is none, end the line with `# not-a-secret`"
 _NO_SECRET = re.compile(r"#\s*not-a-secret\s*$")
 RANDOM = 4.0  # bits per character
 CHANGES = 0.42  # of kind from one character to the next: a random word has 0.62, ClassNamesLike2This 0.35 at most
 
 
 def in_text(text: str) -> Iterator[Finding]:
-    """Find what has a service's form anywhere, comments included."""
+    """Find what has a service's form on any line, and in comments what else gives a credential away."""
     for number, line in enumerate(text.split("\n"), 1):
-        for kind, form in _FORMS.items():
-            if form.search(line):
-                yield _finding((), f"looks like {kind}", number)
+        kind = form_of(line)
+        comment = line.partition("#")[2]
+        if kind:
+            yield _finding((), f"looks like {kind}", number)
+        elif any(named((key,), said) and re.search("[0-9]", said) for key, said in _SAID.findall(comment)):
+            yield _finding((), "looks like a credential, by the word before it", number)
+        elif random_word(comment) and not _NO_SECRET.search(line):
+            yield _finding((), _RANDOM, number)
 
 
 def in_values(value: Any, text: str, lines: dict[Place, int]) -> Iterator[Finding]:
-    """Find values that a key's name or their randomness gives away; ``text`` is the whole file."""
+    """Find values that their form, a key's name or their randomness gives away; ``text`` is the whole file.
+
+    A value that is not in the file, as it was changed, has the line of the nearest key around it.
+    """
     written = text.split("\n")
     for place, found in _texts(value, ()):
-        line = lines.get(place, 1)
-        if any(form.search(found) for form in _FORMS.values()):
-            continue  # found already, on its line
-        if named(place, found):
+        line = lines.get(place, 0)
+        kind = form_of(found)
+        if kind:
+            yield _finding(place, f"looks like {kind}", line)
+        elif named(place, found):
             yield _finding(place, "looks like a credential, by its key", line)
-        elif random_word(found) and not _NO_SECRET.search(written[line - 1]):
-            why = "looks like a credential, as it is random; if it is none, end the line with `# not-a-secret`"
-            yield _finding(place, why, line)
+        elif random_word(found) and not (found in text and _NO_SECRET.search(written[line - 1])):
+            yield _finding(place, _RANDOM, line)
+
+
+def form_of(text: str) -> str | None:
+    """Return which service's form is in a text, None if none is."""
+    return next((kind for kind, form in _FORMS.items() if form.search(text)), None)
+
+
+def is_named(place: Place) -> bool:
+    """Return whether a key's name says that its value is a credential, or leads to one."""
+    return bool(_KEY.search(next((part for part in reversed(place) if isinstance(part, str)), "")))
+
+
+def redacted(text: str) -> str:
+    """Return a text without what looks like a credential by itself."""
+    for form in _FORMS.values():
+        text = form.sub(HIDDEN, text)
+    return _WORD.sub(lambda found: HIDDEN if random_word(found[0]) else found[0], text)
 
 
 def named(place: Place, value: str) -> bool:
     """Return whether a key's name says that its value is a credential."""
-    key = next((part for part in reversed(place) if isinstance(part, str)), "")
-    return bool(_KEY.search(key)) and len(value) >= _SHORTEST_NAMED and not _ELSEWHERE.fullmatch(value)
+    return is_named(place) and len(value) >= _SHORTEST_NAMED and not _ELSEWHERE.fullmatch(value)
 
 
 def random_word(text: str) -> bool:

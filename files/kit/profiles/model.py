@@ -17,6 +17,10 @@ HPC, EMBEDDED, LOCAL = "hpc", "embedded", "local"
 SCRATCH, FINE_TUNE, TRANSFER = "scratch", "fine_tune", "transfer"
 REGRESSION, CLASSIFICATION = "regression", "classification"
 
+Name = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x20\x7f]([^\x00-\x1f\x7f]*[^\x00-\x20\x7f])?$"),
+]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"\S")]
 Folder = Annotated[str, StringConstraints(min_length=2, max_length=1000, pattern=r"^/[^\n\r]+$")]
 Positive = Annotated[int, Field(ge=1, le=10**9)]
@@ -41,12 +45,12 @@ class Section(BaseModel):
 class Metadata(Section):
     """What the profile is."""
 
-    document: Text = key("Number of the document that the profile is", "S4-2")
-    name: Text = key("Name of the profile; results and trackers bear it", "S4-12")
-    version: Text = key("Version of the profile", "S4-12")
+    document: Name = key("Number of the document that the profile is", "S4-2")
+    name: Name = key("Name of the profile; results and trackers bear it", "S4-12")
+    version: Name = key("Version of the profile", "S4-12")
     owner: Text = key("Who answers for it", "S4-31")
     description: Text = key("What it is for, in a sentence")
-    created: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")] = key('Day, as "2026-01-31"')
+    created: Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")] = key('Day, as "2026-01-31"')
     target: Literal["hpc", "embedded", "local"] = key(
         "Class of machine; local is any, small, without the document's ranges"
     )
@@ -215,9 +219,11 @@ class Resources(Section):
     )
     gpu_memory_gb: float = key("Memory of a GPU", gt=0, le=4096)
     cpus_per_gpu: int = key("CPUs for each GPU", ge=1, le=1024)
-    memory_gb: float = key("The node's memory for the job", gt=0, le=65536)
-    partition: Text | None = key("Slurm's partition; null for the cluster's default, or without Slurm", default=None)
-    time: Annotated[str, StringConstraints(pattern=r"^(\d+-)?\d{1,3}:\d{2}:\d{2}$")] = key('Time limit, as "48:00:00"')
+    memory_gb: float = key("The node's memory for the job", ge=0.5, le=65536)
+    partition: Name | None = key("Slurm's partition; null for the cluster's default, or without Slurm", default=None)
+    time: Annotated[str, StringConstraints(pattern=r"^([0-9]{1,3}-)?[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]$")] = key(
+        'Time limit, as "48:00:00"'
+    )
 
 
 class TensorBoard(Section):
@@ -230,12 +236,12 @@ class Mlflow(Section):
     """An MLflow server."""
 
     enabled: bool = key("Whether", "S4-3")
-    tracking_uri: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$")] | None = key(
+    tracking_uri: Annotated[str, StringConstraints(pattern=r"^https?://[^\s@?#]+$")] | None = key(
         "Its address; null: rows stay in the output folder, and can be sent later", default=None
     )
     token_file: Folder | None = key("File of mode 0600 with a token, on the compute nodes", default=None)
     ca_file: Folder | None = key("Certificates of the authorities to trust; null: the system's", default=None)
-    experiment: Text = key("Name of the experiment")
+    experiment: Name = key("Name of the experiment")
 
 
 class Wandb(Section):
@@ -244,7 +250,7 @@ class Wandb(Section):
     enabled: bool = key("Whether", "S4-3")
     mode: Literal["offline", "online"] = key("online needs key_file")
     key_file: Folder | None = key("File of mode 0600 with a key, on the compute nodes", default=None)
-    project: Text = key("Name of the project")
+    project: Name = key("Name of the project")
 
 
 class Logging(Section):
@@ -360,7 +366,7 @@ class PowerManagement(Section):
     mode: Text = key("Power mode of nvpmodel, such as MAXN", "S4-5")
     max_temperature_c: float = key("Highest temperature", "S4-5", gt=0, le=150)
     max_power_w: float | None = key("Highest mean power; null: it is recorded", "S4-5", default=None, gt=0, le=10000)
-    power_rails: list[Text] | None = key(
+    power_rails: Annotated[list[Name], Field(min_length=1, max_length=64)] | None = key(
         "Rails that make the board's power; null: those known of the board", default=None
     )
 
@@ -370,7 +376,7 @@ class EmbeddedOptimizations(Section):
 
     memory_efficient_attention: bool = key("Attention that keeps no matrix of all pairs", "S4-5")
     empty_cache_every_steps: int | None = key("Steps after which CUDA's cache is emptied", default=None, ge=1, le=10**9)
-    max_memory_gb: float = key("Highest memory of the training", "S4-6", gt=0, le=1024)
+    max_memory_gb: float = key("Highest memory of the training", "S4-6", ge=0.5, le=1024)
 
 
 class TransferLearning(Section):

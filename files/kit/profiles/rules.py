@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import datetime
 import os
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from kit.profiles import arithmetic
 from kit.profiles.findings import WARNING, Finding
-from kit.profiles.model import CLASSIFICATION, EMBEDDED, FINE_TUNE, LOCAL, SCRATCH, TRANSFER, Profile
+from kit.profiles.model import CLASSIFICATION, EMBEDDED, FINE_TUNE, HPC, LOCAL, SCRATCH, TRANSFER, Profile
 
 Findings = Iterator[Finding]
 
@@ -97,17 +99,18 @@ def tasks(profile: Profile) -> Findings:
 def stopping(profile: Profile) -> Findings:
     """Early stopping looks at something that is computed, in the right direction, and can act."""
     early = profile.training.early_stopping
-    if not early.enabled:
-        return
     if early.monitor != "validation_loss" and early.monitor not in profile.validation.metrics:
         text = f"{early.monitor} is not computed; expected validation_loss or one of validation.metrics"
         yield error("training.early_stopping.monitor", text, "S4-23")
     if early.mode != BETTER[early.monitor]:
         text = f"{early.mode}, but a better {early.monitor} is {'higher' if early.mode == 'min' else 'lower'}; "
         yield error("training.early_stopping.mode", f"{text}expected {BETTER[early.monitor]}", "S4-23")
-    evaluations = arithmetic.steps(profile) // profile.training.evaluation.every_steps
-    if early.patience >= evaluations:
-        text = f"{early.patience} evaluations, and there are {evaluations}: it can never end the training"
+    # One at the last step ends nothing; the first is the best so far.
+    evaluations = (arithmetic.steps(profile) - 1) // profile.training.evaluation.every_steps
+    if early.enabled and early.patience >= evaluations:
+        text = (
+            f"{early.patience} evaluations, and {evaluations} come before the last step: it can never end the training"
+        )
         yield warning("training.early_stopping.patience", text, "S4-23")
 
 
@@ -156,10 +159,15 @@ def reachable(profile: Profile) -> Findings:
         ("training.log_every_steps", training.log_every_steps),
         ("monitoring.gradient_norm_every_steps", profile.monitoring.gradient_norm_every_steps),
         ("monitoring.weight_histogram_every_steps", profile.monitoring.weight_histogram_every_steps),
-        ("training.scheduler.warmup_steps", training.scheduler.warmup_steps),
     ):
         if value > total:
             yield error(path, f"{value}, {only}", "S4-9")
+    scheduler = training.scheduler
+    if scheduler.warmup_steps >= total:
+        yield error("training.scheduler.warmup_steps", f"{scheduler.warmup_steps}, {only}", "S4-9")
+    if scheduler.name == "cosine" and scheduler.t_max < total:
+        text = f"{scheduler.t_max}, and {total} steps happen: the learning rate stays at eta_min from there on"
+        yield warning("training.scheduler.t_max", text, "S4-9")
     for path, value in (
         ("training.max_steps", training.max_steps),
         ("training.scheduler.t_max", training.scheduler.t_max),
@@ -189,18 +197,24 @@ def batches(profile: Profile) -> Findings:
         path = "training.gradient_accumulation_steps"
         yield from within(path, training.gradient_accumulation_steps, accumulation, kind, requirement)
     saved = training.checkpointing
-    yield from within(
-        "training.checkpointing.every_steps", saved.every_steps, CHECKPOINT_STEPS, "the document", "S4-20"
-    )
+    fewest, most = CHECKPOINT_STEPS
+    fewest = min(fewest, max(1, arithmetic.steps(profile)))  # a short training has one at its end
+    yield from within("training.checkpointing.every_steps", saved.every_steps, (fewest, most), "the document", "S4-20")
     yield from within("training.checkpointing.keep", saved.keep, CHECKPOINTS, "the document", "S4-21")
 
 
 def memory(profile: Profile) -> Findings:
     """The training fits into a GPU's memory."""
     needed, there = arithmetic.memory_bytes(profile) / arithmetic.GIB, profile.resources.gpu_memory_gb
-    kind = profile.resources.gpu_type
-    if there > MEMORY_GB.get(kind, there):
-        yield error("resources.gpu_memory_gb", f"{there:g}; {kind} has {MEMORY_GB[kind]}", "S4-13")
+    kind, optimizations = profile.resources.gpu_type, profile.embedded_optimizations
+    if optimizations:
+        if optimizations.max_memory_gb > there:
+            text = f"{optimizations.max_memory_gb:g}; resources.gpu_memory_gb is {there:g}"
+            yield error("embedded_optimizations.max_memory_gb", text, "S4-6")
+        there = min(there, optimizations.max_memory_gb)
+    given = profile.resources.gpu_memory_gb
+    if given > MEMORY_GB.get(kind, given):
+        yield error("resources.gpu_memory_gb", f"{given:g}; {kind} has {MEMORY_GB[kind]}", "S4-13")
     text = f"needs about {needed:.0f} GiB of {there:g}"
     if needed > there:
         yield error("training.batch_size", f"{text}; lower it, or turn activation_checkpointing on", "S4-28")
@@ -219,7 +233,12 @@ def precision(profile: Profile) -> Findings:
 
 
 def ranks(profile: Profile) -> Findings:
-    """One rank for each GPU."""
+    """One rank for each GPU, of a kind that the class of machine has."""
+    kind, target = profile.resources.gpu_type, profile.metadata.target
+    if target == EMBEDDED and kind not in ("jetson", "other"):
+        yield error("resources.gpu_type", f"{kind} on embedded; expected jetson or other", "S4-16")
+    if target == HPC and kind == "jetson":
+        yield error("resources.gpu_type", "jetson in a cluster of target hpc", "S4-13")
     distributed, gpus = profile.distributed, profile.resources.num_gpus
     if distributed.enabled and gpus == 1:
         yield error("distributed.enabled", "true on one GPU; expected false", "S4-3")
@@ -248,8 +267,27 @@ def reading(profile: Profile) -> Findings:
         )
     folders = {"train": data.train, "validation": data.validation, "test": data.test}
     for name, other in (("validation", "train"), ("test", "train"), ("test", "validation")):
-        if os.path.normpath(folders[name]) == os.path.normpath(folders[other]):
+        if _folder(folders[name]) == _folder(folders[other]):
             yield error(f"data.{name}", f"the folder of data.{other}: what was trained on proves nothing", "S4-24")
+
+
+def _folder(path: str) -> str:
+    return os.path.normpath("/" + path.lstrip("/"))
+
+
+def times(profile: Profile) -> Findings:
+    """Days are in the calendar, limits of time limit, and what is started again goes on."""
+    created = profile.metadata.created
+    try:
+        datetime.date.fromisoformat(created)
+    except ValueError:
+        yield error("metadata.created", f"{created}; there is no such day")
+    if not any(part.strip("0") for part in re.split("[-:]", profile.resources.time)):
+        yield error("resources.time", f"{profile.resources.time}; Slurm takes it for no limit")
+    faults = profile.fault_tolerance
+    if faults.max_restarts and not faults.resume:
+        text = f"false, and it is started again {faults.max_restarts} times: each begins anew"
+        yield warning("fault_tolerance.resume", text, "S4-9")
 
 
 def watching(profile: Profile) -> Findings:
@@ -276,9 +314,11 @@ def exports(profile: Profile) -> Findings:
     after = profile.post_training
     for position, kind in enumerate(after.export):
         place = ("post_training", "export", position)
+        if kind in after.export[:position]:
+            yield Finding(place, f"{kind} is there twice", requirement="S4-22")
         if kind not in EXPORTS:
-            offered = "not offered" if kind == "executorch" else "unknown"
-            yield Finding(place, f"{kind} is {offered}; expected some of {', '.join(EXPORTS)}", requirement="S4-22")
+            offered = "executorch is not offered" if kind == "executorch" else "an unknown form"
+            yield Finding(place, f"{offered}; expected some of {', '.join(EXPORTS)}", requirement="S4-22")
         elif kind == "torchscript":
             yield Finding(place, "torchscript is deprecated in PyTorch; onnx serves the same", WARNING, "S4-22")
         elif kind == "tensorrt" and profile.environment.tensorrt is None:
@@ -336,20 +376,27 @@ def transfers(profile: Profile) -> Findings:
     path = "transfer_learning.unfreeze_epochs"
     if epochs != sorted(set(epochs)):
         yield error(path, "not ascending", "S4-5")
-    if epochs and max(epochs) > profile.training.epochs:
-        yield error(path, f"{max(epochs)}, and training.epochs is {profile.training.epochs}", "S4-5")
-    if len(epochs) > max(1, transfer.freeze_layers):
+    last = (arithmetic.steps(profile) - 1) // max(1, arithmetic.steps_per_epoch(profile)) + 1
+    if epochs and max(epochs) > last:
+        yield error(path, f"{max(epochs)}, but only {last} epochs happen", "S4-5")
+    if transfer.freeze_layers and not epochs:
+        yield warning(path, "empty: what is frozen never opens", "S4-5")
+    if len(epochs) > transfer.freeze_layers:
         yield error(path, f"{len(epochs)} times, and {transfer.freeze_layers} layers are frozen", "S4-5")
 
 
 def trackers(profile: Profile) -> Findings:
-    """W&B ends a training that is online without a key."""
+    """W&B ends a training that is online without a key, and a token is sent where nobody else reads it."""
     wandb = profile.logging.wandb
     if wandb.enabled and wandb.mode == "online" and wandb.key_file is None:
         yield error("logging.wandb.mode", "online without key_file; expected offline", "S4-3")
+    mlflow = profile.logging.mlflow
+    if mlflow.token_file is not None and (mlflow.tracking_uri or "").startswith("http:"):
+        text = "begins with http: the token would cross the network in the clear; expected https"
+        yield error("logging.mlflow.tracking_uri", text, "S4-12")
 
 
 RULES: tuple[Callable[[Profile], Any], ...] = (
     *(shapes, tasks, stopping, rates, reachable, batches, memory, precision, ranks),
-    *(reading, watching, exports, device, transfers, trackers),
+    *(reading, times, watching, exports, device, transfers, trackers),
 )

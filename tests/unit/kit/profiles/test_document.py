@@ -28,7 +28,6 @@ from kit.profiles.document import UnreadableError, parse
         ('"yes"', "yes"),
         ("'010'", "010"),
         ('"48:00:00"', "48:00:00"),
-        ("2026-01-31", "2026-01-31"),
         ("[1, 2.5, a]", [1, 2.5, "a"]),
         ("{a: 1}", {"a": 1}),
         (".inf", math.inf),
@@ -40,7 +39,30 @@ def test_a_scalar_is_what_everybody_takes_it_for(text, value):
     assert type(read.value["key"]) is type(value)
 
 
-@pytest.mark.parametrize("text", ["yes", "No", "on", "TRUE", "010", "0x1F", "0b11", "1:30", "48:00:00", "1_000", "017"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "yes",
+        "No",
+        "on",
+        "TRUE",
+        "010",
+        "0x1F",
+        "0b11",
+        "1:30",
+        "48:00:00",
+        "1_000",
+        "017",
+        "2026-01-31",
+        "1:30.5",
+        "1_000.5",
+        "=",
+        "NULL",
+        "08.5_1",
+        "0x_",
+        "1_" + "0" * 6000,
+    ],
+)
 def test_what_readers_of_yaml_1_1_take_for_something_else_is_refused(text):
     (refused,) = parse(f"a: 1\nkey: {text}\n").findings
     assert (refused.place, refused.line) == (("key",), 2)
@@ -106,3 +128,38 @@ def test_a_file_that_is_missing_too_long_or_no_text_cannot_be_read(tmp_path):
 def test_what_all_readers_take_for_text_is_text(text):
     found = parse(f"key: {text}\n")
     assert (found.value, found.findings) == ({"key": text}, [])
+
+
+@pytest.mark.parametrize("mark", ["\x85", "\u2028", "\u2029"])
+def test_a_line_break_that_few_know_is_refused_on_its_line(mark):
+    with pytest.raises(UnreadableError, match=rf"^2: error: the line break U\+{ord(mark):04X}"):
+        parse(f"a: 1\n# x{mark}y\nb: 2\n")
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_lines_are_the_same_however_they_end(end):
+    found = parse(f"a: 1{end}b:{end}  c: 010{end}")
+    assert (found.lines[("b", "c")], [each.line for each in found.findings]) == (3, [3])
+
+
+def test_a_character_that_is_not_allowed_is_told_with_its_line():
+    with pytest.raises(UnreadableError, match=r"^3: error: not YAML: a character"):
+        parse("a: 1\nb: 2\nc: x\x07\n")
+
+
+@pytest.mark.parametrize("key", ["!!binary epochs", "&anchor epochs"])
+def test_a_key_has_no_tag_and_no_anchor(key):
+    (refused,) = parse(f"{key}: 100\n").findings
+    assert refused.text == "a tag or an anchor at a key is used; a profile has none"
+
+
+def test_sections_as_keys_are_no_way_to_nest_without_end():
+    with pytest.raises(UnreadableError, match="nested deeper than 20 levels"):
+        parse("{" * 600 + "}: 1" * 600)
+
+
+@pytest.mark.parametrize("value", ["0x1234567890abcdef", "012345670123"])
+def test_a_number_under_a_credentials_key_is_not_shown(value):
+    (refused,) = parse(f"token: {value}\n").findings
+    assert value not in str(refused)
+    assert "85968" not in str(refused)

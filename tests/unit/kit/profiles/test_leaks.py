@@ -9,6 +9,7 @@ import base64
 import hashlib
 import random
 import string
+import time
 import uuid
 from pathlib import Path
 
@@ -39,6 +40,7 @@ PREFIXED = {
     "a JSON web token": lambda: f"eyJ{word(20)}.eyJ{word(30)}.{word(43)}",
     "a private key": lambda: "-----BEGIN RSA PRIVATE KEY-----",
     "a password in an address": lambda: f"postgresql://user:{word(8)}@db.example.org/runs",
+    "a token in an address": lambda: f"https://mlflow/?token={word(40, '0123456789abcdef')}",
     "a bearer token": lambda: f"Authorization: Bearer {word(40)}",
     "a W&B key": lambda: "wandb_v1_" + word(40),
     "a Databricks token": lambda: "dapi" + word(32, "0123456789abcdef"),
@@ -64,8 +66,9 @@ def random_share(make) -> float:
 
 
 @pytest.mark.parametrize("length", [32, 40, 64])
-def test_what_is_random_is_found_by_that_alone(length):
-    assert random_share(lambda: word(length)) >= 0.95
+@pytest.mark.parametrize("more", ["", "+/", "-_", "!@$%^&*"])
+def test_what_is_random_is_found_by_that_alone(length, more):
+    assert random_share(lambda: word(length, LETTERS + more)) >= 0.95
 
 
 def digest(name: str) -> str:
@@ -119,10 +122,68 @@ def test_a_random_word_is_let_through_where_its_line_says_so():
     assert values(f"a: {secret}  # not-a-secret\n", {"a": secret}) == []
 
 
-def test_a_value_of_a_known_form_is_found_once():
+def test_a_value_that_is_not_in_the_file_is_found_too():
     secret = PREFIXED["a Hugging Face token"]()
-    assert values(f"a: {secret}\n", {"a": secret}) == []
-    assert len(list(leaks.in_text(f"a: {secret}\n"))) == 1
+    assert values("b: 1  # not-a-secret\n", {"a": secret}) == [("a",)]
+    assert values("b: 1  # not-a-secret\n", {"a": word(40)}) == [("a",)]
+
+
+@pytest.mark.parametrize(
+    "comment", ["# api_key: hunter2hunter2", "a: 1  # password = hunter2hunter2", "# token=abcdefgh1"]
+)
+def test_what_a_comment_says_of_a_key_is_found(comment):
+    (found,) = leaks.in_text(f"x: 1\n{comment}\n")
+    assert (found.line, "by the word before it" in found.text) == (2, True)
+
+
+@pytest.mark.parametrize("comment", ["# token: see the vault", "# api_key: <yours>", "# secrets: none of these"])
+def test_what_a_comment_says_of_a_key_otherwise_is_none(comment):
+    assert list(leaks.in_text(comment)) == []
+
+
+def test_a_random_word_in_a_comment_is_found():
+    (found,) = leaks.in_text(f"x: 1\n# {word(40)}\n")
+    assert (found.line, "random" in found.text) == (2, True)
+    assert list(leaks.in_text(f"# {word(40)} # not-a-secret\n")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-learn-baseline-classifier",
+        "/models/sk-learn-ensemble-regressor-v2",
+        "a ring-bearer internationalisation",
+        "https://user:${PASSWORD}@host/path",
+        "https://user:<password>@host/path",
+        "https://host/path?tokens=many",
+    ],
+)
+def test_what_only_looks_like_a_services_form_is_none(text):
+    assert leaks.form_of(text) is None
+
+
+@pytest.mark.parametrize("text", ["redis://:hunter2hunter2@h/0", "https://u:p@h"])
+def test_a_password_in_an_address_needs_no_user_and_no_length(text):
+    assert leaks.form_of(text) == "a password in an address"
+
+
+def test_a_long_line_takes_no_time():
+    began = time.process_time()
+    list(leaks.in_text("# " + "a" * 200_000))
+    assert time.process_time() - began < 5  # with every beginning tried against every end it is minutes
+
+
+def test_what_is_found_is_taken_out_of_a_text():
+    for make in PREFIXED.values():
+        secret = make()
+        shown = leaks.redacted(f"key: {secret} expected none")
+        assert "(not shown)" in shown
+        assert secret.split()[-1] not in shown
+        assert shown.startswith("key: ")
+        assert shown.endswith(" expected none")
+    secret = word(40)
+    assert leaks.redacted(f"'{secret}'; expected a path") == "'(not shown)'; expected a path"
+    assert leaks.redacted("training.epochs: 0; expected at least 1") == "training.epochs: 0; expected at least 1"
 
 
 def test_nothing_is_shown():

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from kit.profiles import document
-from kit.profiles.check import judged
+from kit.profiles.check import check, judged
 from kit.profiles.findings import dotted, errors
 
 from tests.unit.kit.profiles.samples import EMBEDDED, HPC, changed, line_of
@@ -91,7 +91,7 @@ GOOD = {
     "no workers": changed(HPC, data__num_workers="0", data__prefetch_factor="null"),
     "deterministic": changed(HPC, reproducibility__deterministic="true", reproducibility__benchmark="false"),
     "without early stopping": changed(
-        HPC, training__early_stopping__enabled="false", training__early_stopping__mode="max"
+        HPC, training__early_stopping__enabled="false", training__early_stopping__patience="9999"
     ),
     "stops by a metric": changed(HPC, training__early_stopping__monitor="rmse"),
     "validation by epochs that agree": changed(HPC, validation__every_epochs="5"),
@@ -188,6 +188,60 @@ BAD = [
     (EMBEDDED, {"model__attention": "math"}, "model.attention", "S4-5"),
     (HPC, {"training__begins_with": "/models/source"}, "training.begins_with", "S4-17"),
     (TRANSFER, {"training__begins_with": "null"}, "training.begins_with", "S4-19"),
+    (HPC, {"metadata__name": '"hpc\\n--wrap=true"'}, "metadata.name", "S4-12"),
+    (HPC, {"metadata__name": '" hpc"'}, "metadata.name", "S4-12"),
+    (HPC, {"metadata__created": '"2026-99-99"'}, "metadata.created", ""),
+    (HPC, {"resources__time": '"00:00:00"'}, "resources.time", ""),
+    (HPC, {"resources__time": '"0-00:00:00"'}, "resources.time", ""),
+    (HPC, {"resources__time": '"10:99:00"'}, "resources.time", ""),
+    (HPC, {"resources__time": '"\u0664\u0668:00:00"'}, "resources.time", ""),
+    (HPC, {"resources__memory_gb": "0.0001"}, "resources.memory_gb", ""),
+    (HPC, {"data__normalization__mean": ".nan"}, "data.normalization.mean", "S4-30"),
+    (HPC, {"data__validation": "//mnt/beegfs/datasets/training_windows/train"}, "data.validation", "S4-24"),
+    (HPC, {"training__scheduler__warmup_steps": "4200"}, "training.scheduler.warmup_steps", "S4-9"),
+    (
+        HPC,
+        {"training__early_stopping__enabled": "false", "training__early_stopping__monitor": "accuracy"},
+        "training.early_stopping.monitor",
+        "S4-23",
+    ),
+    (
+        HPC,
+        {"training__early_stopping__enabled": "false", "training__early_stopping__mode": "max"},
+        "training.early_stopping.mode",
+        "S4-23",
+    ),
+    (HPC, {"post_training__export": "[onnx, onnx]"}, "post_training.export[1]", "S4-22"),
+    (EMBEDDED, {"power_management__power_rails": "[]"}, "power_management.power_rails", ""),
+    (EMBEDDED, {"resources__gpu_type": "a100-80"}, "resources.gpu_type", "S4-16"),
+    (EMBEDDED, {"model__window": "512", "model__num_layers": "200"}, "training.batch_size", "S4-28"),
+    (
+        EMBEDDED,
+        {"embedded_optimizations__max_memory_gb": "40"},
+        "embedded_optimizations.max_memory_gb",
+        "S4-6",
+    ),
+    (HPC, {"logging__mlflow__tracking_uri": "https://user:pass@host"}, "logging.mlflow.tracking_uri", ""),
+    (HPC, {"logging__mlflow__tracking_uri": "https://token@host"}, "logging.mlflow.tracking_uri", ""),
+    (
+        HPC,
+        {"logging__mlflow__tracking_uri": "http://host\n    token_file: /etc/keys/mlflow"},
+        "logging.mlflow.tracking_uri",
+        "S4-12",
+    ),
+    (TRANSFER, {"transfer_learning__unfreeze_epochs": "[2, 4, 101]"}, "transfer_learning.unfreeze_epochs", "S4-5"),
+    (
+        TRANSFER,
+        {"training__max_steps": "1000", "transfer_learning__unfreeze_epochs": "[2, 4, 60]"},
+        "transfer_learning.unfreeze_epochs",
+        "S4-5",
+    ),
+    (
+        TRANSFER,
+        {"transfer_learning__freeze_layers": "0", "transfer_learning__unfreeze_epochs": "[5]"},
+        "transfer_learning.unfreeze_epochs",
+        "S4-5",
+    ),
     (TRANSFER, {"transfer_learning__freeze_layers": "12"}, "transfer_learning.freeze_layers", "S4-5"),
     (TRANSFER, {"transfer_learning__unfreeze_epochs": "[4, 2]"}, "transfer_learning.unfreeze_epochs", "S4-5"),
     (TRANSFER, {"transfer_learning__unfreeze_epochs": "[2, 400]"}, "transfer_learning.unfreeze_epochs", "S4-5"),
@@ -249,6 +303,11 @@ def test_a_key_that_is_misspelt_is_one_error_and_the_right_one_is_named():
     assert wrong.line == line_of(text, "training.gradient_acumulation_steps")
 
 
+def test_bounds_are_whole_where_they_are():
+    (wrong,) = errors(judged(document.parse(changed(HPC, reproducibility__seed="4294967296"))).findings)
+    assert "expected less than 4294967296" in wrong.text
+
+
 def test_an_unknown_key_and_a_missing_one_that_have_nothing_in_common_are_two():
     assert keys(HPC.replace("  seed: 42", "  colour: 42")) == ["reproducibility.seed", "reproducibility.colour"]
 
@@ -274,3 +333,69 @@ def test_a_value_that_may_be_a_credential_is_not_shown():
     shown = "\n".join(str(each) for each in judged(document.parse(text)).findings)
     assert "looks like a Hugging Face token" in shown
     assert secret not in shown
+
+
+def test_a_short_training_can_save_at_its_end():
+    short = changed(HPC, data__train_samples="15000", training__max_steps="700")
+    short = changed(short, training__checkpointing__every_steps="700", training__evaluation__every_steps="50")
+    short = changed(
+        short,
+        training__scheduler__warmup_steps="100",
+        training__scheduler__t_max="700",
+        monitoring__weight_histogram_every_steps="100",
+    )
+    assert keys(short) == []
+
+
+SECRET = "hf_" + "aB3dE5gH7jK9mN1pQ2sT4uV6"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HPC.replace("  hidden_size: 512", f"  hidden_size:\n    {SECRET}"),
+        HPC.replace("  hidden_size: 512", f"  hidden_size: |\n    {SECRET}"),
+        changed(HPC, post_training__export=f"[onnx, {SECRET}]"),
+        changed(HPC, training__begins_with=f"/models/{SECRET}"),
+        HPC + f"{SECRET}: 1\n",
+        HPC + f"{SECRET}: 1\n{SECRET}: 2\n",
+        changed(HPC, notes=f"!{SECRET} x"),
+        changed(HPC, notes=f'"\\x68{SECRET[1:]}"'),
+        changed(HPC, notes=f"x\n  {SECRET}"),
+        changed(HPC, logging__wandb__mode=f"online\n    key_file: {'0123456789abcdef' * 2}"),
+        changed(HPC, logging__mlflow__tracking_uri="null\n    token_file: s3cret7"),
+        changed(HPC, logging__mlflow__tracking_uri="null\n    token_file: 123456789012"),
+    ],
+)
+def test_wherever_a_credential_is_it_is_an_error_and_not_shown(text):
+    checked = judged(document.parse(text))
+    shown = "\n".join(str(each) for each in checked.findings)
+    assert errors(checked.findings)
+    for secret in (SECRET, SECRET[:25], "0123456789abcdef", "s3cret7", "123456789012"):
+        assert secret not in shown
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"notes": SECRET},
+        {"logging": {"mlflow": {"tracking_uri": "https://u:passw0rd@h:5000"}}},
+        {"model": {"hidden_size": SECRET}},
+    ],
+)
+def test_a_credential_among_the_changes_is_an_error_and_not_shown(tmp_path, changes):
+    file = tmp_path / "profile.yaml"
+    file.write_text(HPC, encoding="utf-8")
+    found = check(file, changes).findings
+    assert any("looks like a" in each.text for each in errors(found))
+    shown = "\n".join(str(each) for each in found)
+    assert SECRET not in shown
+    assert "passw0rd" not in shown
+
+
+@pytest.mark.parametrize("key", ['"\\x1b[31mx"', '"a\\nmine.yaml:1: 0 errors"', '""'])
+def test_a_key_that_is_no_name_is_shown_so_that_nobody_is_misled(key):
+    (line,) = [str(each) for each in errors(judged(document.parse(HPC + f"{key}: 1\n")).findings)]
+    assert line.isprintable()
+    assert "unknown key" in line
+    assert "error: '" in line

@@ -61,7 +61,7 @@ def test_an_error_is_told_with_file_line_and_number(command, file):
     assert (done.returncode, done.stderr) == (1, "")
     line = line_of(text, "model.num_heads")
     assert f"{path}:{line}: error: model.num_heads: hidden_size 512 is not divisible by 7 [S4-9]\n" in done.stdout
-    assert f"{path}: 1 errors, " in done.stdout
+    assert f"{path}: 1 error, " in done.stdout
 
 
 @pytest.mark.parametrize("command", [TOOL, KIT])
