@@ -60,7 +60,7 @@ def test_a_profile_with_errors_is_told_line_by_line_and_nothing_is_submitted(pla
     wrong = {"model": {"num_heads": 7}, "training": {"epochs": 0}}
     played = play(variables={**selected, **ANY_SPEED, "hpc_validation_profile": wrong})
     assert played.code != 0
-    (finding,) = (each for each in played.verdict["findings"] if each["id"] == "S4-9")
+    (finding,) = (each for each in played.verdict["findings"] if each["id"] == "profile.errors")
     assert "training.epochs: 0; expected at least 1" in finding["why"]
     assert f"{LABEL}: submitted" not in played.screen
 

@@ -19,7 +19,7 @@ from tests.integration import canaries, small_training_profile
 FAULTY = ast.parse(small_training_profile.FAULTY.read_text())
 ASSIGNED = {ast.unparse(each.targets[0]): each.value for each in FAULTY.body if isinstance(each, ast.Assign)}
 FAULTS = {each.id for each in ASSIGNED["FAULTS"].elts}
-OF_EVERY_JOB = {"JOB", "RANKS.first_failure", "RANKS.ended", "S4-9"}
+OF_EVERY_JOB = {"JOB", "RANKS.first_failure", "RANKS.ended", "profile.errors"}
 ROWS = rows.load(rows.PROFILES)
 
 
@@ -43,7 +43,7 @@ def test_a_row_can_be_played(row, tmp_path):
 def test_only_a_row_whose_profile_is_wrong_has_errors_in_it(row, tmp_path):
     profile = selected(row, tmp_path).with_name(small_training_profile.PROFILE)
     found = errors(check.check(profile, row.settings.get("hpc_validation_profile")).findings)
-    refused = any(names.id == "S4-9" for names in row.expect.names)
+    refused = any(names.id == "profile.errors" for names in row.expect.names)
     assert [dotted(each.place) or each.text for each in found] == [] or refused
     assert bool(found) == refused
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with training profiles, as findings."""
+"""What is wrong with training profiles, as findings (requirement S4-9)."""
 
 from __future__ import annotations
 
@@ -11,33 +11,50 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._common impor
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.findings import finding
 
 Json = dict[str, t.Any]
-IDENTITY = "S4-9"
-TITLE = "The training profile can be used"
 REMEDY = (
     "Mend the lines that are named, or what hpc_validation_profile changes; validate_config.py checks a file by hand."
 )
 
 
 def findings(documents: list[Json], workload: str) -> list[Json]:
-    """Return a finding for each file with errors, of what `kit profile check --json` answers. KeyError, TypeError."""
-    return [_of(document, workload) for document in documents if _errors(document)]
+    """Return a finding for each file with errors, and one for each with warnings, of what `kit profile check` answers.
+
+    KeyError, TypeError for what is no such answer.
+    """
+    found = [_of(document, workload) for document in documents]
+    return [each for pair in found for each in pair if each]
 
 
-def _errors(document: Json) -> list[Json]:
-    return [each for each in document["findings"] if each["severity"] == "error"]
-
-
-def _of(document: Json, workload: str) -> Json:
-    wrong = _errors(document)
-    said = "; ".join(f"line {each['line']}: {each['key']}: {each['text']}" for each in wrong)
-    return finding(
-        IDENTITY,
-        TITLE,
+def _of(document: Json, workload: str) -> tuple[Json | None, Json | None]:
+    source, where = scalars.printable(str(document["file"])), {"workload": workload}
+    if "unreadable" in document:
+        wrong, doubtful = [f"line {document['unreadable']}"], []
+    else:
+        wrong, doubtful = _said(document, "error"), _said(document, "warning")
+    errors = finding(
+        "profile.errors",
+        "The training profile can be used",
         "fail",
         value=len(wrong),
         bound="= 0 errors",
-        source=scalars.printable(str(document["file"])),
-        why=scalars.printable(said),
+        source=source,
+        why="; ".join(wrong),
         remedy=REMEDY,
-        where={"workload": workload},
+        where=where,
     )
+    warnings = finding(
+        "profile.warnings",
+        "Nothing in the training profile is doubtful",
+        "recorded",
+        value=len(doubtful),
+        bound="= 0 warnings",
+        source=source,
+        why="; ".join(doubtful),
+        where=where,
+    )
+    return errors if wrong else None, warnings if doubtful else None
+
+
+def _said(document: Json, severity: str) -> list[str]:
+    those = [each for each in document["findings"] if each["severity"] == severity]
+    return [scalars.printable(f"line {each['line']}: {each['key']}: {each['text']}") for each in those]

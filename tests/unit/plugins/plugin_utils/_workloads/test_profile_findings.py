@@ -6,23 +6,40 @@ from __future__ import annotations
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.mlops.hpc_validation.plugins.filter.profile_findings import profile_findings
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 
 ERROR = {"line": 7, "key": "model.num_heads", "severity": "error", "text": "7 does not fit", "requirement": "S4-9"}
-WARNING = {**ERROR, "severity": "warning"}
+WARNING = {**ERROR, "line": 3, "severity": "warning", "text": "doubtful"}
+
+
+def found(*findings):
+    made = profile_findings([{"file": "/x/profile.yaml", "findings": list(findings)}], "PROFILE-HPC")
+    for each in made:
+        schema.require("finding", each, "finding")
+    return made
 
 
 def test_the_errors_of_a_file_are_one_finding_that_names_their_lines():
-    (found,) = profile_findings(
-        [{"file": "/x/profile.yaml", "findings": [WARNING, ERROR, {**ERROR, "line": 9}]}], "PROFILE-HPC"
-    )
-    assert (found["id"], found["verdict"], found["value"]) == ("S4-9", "fail", 2)
-    assert (found["source"], found["where"]) == ("/x/profile.yaml", {"workload": "PROFILE-HPC"})
-    assert "line 7: model.num_heads" in found["why"]
-    assert "line 9" in found["why"]
+    (errors,) = found(ERROR, {**ERROR, "line": 9})
+    assert (errors["id"], errors["verdict"], errors["value"]) == ("profile.errors", "fail", 2)
+    assert (errors["source"], errors["where"]) == ("/x/profile.yaml", {"workload": "PROFILE-HPC"})
+    assert errors["why"] == "line 7: model.num_heads: 7 does not fit; line 9: model.num_heads: 7 does not fit"
 
 
-def test_warnings_alone_are_no_finding():
-    assert profile_findings([{"file": "x", "findings": [WARNING]}, {"file": "y", "findings": []}], "W") == []
+def test_warnings_are_recorded_and_decide_nothing():
+    (warnings,) = found(WARNING)
+    assert (warnings["id"], warnings["verdict"], warnings["severity"]) == ("profile.warnings", "recorded", "record")
+    assert warnings["why"] == "line 3: model.num_heads: doubtful"
+    assert [each["id"] for each in found(WARNING, ERROR)] == ["profile.errors", "profile.warnings"]
+
+
+def test_a_file_that_cannot_be_read_is_an_error_with_its_reason():
+    (errors,) = profile_findings([{"file": "x", "unreadable": "2: error: not YAML: odd"}], "W")
+    assert (errors["id"], errors["verdict"], errors["why"]) == ("profile.errors", "fail", "line 2: error: not YAML: odd")
+
+
+def test_a_file_with_nothing_wrong_has_no_finding():
+    assert found() == []
 
 
 @pytest.mark.parametrize("documents", [None, [{}], [{"file": "x"}], [{"file": "x", "findings": [{}]}]])
