@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--leg",
         action="append",
         metavar="NAME[:RANKS[:ENDS]]",
-        help="one of several runs, on all ranks unless told; it ends `ok` or is `killed`; one is `measured`",
+        help="one of several runs, on all ranks unless told; ends `ok`, `killed` or `restarted`; one is `measured`",
     )
     parser.add_argument(
         "--work", choices=("weak", "strong"), help="what stays equal: the batch of a rank, or of all ranks"
@@ -53,6 +53,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise KitError("--baseline and --leg exclude each other")
     if arguments.restarts < 0 or not 0 <= arguments.restart_delay < float("inf"):
         raise KitError("--restarts and --restart-delay: expected numbers from 0")
+    if not arguments.restarts and any(leg.endswith(f":{legs.RESTARTED}") for leg in arguments.leg or []):
+        raise KitError(f"a leg that is {legs.RESTARTED} needs --restarts")
     if not arguments.launcher:
         raise KitError("no command to start the ranks is given")
     output = os.environ.get("OUTPUT_DIR")

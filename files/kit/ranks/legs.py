@@ -16,11 +16,11 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from kit import strict_json
 from kit.errors import KitError
@@ -33,7 +33,7 @@ from kit.ranks import state as ranks
 
 MEASURED, BEFORE, AFTER = "measured", "before", "after"
 LEGS_FILE = "legs.json"
-OK, KILLED = "ok", "killed"  # how a leg can be meant to end
+OK, KILLED, RESTARTED = "ok", "killed", "restarted"  # how a leg can be meant to end; restarted: killed once, then ok
 AS_EXPECTED = "as expected"
 NO_FAILURE = "none"
 OWN_LOG = "output.log"  # of a leg that is meant to fail: its errors are none of the job's
@@ -59,7 +59,7 @@ class Leg:
 
 @dataclass(frozen=True)
 class Restarts:
-    """How often a leg that fails is started again, and after how many seconds; not one that is meant to fail."""
+    """How often a leg that fails is started again, and after how many seconds; not one that is meant to be killed."""
 
     most: int = 0
     delay: float = 0.0
@@ -86,8 +86,8 @@ def _leg(text: str, output: Path, ranks_in_all: int, nodes_in_all: int) -> Leg:
         ranks = int(ranks_text) if ranks_text else ranks_in_all
     except ValueError:
         ranks = 0
-    if others or not re.match(r"^[a-z][a-z0-9-]*$", name) or ends not in ("", OK, KILLED):
-        raise KitError(f"leg {text!r}: expected name[:ranks[:{OK} or {KILLED}]]")
+    if others or not re.match(r"^[a-z][a-z0-9-]*$", name) or ends not in ("", OK, KILLED, RESTARTED):
+        raise KitError(f"leg {text!r}: expected name[:ranks[:{OK}, {KILLED} or {RESTARTED}]]")
     if not 1 <= ranks <= ranks_in_all:
         raise KitError(f"leg {text!r}: expected 1 to {ranks_in_all} ranks")
     each = ranks_in_all // nodes_in_all
@@ -117,13 +117,17 @@ def environment_of(
         **({} if steady_seconds is None else {"HPC_VALIDATION_STEADY_SECONDS": f"{steady_seconds:g}"}),
         "OUTPUT_DIR": str(leg.output),
         "HPC_VALIDATION_LEG": leg.name,
-        "HPC_VALIDATION_ENDS": leg.ends,
         "HPC_VALIDATION_RANKS": str(leg.ranks_a_node),
         "HPC_VALIDATION_NODES": str(leg.nodes),
         "HPC_VALIDATION_ALL_RANKS": str(all_ranks),
         "OMP_NUM_THREADS": str(max(1, cpus // most_ranks)),
     }
-    return {**own, **said, **{f"APPTAINERENV_{name}": value for name, value in said.items()}}
+    return {**own, **said, **to_container(said)}
+
+
+def to_container(said: Mapping[str, str]) -> dict[str, str]:
+    """Return variables under the names by which Apptainer passes them to a container."""
+    return {f"{nodes.TO_CONTAINER}{name}": value for name, value in said.items()}
 
 
 def free_port() -> int:
@@ -182,24 +186,28 @@ class Runner:
         most = 0 if leg.ends == KILLED else self._restarts.most
         attempts: list[dict[str, Any]] = []
         while True:
-            number = str(len(attempts))
-            own = {"HPC_VALIDATION_RESTART": number, "APPTAINERENV_HPC_VALIDATION_RESTART": number}
-            facts = self._attempt(leg, {**environment(), **(own if most else {})})
+            is_to_fail = leg.ends == KILLED or (leg.ends == RESTARTED and not attempts)
+            own = {
+                "HPC_VALIDATION_ENDS": KILLED if is_to_fail else OK,
+                **({"HPC_VALIDATION_RESTART": str(len(attempts))} if most else {}),
+            }
+            facts = self._attempt(leg, {**environment(), **own, **to_container(own)}, apart=is_to_fail)
             pause = facts["started"] - attempts[-1]["ended"] if attempts else 0.0
             own_facts = {name: facts[name] for name in ("exit_code", "first_failure", "started", "ended")}
             attempts.append({**own_facts, "pause": pause})
+            # The launcher of one that is meant to fail ends well: a step that fails would make the job one that failed.
             code = int(facts["exit_code"])
-            if code == 0 or len(attempts) > most:
+            is_harmed = code != 0 or facts["first_failure"] != NO_FAILURE
+            if not is_harmed or len(attempts) > most or ranks.is_useless(leg.output):
                 break
             print(f"leg {leg.name}: {facts['first_failure']}; again in {self._restarts.delay:g} s", flush=True)
             states = leg.output / ranks.FOLDER
             if states.is_dir():
-                states.rename(states.with_name(f"{ranks.FOLDER}-{number}"))
+                states.rename(states.with_name(f"{ranks.FOLDER}-{len(attempts) - 1}"))
             time.sleep(self._restarts.delay)
         self._done[leg.name] = {**facts, **({"attempts": attempts} if most else {})}
-        # The launcher of a leg that is meant to fail ends well: a step that fails would make the job one that failed.
-        is_harmed = code != 0 or facts["first_failure"] != NO_FAILURE
-        if is_harmed == (leg.ends == KILLED):
+        was_harmed = is_harmed or len(attempts) > 1
+        if is_harmed == (leg.ends == KILLED) and was_harmed >= (leg.ends != OK):
             outcome = AS_EXPECTED
         else:
             outcome = str(facts["first_failure"]) if is_harmed else "ended without a failure"
@@ -207,10 +215,13 @@ class Runner:
         write_json(self._output / LEGS_FILE, {**current_job().stamp, **self._done})
         return 0 if outcome == AS_EXPECTED else code or UNHARMED
 
-    def _attempt(self, leg: Leg, environment: Mapping[str, str]) -> dict[str, Any]:
-        """Start the ranks once and wait for them; return what became of them."""
+    def _attempt(self, leg: Leg, environment: Mapping[str, str], *, apart: bool) -> dict[str, Any]:
+        """Start the ranks once and wait for them; return what became of them.
+
+        ``apart``: what they say goes not into the job's logs, as of those that are meant to fail.
+        """
         began = time.time()
-        with self._said_by(leg) as said:
+        with (leg.output / OWN_LOG).open("wb") if apart else nullcontext() as said:
             self._running = subprocess.Popen(
                 nodes.command_on(leg.nodes, self._command),
                 env=nodes.environment_of_step(environment) if leg.nodes > 1 else dict(environment),
@@ -224,11 +235,6 @@ class Runner:
             self._end()
             raise
         return {**self._facts(leg, code), "exit_code": code, "started": began, "ended": time.time()}
-
-    @staticmethod
-    def _said_by(leg: Leg) -> AbstractContextManager[BinaryIO | None]:
-        """Return where a leg's output goes: into the job's logs, but not that of one that is meant to fail."""
-        return (leg.output / OWN_LOG).open("wb") if leg.ends == KILLED else nullcontext()
 
     def _end(self) -> None:
         """Ask the launcher to end its ranks; if it does not, kill it, and the kernel kills its ranks."""

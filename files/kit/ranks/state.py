@@ -23,6 +23,7 @@ from kit.job import current_job, node_name
 FOLDER = "ranks"  # below a leg's output
 ENDED, FAILED = "ended", "failed"
 STALLED = 71  # exit code of a rank that gave up, as no step ended
+USELESS = frozenset({2, 4})  # exit codes of a training that would end the same way again
 WAITING = "waiting for other ranks"  # what such a rank says of itself if it is not the one that stands still
 EVERY = 1.0  # seconds between two reports of a step
 
@@ -147,6 +148,14 @@ def _to_blame(codes: Mapping[int, int], by_rank: Mapping[int, Mapping[str, Any]]
     by_themselves = [rank for rank, code in codes.items() if -code != signal.SIGTERM] or list(codes)
     rank = min(by_themselves, key=lambda number: (by_rank.get(number, {}).get("time") or float("inf"), number))
     return rank, _ending(codes[rank])
+
+
+def is_useless(output: Path) -> bool:
+    """Return whether starting again would end the same way: a rank found its settings or all checkpoints unusable."""
+    try:
+        return not USELESS.isdisjoint(_exit_codes(output).values())
+    except ValueError:
+        return False
 
 
 def _apart(output: Path) -> str | None:

@@ -212,6 +212,63 @@ def test_once_the_restarts_are_used_up_the_leg_has_failed(run: Run) -> None:
     assert "exit code 3" in run.written["outcomes"]["measured"]["outcome"]
 
 
+ONCE = """
+import os
+print(os.environ["HPC_VALIDATION_LEG"], os.environ["HPC_VALIDATION_ENDS"], flush=True)
+raise SystemExit(int(os.environ["HPC_VALIDATION_RESTART"] in os.environ.get("FAILS", "0")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("fails", "code", "outcome", "said"),
+    [
+        ("0", 0, "as expected", ["restarted ok"]),
+        ("none", legs.UNHARMED, "ended without a failure", []),
+        ("01", 0, "as expected", ["restarted ok", "restarted ok"]),
+        ("0123", 1, "the launcher ended with exit code 1", ["restarted ok"] * 2),
+    ],
+)
+def test_a_leg_may_be_meant_to_be_killed_once(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    fails: str,
+    code: int,
+    outcome: str,
+    said: list[str],
+) -> None:
+    monkeypatch.setenv("FAILS", fails)
+    planned = legs.plan(run.output, 2, 1, ["measured", "restarted::restarted"])
+    runner = legs.Runner([sys.executable, "-c", ONCE], run.output, RULES, restarts=legs.Restarts(2, 0.0))
+    del planned[0]
+    assert runner.run(planned) == code
+    shown = [line for line in capfd.readouterr().out.splitlines() if not line.startswith("leg ")]
+    assert shown == said  # the job's logs show nothing of the attempt that is meant to fail
+    assert (run.output / "restarted/output.log").read_text() == "restarted killed\n"
+    assert outcome in run.written["outcomes"]["restarted"]["outcome"]
+
+
+@pytest.mark.parametrize("code", [2, 4])
+def test_what_would_end_the_same_way_again_is_not_started_again(
+    run: Run, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(legs.__file__).parents[2]))
+    useless = f"""
+import os
+from pathlib import Path
+from kit.ranks.state import write_exit_codes
+output = Path(os.environ["OUTPUT_DIR"])
+(output / "ranks").mkdir(exist_ok=True)
+write_exit_codes(output, {{0: {code}, 1: -15}})
+raise SystemExit(1)
+"""
+    planned = legs.plan(run.output, 2, 1, ("measured",))
+    runner = legs.Runner([sys.executable, "-c", useless], run.output, RULES, restarts=legs.Restarts(3, 0.0))
+    assert runner.run(planned) == 1
+    assert len(run.written["measured"]["attempts"]) == 1
+    assert f"ended with exit code {code}" in run.written["outcomes"]["measured"]["outcome"]
+
+
 def test_a_leg_without_restarts_knows_of_none(run: Run) -> None:
     assert run.run(2, None) == 0
     assert "attempts" not in run.written["measured"]
@@ -323,6 +380,7 @@ def arguments(**changes: object) -> object:
         ({"nodes": 3}, "--nodes 3: expected a number that divides the 2 ranks"),
         ({"ranks": 6, "nodes": 3, "baseline": 3}, "3 ranks do not fill nodes of 2 ranks each"),
         ({"restarts": -1}, "--restarts"),
+        ({"leg": ["measured", "again::restarted"]}, "needs --restarts"),
         ({"restart_delay": -1.0}, "--restart-delay"),
         ({"restart_delay": float("nan")}, "--restart-delay"),
         ({"launcher": []}, "no command"),

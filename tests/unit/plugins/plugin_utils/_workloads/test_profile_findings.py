@@ -35,7 +35,11 @@ def test_warnings_are_recorded_and_decide_nothing():
 
 def test_a_file_that_cannot_be_read_is_an_error_with_its_reason():
     (errors,) = profile_findings([{"file": "x", "unreadable": "2: error: not YAML: odd"}], "W")
-    assert (errors["id"], errors["verdict"], errors["why"]) == ("profile.errors", "fail", "line 2: error: not YAML: odd")
+    assert (errors["id"], errors["verdict"], errors["why"]) == (
+        "profile.errors",
+        "fail",
+        "line 2: error: not YAML: odd",
+    )
 
 
 def test_a_file_with_nothing_wrong_has_no_finding():
