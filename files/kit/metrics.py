@@ -26,12 +26,25 @@ def write_metrics(path: str | os.PathLike[str], metrics: dict[str, Any], job: Jo
 class Progress:
     """JSON Lines, one row per report, flushed as a complete line; the latest row is also the job's progress marker."""
 
-    def __init__(self, path: str | os.PathLike[str], markers_folder: str | None = None, job: Job | None = None) -> None:
-        """Start a new file at ``path``; ``markers_folder`` defaults to HPC_VALIDATION_MARKERS, if set."""
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        markers_folder: str | None = None,
+        job: Job | None = None,
+        *,
+        append: bool = False,
+        every: float = 0.0,
+    ) -> None:
+        """Start a new file at ``path``, or ``append`` to one.
+
+        ``markers_folder`` defaults to HPC_VALIDATION_MARKERS, if set. ``every``: seconds between two updates of the
+        marker, for rows that come faster than a share takes it.
+        """
         self.job = job or current_job()
         self.markers_folder = markers_folder or os.environ.get("HPC_VALIDATION_MARKERS")
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        self._stream = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by close(); unbuffered: a row is one write
+        self._every, self._marked = every, -every
+        self._stream = open(path, "ab" if append else "wb", buffering=0)  # noqa: SIM115 - closed by close(); unbuffered: a row is one write
         self._started = time.monotonic()
 
     def row(self, **fields: Any) -> None:
@@ -41,7 +54,9 @@ class Progress:
             fields["eta_seconds"] = round((time.monotonic() - self._started) / step * (steps - step), 1)
         row = {**self.job.stamp, "time": time.time(), **fields}
         self._stream.write(json_line(row))
-        if self.markers_folder:
+        now = time.monotonic()
+        if self.markers_folder and now - self._marked >= self._every:
+            self._marked = now
             markers.progress(self.markers_folder, self.job, row)
 
     def close(self) -> None:

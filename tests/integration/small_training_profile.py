@@ -53,6 +53,7 @@ def make(folder: Path, fault: str, changes: Json) -> Json:
         "command": ["python", *(["train.py"] if plain else [FAULTY.name, fault]), "--validate"],
         "resources": RESOURCES,
         "legs": LEGS,
+        "sample_seconds": 0.1,
         "restarts": {"most": 1, "delay": 1},
         "output": {"directory": f"models/{NAME.replace('_', '-')}/job-%j"},
         "criteria": {
@@ -82,7 +83,7 @@ def _changes() -> Json:
         },
         "distributed": {"world_size": 2},
         "resources": {"num_gpus": 2},
-        "monitoring": {"weight_histogram_every_steps": 80, "stall_seconds": 30},
+        "monitoring": {"weight_histogram_every_steps": 80, "stall_seconds": 30, "interval_seconds": 0.1},
         "fault_tolerance": {"max_restarts": 1, "restart_delay_seconds": 1},
     }
 

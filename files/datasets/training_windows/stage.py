@@ -6,8 +6,8 @@
     python stage.py --target <share>/datasets/training_windows --source path --from FOLDER
     python stage.py --target … --source stand-in
 
-FOLDER holds train-inputs.npy, train-answers.npy, and the same of validation and test, and of whatever else profiles
-name. Needs the kit on PYTHONPATH and NumPy. Writes those files and provenance.json. Prints {changed, path, source,
+FOLDER holds train-inputs.npy, train-answers.npy, and the same of validation and test and of what a model is adapted to
+(near-train, near-test, far-train, far-test): windows that the stand-in's rule made, by which they are judged. Needs the kit on PYTHONPATH and NumPy. Writes those files and provenance.json. Prints {changed, path, source,
 description, …}.
 """
 
@@ -24,7 +24,6 @@ from kit.stand_in import windows
 from kit.stand_in.windows import ALIKE, Rule
 
 NAME = "training_windows"
-NEEDED = ("train", "validation", "test")
 NEAR, FAR = Rule(turned=0.2, shifted=0.3), Rule(turned=0.8, shifted=0.3)  # what a model is to be adapted to
 STAND_IN = {  # samples, seed and rule of each part
     "train": (87_000, 1, ALIKE),
@@ -40,7 +39,7 @@ STAND_IN = {  # samples, seed and rule of each part
 def prepare(folder: Path) -> tuple[staging_asset.Contents, staging_asset.Facts]:
     """Look at the arrays in ``folder``; return its files and what they hold. KitError names file and fault."""
     stems = sorted(path.name[: -len("-inputs.npy")] for path in folder.glob("*-inputs.npy"))
-    missing = [name for name in NEEDED if name not in stems]
+    missing = [name for name in STAND_IN if name not in stems]
     if missing:
         raise KitError(f"{folder} has no {missing[0]}-inputs.npy")
     counts = {stem: _samples(folder, stem) for stem in stems}

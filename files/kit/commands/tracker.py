@@ -8,15 +8,24 @@ from __future__ import annotations
 import argparse
 import os
 import select
+import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from kit import strict_json
 from kit.errors import KitError
+from kit.files import METRICS_FILE
+from kit.process.locks import sole
+from kit.trackers import outbox
 from kit.trackers.mlflow import RefusedError, Server, UnavailableError
-from kit.trackers.sender import ROWS, Sender, Training
+from kit.trackers.sender import PROFILE, Sender, Training
 
 PATIENCE = 8.0  # seconds for the rest, once a training has ended: a job that is asked to end is killed after 10
-LATER = 600.0  # seconds for all of them, by hand
+LATER = 600.0  # seconds without any success, by hand
+WELL = b"well\n"  # what a training says before it closes the pipe, if it came to its end
+LOCK, WAIT = "tracker.lock", 60.0  # seconds for another sender to end
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action = actions.add_parser(name, help=text)
         action.add_argument("folder", type=Path, help="output folder of the training's job")
         action.add_argument("--address", required=True, help="of the MLflow server, such as https://mlflow:5000")
-        action.add_argument("--experiment", default="training-profiles")
-        action.add_argument("--name", help="of the run (default: the folder's)")
+        action.add_argument("--experiment", help="name of the experiment (default: the profile's)")
+        action.add_argument("--name", help="of the run (default: the profile's)")
         action.add_argument("--token", type=Path, help="file of mode 0600 with a token")
         action.add_argument("--ca", type=Path, help="certificates of the authorities to trust, instead of the system's")
         action.add_argument("--failed", action="store_true", help="the training failed")
@@ -38,27 +47,62 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Send. Raise KitError for what cannot be used, SystemExit with 3 if something could not be sent."""
-    if arguments.action == "send" and not (arguments.folder / ROWS).is_file():
-        raise KitError(f"{arguments.folder} has no {ROWS}: expected the output folder of a training's job")
+    folder, by_hand = arguments.folder, arguments.action == "send"
+    if by_hand and not (folder / outbox.ROWS).is_file():
+        raise KitError(f"{folder} has no {outbox.ROWS}: expected the output folder of a training's job")
     server = Server(arguments.address, arguments.token, arguments.ca)
-    name = arguments.name or arguments.folder.name
-    sender = Sender(server, Training(arguments.folder, arguments.experiment, name, f"{arguments.folder.resolve()}"))
-    by_hand = arguments.action == "send"
-    said = ""
-    all_sent = sender.follow((lambda: True) if by_hand else _input_ended, LATER if by_hand else PATIENCE)
-    if all_sent:
-        try:
-            sender.finish(arguments.failed)
-        except (UnavailableError, RefusedError) as error:
-            all_sent, said = False, str(error)
+    with sole(folder / LOCK, f"sending the rows in {folder}", WAIT):
+        sender = Sender(server, _training(arguments))
+        if by_hand:
+            # Without metrics the training goes on, or nobody knows how it ended.
+            ended_well = (folder / METRICS_FILE).is_file()
+            status = "FAILED" if arguments.failed else "FINISHED" if ended_well else None
+            all_sent = sender.follow(lambda: True, LATER, lambda: status, renews=True)
+        else:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when the training closes the pipe
+            all_sent = _follow(sender)
+    state = sender.state
     if not all_sent:
-        why = sender.state.gap or said
-        print(f"not all rows were sent to {server.address}: {why}; later: python -m kit tracker send", file=sys.stderr)
+        print(f"not all rows were sent to {server.address}: {state.gap}; later: kit tracker send", file=sys.stderr)
         raise SystemExit(3)
-    print(f"{sender.state.points} points are on {server.address}, run {sender.state.run}")
+    left = f"; {state.unreadable} lines are no rows" if state.unreadable else ""
+    print(f"{state.points} points are on {server.address}, run {state.run}{left}")
 
 
-def _input_ended() -> bool:
-    """Return whether the training has closed its end of the pipe."""
-    ready, _others, _more = select.select([sys.stdin], [], [], 0)
-    return bool(ready) and not os.read(sys.stdin.fileno(), 1 << 12)
+def _follow(sender: Sender) -> bool:
+    """Send rows as they come; return whether all were sent."""
+    pipe = Pipe(sys.stdin.fileno())
+    with suppress(UnavailableError, RefusedError):  # the rows will show what is wrong
+        sender.reopen()
+    return sender.follow(pipe.ended, PATIENCE, lambda: "FINISHED" if pipe.well else "FAILED")
+
+
+class Pipe:
+    """The training's end: what it says in a pipe, and that it closes it."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Read from ``descriptor``."""
+        self._descriptor, self._said, self._closed = descriptor, b"", False
+
+    def ended(self) -> bool:
+        """Return whether the training has ended, well or not."""
+        while not self._closed and select.select([self._descriptor], [], [], 0)[0]:
+            part = os.read(self._descriptor, 1 << 12)
+            self._said = (self._said + part)[-len(WELL) :]
+            self._closed = not part or self.well  # others may keep the pipe open
+        return self._closed
+
+    @property
+    def well(self) -> bool:
+        """Whether it said that it came to its end."""
+        return self._said == WELL
+
+
+def _training(arguments: argparse.Namespace) -> Training:
+    """Return what the training is called: as its profile says, unless told."""
+    try:
+        profile: Any = strict_json.read(arguments.folder / PROFILE)
+        experiment, name = profile["logging"]["mlflow"]["experiment"], profile["metadata"]["name"]
+    except (OSError, ValueError, KeyError, TypeError):
+        experiment, name = "training-profiles", arguments.folder.name
+    return Training(arguments.folder, arguments.experiment or str(experiment), arguments.name or str(name))

@@ -8,9 +8,11 @@ Sending the same point again is safe: the server keeps equal points once.
 
 from __future__ import annotations
 
+import http.client
 import json
 import ssl
 import stat
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -27,7 +29,9 @@ TIMEOUT = 10.0  # seconds for one request
 MOST_METRICS, MOST_PARAMETERS = 1000, 100  # of one request
 LONGEST_PARAMETER = 500  # characters
 TAG = "hpc_validation.training"  # by which a run is found again
-MISSING, THERE_ALREADY = "RESOURCE_DOES_NOT_EXIST", "RESOURCE_ALREADY_EXISTS"
+LONGEST_ANSWER = 1 << 24  # bytes
+MISSING, THERE_ALREADY, DELETED = "RESOURCE_DOES_NOT_EXIST", "RESOURCE_ALREADY_EXISTS", "DELETED"
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class UnavailableError(KitError):
@@ -62,13 +66,14 @@ class Server:
 
     def __init__(self, address: str, token: Path | None = None, authority: Path | None = None) -> None:
         """``authority`` has the certificates to trust. Raise KitError for an address or file that cannot be used."""
-        parts = urllib.parse.urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-            raise KitError("the tracking server's address must be http:// or https://, with a host and no user")
+        parts = _parts(address)
         self.address = address.rstrip("/")
         self._headers = {"Content-Type": "application/json"}
-        if token is not None:
-            self._headers["Authorization"] = f"Bearer {read_token(token)}"
+        self._token = None if token is None else read_token(token)
+        if self._token:
+            if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+                raise KitError("a token is sent by https:// only: by http:// it would cross the network in the clear")
+            self._headers["Authorization"] = f"Bearer {self._token}"
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), _NoRedirect()]
         if parts.scheme == "https":
             try:
@@ -84,7 +89,7 @@ class Server:
         if found is not None:
             return found
         try:
-            return str(self._ask("POST", "/experiments/create", {"name": name})["experiment_id"])
+            return _text(self._ask("POST", "/experiments/create", {"name": name}), "experiment_id")
         except RefusedError as error:
             found = self._found_experiment(name) if error.code == THERE_ALREADY else None
             if found is None:
@@ -94,21 +99,25 @@ class Server:
     def _found_experiment(self, name: str) -> str | None:
         query = urllib.parse.urlencode({"experiment_name": name})
         try:
-            return str(self._ask("GET", f"/experiments/get-by-name?{query}")["experiment"]["experiment_id"])
+            found = self._ask("GET", f"/experiments/get-by-name?{query}").get("experiment")
         except RefusedError as error:
             if error.code == MISSING:
                 return None
             raise
+        identity = _text(found, "experiment_id")
+        if isinstance(found, dict) and found.get("lifecycle_stage") == "deleted":
+            raise RefusedError(f"experiment {name!r} is deleted: mlflow experiments restore -x {identity}", DELETED)
+        return identity
 
     def run(self, experiment: str, name: str, training: str, began: int, tags: Mapping[str, str]) -> str:
         """Return the ID of this training's run, which is created if there is none. ``began`` is in milliseconds."""
         wanted = {"experiment_ids": [experiment], "filter": f"tags.`{TAG}` = '{training}'", "max_results": 1}
         runs = self._ask("POST", "/runs/search", wanted).get("runs") or []
-        if runs:
-            return str(runs[0]["info"]["run_id"])
+        if isinstance(runs, list) and runs:
+            return _text(runs[0], "info", "run_id")
         own = [{"key": key, "value": value} for key, value in {**tags, TAG: training}.items()]
         made = {"experiment_id": experiment, "run_name": name, "start_time": began, "tags": own}
-        return str(self._ask("POST", "/runs/create", made)["run"]["info"]["run_id"])
+        return _text(self._ask("POST", "/runs/create", made), "run", "info", "run_id")
 
     def log(self, run: str, points: Sequence[Point]) -> None:
         """Store points."""
@@ -123,9 +132,10 @@ class Server:
             part = own[begin : begin + MOST_PARAMETERS]
             self._ask("POST", "/runs/log-batch", {"run_id": run, "params": part})
 
-    def end(self, run: str, status: str, ended: int) -> None:
-        """Say that the run is FINISHED or FAILED."""
-        self._ask("POST", "/runs/update", {"run_id": run, "status": status, "end_time": ended})
+    def update(self, run: str, status: str) -> None:
+        """Say that the run is RUNNING, FINISHED or FAILED from now on."""
+        ended = {} if status == "RUNNING" else {"end_time": int(time.time() * 1000)}
+        self._ask("POST", "/runs/update", {"run_id": run, "status": status, **ended})
 
     def _ask(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> dict[str, Any]:
         body = None if document is None else json.dumps(document, allow_nan=False).encode()
@@ -134,18 +144,46 @@ class Server:
         where = f"{method} {self.address}{API}{path.partition('?')[0]}"
         try:
             with self._opener.open(request, timeout=TIMEOUT) as answer:
-                found = strict_json.parse(answer.read())
+                found = strict_json.parse(answer.read(LONGEST_ANSWER))
         except urllib.error.HTTPError as error:
             code, said = _told(error)
-            text = f"{where}: {error.code} {said}".rstrip()
-            if error.code >= 500 or error.code in (408, 429):
+            text = self._hushed(f"{where}: {error.code} {said}".rstrip())
+            # What has no word of MLflow's is from something before it, which may be another tomorrow.
+            if error.code >= 500 or error.code in (408, 429) or not code:
                 raise UnavailableError(text) from None
             raise RefusedError(text, code) from None
-        except (OSError, ValueError) as error:  # refused, reset, timed out, no JSON
-            raise UnavailableError(f"{where}: {getattr(error, 'reason', None) or error}") from None
+        except (OSError, ValueError, http.client.HTTPException) as error:  # refused, reset, timed out, cut off, no JSON
+            why = getattr(error, "reason", None) or error or type(error).__name__
+            raise UnavailableError(self._hushed(f"{where}: {why}")) from None
         if not isinstance(found, dict):
             raise UnavailableError(f"{where}: the answer is no object")
         return found
+
+    def _hushed(self, text: str) -> str:
+        """Return a text without the token, which a server may quote."""
+        return text.replace(self._token, "***") if self._token else text
+
+
+def _parts(address: str) -> urllib.parse.SplitResult:
+    """Return the parts of a server's address. Raise KitError, which does not quote it, for one that cannot be used."""
+    try:
+        parts = urllib.parse.urlsplit(address)
+        port = parts.port
+    except ValueError:
+        parts, port = urllib.parse.urlsplit(""), None
+    plain = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc and port != 0
+    if not plain or parts.query or parts.fragment:
+        raise KitError("the tracking server's address must be http:// or https://, with a host and no user")
+    return parts
+
+
+def _text(answer: Any, *path: str) -> str:
+    """Return what an answer has at these keys. Raise UnavailableError if it is no such answer."""
+    for key in path:
+        answer = answer.get(key) if isinstance(answer, dict) else None
+    if not isinstance(answer, str) or not answer:
+        raise UnavailableError(f"an answer without {'.'.join(path)}: is it an MLflow server?")
+    return answer
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -160,7 +198,7 @@ def _told(error: urllib.error.HTTPError) -> tuple[str, str]:
     try:
         found = strict_json.parse(error.read(1 << 16))
         return str(found.get("error_code", "")), str(found.get("message", ""))[:300]
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, http.client.HTTPException):
         return "", str(error.reason)
 
 

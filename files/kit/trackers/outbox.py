@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import math
+import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from kit.errors import KitError
 from kit.files import write_json
 from kit.trackers.mlflow import Point
 
-STATE = "tracker.json"
-AT_ONCE = 1 << 20  # bytes of rows that are read at once
+ROWS, STATE = "progress.jsonl", "tracker.json"
+AT_ONCE = 1 << 16  # bytes of rows that are read, and sent, at once
+LONGEST = 1 << 20  # bytes of a row
 NO_METRICS = ("attempt", "job_id", "step", "steps", "time", "eta_seconds")
 
 
@@ -25,9 +27,12 @@ NO_METRICS = ("attempt", "job_id", "step", "steps", "time", "eta_seconds")
 class State:
     """How far the rows have been sent: ``offset`` bytes of the file, ``points`` of them, to this run of the server."""
 
+    identity: str = field(default_factory=lambda: uuid.uuid4().hex)  # of the training, by which its run is found again
+    address: str | None = None
     offset: int = 0
     points: int = 0
-    not_finite: int = 0  # values that a server does not take
+    not_finite: int = 0  # values that are not sent
+    unreadable: int = 0  # lines that are no rows
     experiment: str | None = None
     run: str | None = None
     parameters: bool = False  # whether they have been sent
@@ -37,7 +42,7 @@ class State:
 
 
 def read_state(folder: Path) -> State:
-    """Return the state of the training in ``folder``; the beginning if nothing was ever sent. Raise KitError."""
+    """Return the state of the training in ``folder``; a beginning if nothing was ever sent. Raise KitError."""
     path = folder / STATE
     try:
         found = strict_json.read(path)
@@ -45,14 +50,34 @@ def read_state(folder: Path) -> State:
     except FileNotFoundError:
         return State()
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise KitError(
-            f"{path} is damaged: {error!r}; remove it, and all rows are sent again, which is safe"
-        ) from error
+        why = f"{path} is damaged: {error!r}"
+        raise KitError(f"{why}; remove it, and all rows are sent to a run of their own") from error
 
 
-def write_state(folder: Path, state: State, address: str) -> None:
+def write_state(folder: Path, state: State) -> None:
     """Replace the state."""
-    write_json(folder / STATE, {"schema": 1, "address": address, **asdict(state)})
+    write_json(folder / STATE, {"schema": 2, **asdict(state)})
+
+
+def rewind(folder: Path) -> None:
+    """After rows were cut off: what is left has been sent as far as it had been, and more comes. Raise KitError."""
+    path = folder / ROWS
+    if not (folder / STATE).exists():
+        return
+    state = read_state(folder)
+    sent = min(state.offset, path.stat().st_size if path.exists() else 0)
+    write_state(folder, replace(state, offset=sent, points=count(path, sent), ended=False))
+
+
+def count(path: Path, end: int | None = None) -> int:
+    """Return how many points the rows of a file have, up to a byte. Raise KitError."""
+    found, offset = 0, 0
+    while end is None or offset < end:
+        rows = read_rows(path, offset, end)
+        if rows.offset == offset:
+            break
+        found, offset = found + len(rows.points), rows.offset
+    return found
 
 
 @dataclass(frozen=True)
@@ -61,37 +86,47 @@ class Rows:
 
     points: list[Point]
     not_finite: int
+    unreadable: int
     offset: int
 
 
-def read_rows(path: Path, offset: int) -> Rows:
-    """Return the whole rows from ``offset`` on, so many bytes of them at once. Raise KitError for what is no row."""
+def read_rows(path: Path, offset: int, end: int | None = None) -> Rows:
+    """Return the whole rows from ``offset`` on, so many bytes of them at once, and not beyond ``end``. Raise KitError.
+
+    A line that is no row, as where a disk was full, is counted.
+    """
     try:
         with path.open("rb") as stream:
+            size = stream.seek(0, 2)
+            if size < offset:
+                raise KitError(f"{path} has {size} bytes, and {offset} were sent: it is the file of another training")
             stream.seek(offset)
-            content = stream.read(AT_ONCE)
+            most = AT_ONCE if end is None else min(AT_ONCE, end - offset)
+            content = stream.read(most)
+            if b"\n" not in content and len(content) == most:
+                content += stream.readline(LONGEST)
     except FileNotFoundError:
-        return Rows([], 0, offset)
+        return Rows([], 0, 0, offset)
     except OSError as error:
         raise KitError(f"{path} cannot be read: {error.strerror}") from error
     whole = content[: content.rfind(b"\n") + 1]
-    if not whole and len(content) == AT_ONCE:
-        raise KitError(f"{path}: a row has more than {AT_ONCE:,} bytes")
+    if not whole and len(content) > LONGEST:
+        raise KitError(f"{path}: a row has more than {LONGEST:,} bytes")
     points: list[Point] = []
-    not_finite = 0
+    not_finite = unreadable = 0
     for line in whole.splitlines():
         try:
-            row = strict_json.parse(line)
-            found, others = points_of(row)
-        except (ValueError, KeyError, TypeError) as error:
-            raise KitError(f"{path}: a row cannot be read: {error!r}") from error
+            found, others = points_of(strict_json.parse(line))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            unreadable += 1
+            continue
         points += found
         not_finite += others
-    return Rows(points, not_finite, offset + len(whole))
+    return Rows(points, not_finite, unreadable, offset + len(whole))
 
 
 def points_of(row: Mapping[str, Any]) -> tuple[list[Point], int]:
-    """Return a row's numbers as points, and how many are not finite, which a server does not take."""
+    """Return a row's numbers as points, and how many are not finite, which are not sent."""
     step, moment = int(row["step"]), int(float(row["time"]) * 1000)
     values = {
         name: value
@@ -115,5 +150,6 @@ def moved_on(state: State, rows: Rows) -> State:
         offset=rows.offset,
         points=state.points + len(rows.points),
         not_finite=state.not_finite + rows.not_finite,
+        unreadable=state.unreadable + rows.unreadable,
         gap=None,
     )

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable
 
@@ -30,6 +31,8 @@ from kit.process.bounded import die_with_parent
 PATIENCE = 8.0  # seconds to write or upload the rest; a job that is asked to end is killed after 10
 # Settings that are told to W&B: nothing of files, buckets and credentials.
 TOLD = ("model", "batch", "steps", "schedule", "optimizer", "precision", "seed", "parameters", "fingerprint")
+TOLD_OF_A_PROFILE = ("metadata", "model", "training", "reproducibility", "validation")
+END = b"\n"  # no row: all has been said
 KEY = re.compile(r"[A-Za-z0-9_-]+")
 NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 # W&B keeps nothing in a home folder, which a job may not have, and reports its own crashes to nobody.
@@ -81,8 +84,11 @@ class Tracker:
         return f"{lines[-1][:300] if lines else 'it said nothing'} ({self._log})"
 
     def finish(self) -> None:
-        """Let it end; do not wait for it."""
-        self._pipe.close()
+        """Let it end; do not wait for it. It is told so, since other processes may hold the pipe open."""
+        if not self._pipe.closed:
+            with suppress(OSError):
+                os.write(self._pipe.fileno(), END)
+            self._pipe.close()
 
     def close(self, until: float) -> None:
         """Wait for its end, and kill it at ``until`` by the monotonic clock."""
@@ -140,12 +146,12 @@ def read_key(path: Path) -> str:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode) or found.st_mode & 0o077:
             mode = f"{found.st_mode & 0o7777:04o}"
-            raise KitError(f"{path} (watch.wandb_key) has mode {mode}, expected 0600: chmod 600 {path}")
+            raise KitError(f"{path} (the key of W&B) has mode {mode}, expected 0600: chmod 600 {path}")
         key = path.read_text(encoding="ascii").strip()
     except (OSError, ValueError) as error:
-        raise KitError(f"{path} (watch.wandb_key) cannot be read: {type(error).__name__}") from None
+        raise KitError(f"{path} (the key of W&B) cannot be read: {type(error).__name__}") from None
     if not KEY.fullmatch(key):
-        raise KitError(f"{path} (watch.wandb_key) holds no key: expected letters, digits, - and _ on one line")
+        raise KitError(f"{path} (the key of W&B) holds no key: expected letters, digits, - and _ on one line")
     return key
 
 
@@ -206,16 +212,20 @@ class Wandb:
 
 
 def _told(output: Path) -> dict[str, Any]:
-    try:
-        settings = strict_json.read(output / "settings.json")
-        return {name: settings[name] for name in TOLD if name in settings}
-    except (OSError, ValueError, TypeError):
-        return {}
+    for name, told in (("settings.json", TOLD), ("profile.json", TOLD_OF_A_PROFILE)):
+        try:
+            settings = strict_json.read(output / name)
+            return {key: settings[key] for key in told if key in settings}
+        except (OSError, ValueError, TypeError):
+            continue
+    return {}
 
 
 def follow(lines: Iterable[bytes], taker: Any) -> None:
     """Pass the rows on until the pipe ends."""
     for line in lines:
+        if line == END:
+            break
         taker.row(strict_json.parse(line))
     taker.close()
 

@@ -113,10 +113,11 @@ class Group:
 
 
 @contextmanager
-def group(accelerator: str, output: Path) -> Iterator[Group]:
+def group(accelerator: str, output: Path, patience: float = PATIENCE) -> Iterator[Group]:
     """Join the other ranks on this rank's own device; leave a state file in any case.
 
-    NCCL on GPUs, gloo on CPUs. Raise KitError if the device is not the requested one.
+    NCCL on GPUs, gloo on CPUs; a collective may take ``patience`` seconds. Raise KitError if the device is not the
+    requested one.
     """
     die_with_parent(signal.SIGKILL)  # ranks have their own sessions, so nothing else ends them
     rank, local_rank, size = (int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
@@ -129,7 +130,7 @@ def group(accelerator: str, output: Path) -> Iterator[Group]:
         began = time.monotonic()
         distributed.init_process_group(
             "nccl" if device.type == "cuda" else "gloo",
-            timeout=timedelta(seconds=PATIENCE),
+            timeout=timedelta(seconds=patience),
             device_id=device if device.type == "cuda" else None,
         )
         distributed.barrier()

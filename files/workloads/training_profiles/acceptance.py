@@ -36,13 +36,14 @@ from kit.training.distributed import Group, checksum
 from kit.training.stall import Stall
 from saving import MODEL, Saver
 from tracking import told
-from training import EARLY, Done, Trainer
+from training import COMPLETE, EARLY, Done, Trainer
 from watching import HISTOGRAMS
 from windows import Windows
 
 CHECKPOINTS = "checkpoints"
 MEASURED, RESTARTED, SINGLE, ADAPTED = "measured", "restarted", "single", "adapted"
 SINGLE_STEPS = 60  # of one rank, for its speed
+NEAR = 0.05  # share by which the losses of two trainings may differ whose operations do not give the same each time
 # What models are adapted with: few samples of another kind.
 ADAPTED_BATCH, EPOCHS = 80, 8
 FREEZE, UNFREEZE = 2 / 3, [2, 4, 6]  # share of the blocks that is frozen, and epochs at which one more opens
@@ -127,27 +128,36 @@ def measured(leg: Leg) -> dict[str, Any]:
         write_json(leg.output / "profile.json", profile.model_dump(mode="json"))
     with told(leg.output, profile, said) if joined.rank == 0 else nullcontext([]) as sinks:
         done = trainer.run(sinks=sinks)
+        leg.stall.rest()  # others are told the rest, which no rank stands still for
     joined.state.phase("evaluating")
+    mine = {"gpu": joined.gpu, "node": joined.node, "weights": checksum(trainer.module), "samples": done.samples}
+    ranks = joined.gather(mine)
+    final = trainer.evaluate()
+    best = saver.best()
+    trainer.module.load_state_dict(weights(best))
+    validation, test = trainer.evaluate(), trainer.evaluate(leg.data(profile.data.test))
     leg.stall.rest()
-    test = trainer.evaluate(leg.data(profile.data.test))
-    ranks = joined.gather({"gpu": joined.gpu, "node": joined.node, "weights": checksum(trainer.module)})
     hashes = [each["weights"] for each in ranks.values()]
     for each in ranks.values():
         each["same_weights"] = each.pop("weights") == hashes[0]
     described = training_device.describe(joined.device, leg.accelerator)
-    kept = {path.name: verified(path) for path in checkpoints.listed(saver.folder)} if joined.rank == 0 else {}
+    kept = joined.on_first(lambda: {path.name: verified(path) for path in checkpoints.listed(saver.folder)})
+    steps = done.last - done.first + 1
     return {
         **figures(done),
-        "completed": done.last == arithmetic.steps(profile) or done.ended != "complete",
+        "completed": done.ended == EARLY or (done.ended == COMPLETE and done.last == arithmetic.steps(profile)),
         "planned_steps": arithmetic.steps(profile),
         "world_size": joined.size,
         "backend": torch.distributed.get_backend(),
-        "dtype": profile.training.mixed_precision.dtype if profile.training.mixed_precision.enabled else "float32",
-        "samples_per_step": arithmetic.samples_per_step(profile),
+        "dtype": done.dtype,
+        "samples_per_step": sum(each["samples"] for each in ranks.values()) / steps if steps else None,
+        "scale_falls": done.scale_falls,
         "parameters": sum(weight.numel() for weight in trainer.module.parameters()),
         "test": test,
+        "tested": best.name,
         "told": said,
-        "gap": test[LOSS] - done.evaluations[-1][LOSS],
+        "gap": test[LOSS] - validation[LOSS],
+        "final": final,
         "best": done.best,
         **left(profile, done, saver.saved, kept),
         "histograms": counted(leg.output, profile, done) if joined.rank == 0 else {},
@@ -162,14 +172,16 @@ def measured(leg: Leg) -> dict[str, Any]:
 
 
 def left(profile: Profile, done: Done, saved: list[int], kept: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return what the training left, beside what it has to leave."""
+    """Return what the training left, beside what it has to leave; rank 0 knows."""
     every = profile.training.evaluation.every_steps
     due = expectations.saved_at(profile, done.last, done.evaluations)
     kept_due = expectations.kept_of(profile, due, done.evaluations)
     stop = expectations.stops_at(profile, done.evaluations)
     stopped = done.last if done.ended == EARLY else None
     return {
-        "evaluations_due": len(expectations.steps_of(every, done.last)),
+        "evaluated_otherwise": expectations.differing(
+            expectations.steps_of(every, done.last), (int(row["step"]) for row in done.evaluations)
+        ),
         "early_stopping": {
             "stopped_at": stopped,
             "due_at": stop,
@@ -177,7 +189,7 @@ def left(profile: Profile, done: Done, saved: list[int], kept: dict[str, dict[st
         },
         "checkpoints": {
             "saved": saved,
-            "expected": due,
+            "saved_otherwise": expectations.differing(due, saved),
             "kept": kept,
             "due": len(kept_due),
             "kept_otherwise": expectations.differing(kept_due, (int(each["step"]) for each in kept.values())),
@@ -214,24 +226,31 @@ def verified(path: Path) -> dict[str, Any]:
 
 
 def restarted(leg: Leg) -> dict[str, Any]:
-    """Train again; the first time the last rank dies between the first checkpoint and the second."""
+    """Train again; the first time the last rank dies behind the first checkpoint."""
     trainer = leg.trainer(leg.saver(leg.output / CHECKPOINTS))
     every = leg.profile.training.checkpointing.every_steps
     first = os.environ.get("HPC_VALIDATION_RESTART") == "0"
 
     def die(step: int) -> None:
-        if first and step == every + every // 2 and leg.joined.rank == leg.joined.size - 1:
+        if first and step == every + 1 and leg.joined.rank == leg.joined.size - 1:
             os.kill(os.getpid(), signal.SIGKILL)
 
     leg.joined.state.phase("training")
     done = trainer.run(before_step=die)
     leg.stall.rest()
-    return {**figures(done), "came_from": trainer.came_from, "weights_sha256": checksum(trainer.module)}
+    found = {**figures(done), "came_from": trainer.came_from, "weights_sha256": checksum(trainer.module)}
+    return {**found, "final": trainer.evaluate()}
 
 
 def single(leg: Leg) -> dict[str, Any]:
     """Train on one rank for its speed."""
-    profile = changed(leg.profile, distributed={"enabled": False, "world_size": 1}, resources={"num_gpus": 1})
+    profile = changed(
+        leg.profile,
+        training={"log_every_steps": 10},
+        distributed={"enabled": False, "world_size": 1},
+        resources={"num_gpus": 1},
+        validation={"every_epochs": None},
+    )
     train, validation = leg.data(profile.data.train), leg.data(profile.data.validation)
     trainer = Trainer(leg.joined, profile, train, validation, leg.output, stall=leg.stall)
     leg.joined.state.phase("training")
@@ -243,7 +262,7 @@ def single(leg: Leg) -> dict[str, Any]:
 def adapted(leg: Leg) -> dict[str, Any]:
     """Adapt the trained model to data of another kind, near and far; compare all legs."""
     joined = leg.joined
-    source = checkpoints.newest(leg.kept).path
+    source = leg.saver(leg.kept).best()
     found: dict[str, Any] = {}
     near = Path(leg.profile.data.train).with_name("near-train")
     far = near.with_name("far-train")
@@ -261,7 +280,7 @@ def adapted(leg: Leg) -> dict[str, Any]:
         beside = found["far_scratch" if name.startswith("far") else "scratch"]
         each["gain"] = beside["after"]["mae"] - each["after"]["mae"]
         each["learnt"] = each["before"]["mae"] - each["after"]["mae"]
-    return {"adapted": found, **compared(leg)}
+    return {"adapted": found, **compared(leg, leg.profile)}
 
 
 def adapt(leg: Leg, purpose: str, stem: Path, source: Path | None) -> dict[str, Any]:
@@ -344,7 +363,17 @@ def weights(path: Path) -> dict[str, torch.Tensor]:
     return {name[len(MODEL) :]: value for name, value in tensors.items() if name.startswith(MODEL)}
 
 
-def compared(leg: Leg) -> dict[str, Any]:
+def alike(profile: Profile, whole: dict[str, Any], again: dict[str, Any]) -> bool:
+    """Return whether the training in which a rank died came out as the other.
+
+    Bit by bit where the profile asks for operations that give the same each time; else a loss that is near.
+    """
+    if profile.reproducibility.deterministic:
+        return bool(again["weights_sha256"] == whole["weights_sha256"])
+    return abs(again["final"][LOSS] - whole["final"][LOSS]) <= NEAR * whole["final"][LOSS]
+
+
+def compared(leg: Leg, profile: Profile) -> dict[str, Any]:
     """Return the other legs' metrics with what they are compared by, for the job's own metrics."""
     whole = strict_json.read(leg.job / METRICS_FILE)
     found = {name: strict_json.read(leg.job / name / METRICS_FILE) for name in (RESTARTED, SINGLE)}
@@ -352,6 +381,7 @@ def compared(leg: Leg) -> dict[str, Any]:
     return {
         **{key: value for key, value in whole.items() if key not in ("job_id", "attempt")},
         "restarted": {
+            "as_measured": alike(profile, whole, again),
             "same_weights": again["weights_sha256"] == whole["weights_sha256"],
             "from_step": (again["came_from"] or {}).get("step"),
         },

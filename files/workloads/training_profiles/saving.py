@@ -43,11 +43,12 @@ class Saver:
         """Save; all ranks take part. ``state`` has the step, and all else that is needed to go on."""
         joined, step = self._joined, int(state["step"])
         name = checkpoints.name_of(step, final=final)
-        tensors = self._random()
+        own = self._random()
+        tensors = dict(own)
         if joined.rank == 0:
             tensors |= {f"{MODEL}{key}": value.detach().contiguous() for key, value in model.state_dict().items()}
             tensors |= moments(model, optimizer)
-        self._begin(name, sum(value.numel() * value.element_size() for value in tensors.values()) * joined.size)
+        self._begin(name, _bytes(tensors) + (joined.size - 1) * _bytes(own))
         place = self.folder / f"{checkpoints.INCOMPLETE}{name}"
         said = joined.gather(_written(place / checkpoints.rank_file(joined.rank, joined.size), tensors))
         problems = [each for each in said.values() if isinstance(each, str)]
@@ -94,6 +95,12 @@ class Saver:
             if path not in kept:
                 shutil.rmtree(path)
 
+    def best(self) -> Path:
+        """Return the checkpoint of the best evaluation that one was saved at, else the newest, on every rank."""
+        there = self._joined.on_first(lambda: [*map(str, checkpoints.listed(self.folder))])
+        paths = [Path(path) for path in there]
+        return next((path for path in paths if _is_best(path)), paths[0])
+
     def newest(self) -> Taken | None:
         """Return the newest whole checkpoint of this training, or None if there is none; all ranks verify it together.
 
@@ -128,6 +135,10 @@ class Saver:
             if RANDOM_GPU in own:
                 torch.cuda.set_rng_state(own[RANDOM_GPU], self._joined.device)
         return {key[len(MOMENTS) :]: value for key, value in first.items() if key.startswith(MOMENTS)}
+
+
+def _bytes(tensors: Mapping[str, torch.Tensor]) -> int:
+    return sum(value.numel() * value.element_size() for value in tensors.values())
 
 
 def _is_best(path: Path) -> bool:

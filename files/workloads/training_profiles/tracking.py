@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kit.commands.tracker import PATIENCE
+from kit.commands.tracker import PATIENCE, WELL
 from kit.errors import KitError
 from kit.profiles.model import Profile
 from kit.trackers import outbox, sinks
-from kit.trackers.sender import ROWS
 
 NOT_ASKED, NO_ADDRESS = "not asked for", "no address: set logging.mlflow.tracking_uri"
 LOG = "tracker.log"
@@ -36,25 +36,32 @@ def told(output: Path, profile: Profile, found: dict[str, Any]) -> Iterator[list
         "tensorboard": logging.tensorboard.enabled,
     }
     started: list[sinks.Tracker] = []
+    sender: subprocess.Popen[bytes] | None = None
+    gap = NOT_ASKED if not logging.mlflow.enabled else NO_ADDRESS if logging.mlflow.tracking_uri is None else None
     try:
         started = sinks.start(output, profile.metadata.name, watch, said.append, logging.wandb.project)
+        sender = None if gap else follower(output, profile)
     except (OSError, KitError) as error:
         said.append(str(error))
-    sender = follower(output, profile)
+        gap = gap or str(error)
+    well = False
     try:
         yield started
+        well = True
     finally:
+        until = time.monotonic() + PATIENCE + 1
+        let_go(sender, well=well)
         sinks.close(started)
         wandb = logging.wandb.mode if logging.wandb.enabled else NOT_ASKED
-        found.update(sinks=said, wandb=wandb, mlflow={**ended(output, profile, sender), "due": due(output)})
+        failed = [text for text in said if text.startswith("W&B")]
+        mlflow = {"points": 0, "gap": gap} if sender is None else ended(output, sender, until)
+        found.update(sinks=said, wandb=failed[0] if failed else wandb, mlflow={**mlflow, "due": due(output)})
 
 
-def follower(output: Path, profile: Profile) -> subprocess.Popen[bytes] | None:
-    """Start what sends rows to the MLflow server; None if there is none to send to."""
+def follower(output: Path, profile: Profile) -> subprocess.Popen[bytes]:
+    """Start what sends rows to the MLflow server. Raise OSError."""
     server = profile.logging.mlflow
-    if not server.enabled or server.tracking_uri is None:
-        return None
-    command = [sys.executable, "-m", "kit", "tracker", "follow", str(output), "--address", server.tracking_uri]
+    command = [sys.executable, "-m", "kit", "tracker", "follow", str(output), "--address", str(server.tracking_uri)]
     command += ["--experiment", server.experiment, "--name", profile.metadata.name]
     for option, path in (("--token", server.token_file), ("--ca", server.ca_file)):
         command += [option, path] if path else []
@@ -62,14 +69,20 @@ def follower(output: Path, profile: Profile) -> subprocess.Popen[bytes] | None:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stream, stderr=stream)
 
 
-def ended(output: Path, profile: Profile, sender: subprocess.Popen[bytes] | None) -> dict[str, Any]:
-    """Let it send the rest; return what has been sent, and why not all was."""
-    if sender is None:
-        return {"points": 0, "gap": NO_ADDRESS if profile.logging.mlflow.enabled else NOT_ASKED}
-    if sender.stdin:
+def let_go(sender: subprocess.Popen[bytes] | None, *, well: bool) -> None:
+    """Tell the sender that the training has ended, and whether well."""
+    if sender is None or sender.stdin is None:
+        return
+    with suppress(OSError):  # it has ended before
+        if well:
+            sender.stdin.write(WELL)
         sender.stdin.close()
+
+
+def ended(output: Path, sender: subprocess.Popen[bytes], until: float) -> dict[str, Any]:
+    """Let it send the rest, until a time of the monotonic clock; return what has been sent, and why not all was."""
     try:
-        code = sender.wait(PATIENCE + 2)
+        code = sender.wait(max(0.0, until - time.monotonic()))
     except subprocess.TimeoutExpired:
         sender.kill()
         code = sender.wait()
@@ -78,21 +91,13 @@ def ended(output: Path, profile: Profile, sender: subprocess.Popen[bytes] | None
     except KitError as error:
         return {"points": 0, "gap": str(error)}
     gap = state.gap or ("none" if code == 0 else f"its sender ended with exit code {code}: {output / LOG}")
-    return {
-        "points": state.points,
-        "not_finite": state.not_finite,
-        "refused": state.refused,
-        "gap": gap,
-        "run": state.run,
-    }
+    facts = {"points": state.points, "not_finite": state.not_finite, "unreadable": state.unreadable}
+    return {**facts, "refused": state.refused, "gap": gap, "run": state.run}
 
 
 def due(output: Path) -> int | None:
     """Return how many points the rows have; None if they cannot be read."""
-    count, offset = 0, 0
     try:
-        while (rows := outbox.read_rows(output / ROWS, offset)).offset > offset:
-            count, offset = count + len(rows.points), rows.offset
+        return outbox.count(output / outbox.ROWS)
     except KitError:
         return None
-    return count

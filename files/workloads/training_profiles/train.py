@@ -51,17 +51,21 @@ def trained(profile: Profile, output: Path, *, validate: bool) -> tuple[int, dic
     """Run this rank's part of a training, or of a leg of a validation; return the rank, and the metrics."""
     from acceptance import ADAPTED, CHECKPOINTS, LEGS, MEASURED, SINGLE, Leg  # noqa: PLC0415
     from kit.profiles import arithmetic  # noqa: PLC0415
-    from kit.training.distributed import group  # noqa: PLC0415
+    from kit.training.distributed import PATIENCE, group  # noqa: PLC0415
     from kit.training.stall import Stall  # noqa: PLC0415
 
     said = os.environ.get("HPC_VALIDATION_ACCELERATOR") or "cuda"
     name = os.environ.get("HPC_VALIDATION_LEG", MEASURED) if validate else MEASURED
     if name not in LEGS:
         raise KitError(f"unknown leg {name!r}; there are {', '.join(LEGS)}")
-    with group(said, output) as joined:
+    if validate and arithmetic.steps(profile) <= profile.training.checkpointing.every_steps:
+        raise KitError("training.checkpointing.every_steps must be below the steps of a training that is validated")
+    # Whoever waits for a rank that stands still is not to be the one who gives up first.
+    patience = max(PATIENCE, profile.monitoring.stall_seconds + 60)
+    with group(said, output, patience) as joined:
         ranks = 1 if name in (SINGLE, ADAPTED) else arithmetic.ranks(profile)
         if joined.size != ranks:
-            raise KitError(f"{joined.size} ranks; distributed.world_size is {ranks}")
+            raise KitError(f"started on {joined.size}, and distributed.world_size is {ranks}")
         joined.require_same({"the profile": profile.model_dump_json()})
         joined.state.phase("reading data")
         stall = Stall(output, joined.state, joined.rank, profile.monitoring.stall_seconds)

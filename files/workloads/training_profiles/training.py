@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ import torch
 from encoder import Encoder
 from evaluation import LOSS, LOSSES, Stopping, Sums, evaluated
 from kit.errors import KitError
+from kit.pretraining import checkpoints
 from kit.profiles import arithmetic
 from kit.profiles.model import Profile
 from kit.trackers.sinks import Tracker
@@ -27,12 +28,13 @@ from saving import Saver, give_moments
 from schedule import frozen_blocks, learning_rate
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
-from watching import Health, Rows, histograms
+from watching import Health, Rows, evaluation_of, prepare
 from windows import Order, Windows, reader
 
 DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 COMPLETE, EARLY, LIMITED = "complete", "nothing more was learnt", "debug.limit_batches"
 TRACED = (3, 5)  # steps that the profiler looks at
+WATCHED = 120.0  # seconds: in the last of a training its GPUs are judged
 
 
 @dataclass
@@ -49,6 +51,8 @@ class Done:
     sink_rows: int = 0
     scale_falls: int = 0
     best: float | None = None
+    samples: int = 0  # that this rank computed gradients of
+    dtype: str | None = None  # of the answers, as the model gave them
     window: list[float] = field(default_factory=list)  # begin and end, seconds since the epoch
     opened: dict[str, int] = field(default_factory=dict)  # step at which a number of frozen blocks began
 
@@ -88,19 +92,25 @@ class Trainer:
         torch.manual_seed(reproducible.seed * 1000 + joined.rank)  # what dropout leaves out differs between ranks
         self.stopping = Stopping(profile)
         self.step, self._frozen = 0, -1
+        self.ended: str | None = None  # why the training was over before its last step
+        self.scale_falls = 0  # steps that were left out as the loss's scale was too large
         mixed = training.mixed_precision
         self._dtype = DTYPES[mixed.dtype] if mixed.enabled else None
-        fixed = isinstance(mixed.loss_scale, float)
+        self._fixed = mixed.loss_scale if isinstance(mixed.loss_scale, float) else None
         self._scaler = torch.amp.GradScaler(
             joined.device.type,
-            init_scale=mixed.loss_scale if isinstance(mixed.loss_scale, float) else 2.0**16,
-            growth_interval=2**31 - 1 if fixed else 2000,
+            init_scale=self._fixed or 2.0**16,
             enabled=mixed.enabled and mixed.dtype == "float16",
         )
+        self._left_out = False  # the step before
         self.came_from: dict[str, Any] | None = None
         self._moments: dict[str, torch.Tensor] = {}
         if saver and profile.fault_tolerance.resume:
             self._resume(saver)
+        elif saver and checkpoints.listed(saver.folder):
+            why = "has checkpoints of an earlier training, which this one would mix with its own"
+            raise KitError(f"{saver.folder} {why}: set fault_tolerance.resume, or another folder")
+        self._before = prepare(output, self.step) if joined.rank == 0 else []
         self._open(self._epoch(self.step + 1))
         give_moments(self.module, self.optimizer, self._moments)
 
@@ -114,6 +124,7 @@ class Trainer:
         self.stopping.best, self.stopping.without = found["early_stopping"]
         if found["scaler"]:
             self._scaler.load_state_dict(found["scaler"])
+        self.ended, self.scale_falls, saver.saved = found["ended"], found["scale_falls"], [*found["saved"], self.step]
         self.came_from = {"step": self.step, "checkpoint": taken.path.name, "refused": taken.refused}
 
     def _epoch(self, step: int) -> int:
@@ -155,6 +166,21 @@ class Trainer:
             device_ids=device_ids,
             find_unused_parameters=self.profile.distributed.find_unused_parameters,
         )
+        self._rehearse()
+
+    def _rehearse(self) -> None:
+        """Let gradients be exchanged once for nothing.
+
+        After the first time DDP orders them anew, and other sums round otherwise: a training that goes on from a
+        checkpoint would differ in the last bits from one that never stopped.
+        """
+        device, model = self.joined.device, self.profile.model
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            with self._autocast():
+                answers = self.model(torch.zeros(1, model.window, model.input_features, device=device))
+            answers.float().sum().backward()
+        for weight in self.module.parameters():
+            weight.grad = None
 
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.joined.device.type, dtype=self._dtype, enabled=self._dtype is not None)
@@ -166,9 +192,16 @@ class Trainer:
         own = np.arange(rank, len(data), ranks)
         parts = [own[begin : begin + micro] for begin in range(0, len(own), micro)]
         sums = Sums(self.profile, self.joined.device)
-        evaluated(self.module, (data[part] for part in parts), sums, self.joined.device, self._autocast)
+        evaluated(self.module, self._read(data, parts), sums, self.joined.device, self._autocast)
         distributed.all_reduce(sums.totals)
         return sums.metrics()
+
+    def _read(self, data: Windows, parts: Sequence[np.ndarray]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Return the samples part by part; each shows that this rank does not stand still."""
+        for part in parts:
+            yield data[part]
+            if self._stall:
+                self._stall.beat()
 
     def run(
         self,
@@ -182,7 +215,8 @@ class Trainer:
         """
         profile, training = self.profile, self.profile.training
         total = arithmetic.steps(profile) if last is None else last
-        done = Done(first=self.step + 1, last=self.step)
+        done = Done(first=self.step + 1, last=self.step, rows=[*self._before])
+        done.evaluations = [evaluation_of(row) for row in self._before if LOSS in row]
         rows = Rows(self.output, sinks) if self.joined.rank == 0 else None
         health = Health(
             self.output / "ranks", self.joined.rank, profile.monitoring.health_check_seconds, lambda: self.step
@@ -196,7 +230,7 @@ class Trainer:
         self.model.train()
         try:
             with self._profiled() as profiler:
-                while self.step < total:
+                while self.step < total and self.ended is None:
                     step = self.step + 1
                     before_step(step)
                     self._open(self._epoch(step))
@@ -214,7 +248,7 @@ class Trainer:
                         now = time.perf_counter()
                         row = self._figures(losses, rate, now - since, step - logged)
                         losses, since, logged = [], now, step
-                    if step % profile.monitoring.gradient_norm_every_steps == 0:
+                    if step % profile.monitoring.gradient_norm_every_steps == 0 and not self._left_out:
                         row["grad_norm"] = float(norm)
                     improved, limited = False, self._limited(step)
                     if step % training.evaluation.every_steps == 0 or step == total or limited:
@@ -231,22 +265,22 @@ class Trainer:
                         if rows:
                             rows.row(**row)
                     if rows and step % profile.monitoring.weight_histogram_every_steps == 0:
-                        rows.histograms(step, histograms(self.module))
+                        rows.histograms(step, self.module)
                     self._tidy(step)
                     if "loss" in row and not math.isfinite(row["loss"]):
                         raise KitError(f"the loss of the steps up to {step} is {row['loss']}")
-                    ended = None if step == total else EARLY if self.stopping.fires else LIMITED if limited else None
-                    self._save(step, improved=improved, final=step == total or ended is not None)
-                    if ended:
-                        done.ended = ended
-                        break
+                    if step < total:
+                        self.ended = EARLY if self.stopping.fires else LIMITED if limited else None
+                    self._save(step, improved=improved, final=step == total or self.ended is not None)
         finally:
+            del batches  # with it the processes that read, which keep pipes open
             health.end()
             if rows:
                 rows.close()
+        done.ended, done.scale_falls = self.ended or COMPLETE, self.scale_falls
         done.last, done.best = self.step, self.stopping.best
         done.seconds = time.perf_counter() - began
-        done.window = [begun, time.time()]
+        done.window = [max(begun, time.time() - WATCHED), time.time()]
         if rows:
             done.sink_seconds, done.sink_rows = rows.seconds, rows.written
         return done
@@ -265,6 +299,8 @@ class Trainer:
             with apart():
                 with self._autocast():
                     answers = self.model(inputs.to(device, non_blocking=True))
+                done.samples += len(truth)
+                done.dtype = str(answers.dtype).removeprefix("torch.")
                 loss = function(answers.float(), truth.to(device, non_blocking=True)) / parts
                 self._scaler.scale(loss).backward()
             total += loss.detach()
@@ -274,7 +310,10 @@ class Trainer:
         before = self._scaler.get_scale()
         self._scaler.step(self.optimizer)
         self._scaler.update()
-        done.scale_falls += self._scaler.get_scale() < before
+        self._left_out = self._scaler.get_scale() < before
+        self.scale_falls += self._left_out
+        if self._fixed:
+            self._scaler.update(self._fixed)  # it was halved for the step that was left out
         return total, norm
 
     def _figures(self, losses: list[torch.Tensor], rate: float, seconds: float, steps: int) -> dict[str, Any]:
@@ -309,6 +348,9 @@ class Trainer:
                 "step": step,
                 "early_stopping": [self.stopping.best, self.stopping.without],
                 "scaler": self._scaler.state_dict(),
+                "scale_falls": self.scale_falls,
+                "ended": self.ended,
+                "saved": self._saver.saved,
             }
             self._saver.save(self.module, self.optimizer, state, best=improved, final=final)
             if self._stall:

@@ -33,7 +33,11 @@ API: dict[str, dict[str, Any]] = {
         "node_name": "environment=None",
     },
     "metrics": {
-        "Progress": {"__init__": "self, path, markers_folder=None, job=None", "row": "self, **fields", "close": "self"},
+        "Progress": {
+            "__init__": "self, path, markers_folder=None, job=None, *, append=False, every=0.0",
+            "row": "self, **fields",
+            "close": "self",
+        },
         "write_metrics": "path, metrics, job=None",
     },
     "quote": {"LENGTH": 2000, "quoted": "text"},

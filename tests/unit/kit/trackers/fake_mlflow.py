@@ -27,6 +27,8 @@ class FakeMlflow(ThreadingHTTPServer):
         self.asked: list[str] = []
         self.tokens: set[str | None] = set()
         self.faults: list[int] = []
+        self.bodies: list[bytes] = []  # instead of an answer, with status 200
+        self.deleted: set[str] = set()  # experiments
         self.hang_up = 0
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
@@ -39,7 +41,8 @@ class FakeMlflow(ThreadingHTTPServer):
             name = query.partition("=")[2].replace("+", " ")
             if name not in self.experiments:
                 return 404, {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": f"no experiment {name}"}
-            return 200, {"experiment": {"experiment_id": self.experiments[name]}}
+            stage = "deleted" if name in self.deleted else "active"
+            return 200, {"experiment": {"experiment_id": self.experiments[name], "lifecycle_stage": stage}}
         if path == "experiments/create":
             if document["name"] in self.experiments:
                 return 400, {"error_code": "RESOURCE_ALREADY_EXISTS", "message": "there is one"}
@@ -57,15 +60,20 @@ class FakeMlflow(ThreadingHTTPServer):
             tags = {tag["key"]: tag["value"] for tag in document["tags"]}
             self.runs[identity] = {"id": identity, "tags": tags, "name": document["run_name"], "status": "RUNNING"}
             return 200, {"run": {"info": {"run_id": identity}}}
+        if document["run_id"] not in self.runs:
+            return 404, {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "no such run"}
         if path == "runs/update":
             self.runs[document["run_id"]]["status"] = document["status"]
             return 200, {}
         assert path == "runs/log-batch", path
         assert len(document.get("metrics", [])) <= 1000
         assert len(document.get("params", [])) <= 100
+        told = {each["key"]: each["value"] for each in document.get("params", [])}
+        if any(self.parameters.get(key, value) != value for key, value in told.items()):
+            return 400, {"error_code": "INVALID_PARAMETER_VALUE", "message": "a parameter cannot change"}
         for each in document.get("metrics", []):
             self.points.add((document["run_id"], each["key"], each["value"], each["step"], each["timestamp"]))
-        self.parameters.update({each["key"]: each["value"] for each in document.get("params", [])})
+        self.parameters.update(told)
         return 200, {}
 
 
@@ -79,13 +87,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.asked.append(name)
         self.server.tokens.add(self.headers.get("Authorization"))
         if self.server.faults:
-            status, answer = self.server.faults.pop(0), {"error_code": "TOLD_SO", "message": "told so"}
+            said = f"told so to {self.headers.get('Authorization')}"
+            status, answer = self.server.faults.pop(0), {"error_code": "TOLD_SO", "message": said}
         else:
             status, answer = self.server.answer(name, query, json.loads(body or b"{}"))
         if self.server.hang_up:
             self.server.hang_up -= 1
             return
-        content = json.dumps(answer).encode()
+        content = self.server.bodies.pop(0) if self.server.bodies else json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
         if 300 <= status < 400:

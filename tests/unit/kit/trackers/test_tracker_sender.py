@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import typing as t
@@ -31,7 +32,7 @@ def mlflow() -> t.Iterator[FakeMlflow]:
 @pytest.fixture
 def training(tmp_path: Path) -> Training:
     (tmp_path / "profile.json").write_text(json.dumps({"model": {"hidden_size": 64}, "notes": "x" * 900}))
-    return Training(tmp_path, "experiment of ours", "job-12", "/share/job-12")
+    return Training(tmp_path, "experiment of ours", "job-12")
 
 
 def write(training: Training, first: int, last: int, **others: object) -> None:
@@ -60,8 +61,7 @@ def losses(mlflow: FakeMlflow) -> list[int]:
 def test_all_rows_are_sent_once_with_parameters_and_the_end(mlflow, training):
     write(training, 1, 1500)
     ours = sender(mlflow, training)
-    assert ours.follow(lambda: True, 30)
-    ours.finish(failed=False)
+    assert ours.follow(lambda: True, 30, lambda: "FINISHED")
     assert losses(mlflow) == list(range(1, 1501))
     assert {name for _run, name, _value, _step, _moment in mlflow.points} == {"loss", "lr"}
     assert ("run1", "loss", 0.5, 2, 102500) in mlflow.points
@@ -134,6 +134,113 @@ def test_what_is_refused_is_not_tried_again(mlflow, training):
     assert "403" in str(ours.state.gap)
 
 
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"experiment": {"experiment_id": 7}}'])
+def test_what_is_no_answer_of_mlflows_is_tried_again(mlflow, training, body):
+    write(training, 1, 3)
+    mlflow.bodies = [body]
+    assert sender(mlflow, training).follow(lambda: True, 30)
+    assert losses(mlflow) == [1, 2, 3]
+
+
+def test_what_something_before_the_server_answers_is_tried_again(mlflow, training):
+    write(training, 1, 3)
+    mlflow.faults, mlflow.bodies = [404, 403, 302], [b"not found", b"<html>", b""]
+    ours = sender(mlflow, training)
+    assert ours.follow(lambda: True, 30)
+    assert (losses(mlflow), ours.state.refused) == ([1, 2, 3], 3)
+
+
+def test_a_server_that_has_forgotten_the_run_has_everything_in_the_end(mlflow, training):
+    write(training, 1, 3)
+    assert sender(mlflow, training).follow(lambda: True, 30)
+    mlflow.runs.clear()
+    mlflow.experiments.clear()
+    mlflow.points.clear()
+    write(training, 4, 5)
+    ours = sender(mlflow, training)
+    assert ours.follow(lambda: True, 30, lambda: "FINISHED")
+    assert losses(mlflow) == [1, 2, 3, 4, 5]
+    assert (len(mlflow.runs), ours.state.points) == (1, 10)
+
+
+def test_another_server_has_everything_too(mlflow, training):
+    write(training, 1, 3)
+    assert sender(mlflow, training).follow(lambda: True, 30)
+    other = FakeMlflow()
+    try:
+        assert sender(other, training).follow(lambda: True, 30)
+        assert losses(other) == losses(mlflow) == [1, 2, 3]
+    finally:
+        other.shutdown()
+        other.server_close()
+
+
+def test_two_trainings_in_folders_of_one_name_are_two_runs(mlflow, training, tmp_path):
+    other = tmp_path / "again"
+    other.mkdir()
+    write(training, 1, 2)
+    assert sender(mlflow, training).follow(lambda: True, 30)
+    second = Training(other, training.experiment, training.name)
+    write(second, 1, 2)
+    assert sender(mlflow, second).follow(lambda: True, 30)
+    assert len(mlflow.runs) == 2
+
+
+def test_parameters_that_are_refused_keep_no_figures_back(mlflow, training):
+    write(training, 1, 3)
+    mlflow.parameters["model.hidden_size"] = "32"
+    ours = sender(mlflow, training)
+    assert ours.follow(lambda: True, 30)
+    assert (losses(mlflow), ours.state.refused) == ([1, 2, 3], 1)
+
+
+def test_a_deleted_experiment_is_named_with_what_brings_it_back(mlflow, training):
+    write(training, 1, 3)
+    mlflow.experiments[training.experiment], mlflow.deleted = "4", {training.experiment}
+    ours = sender(mlflow, training)
+    assert not ours.follow(lambda: True, 30)
+    assert "mlflow experiments restore -x 4" in str(ours.state.gap)
+
+
+def test_rows_that_are_cut_off_come_again_to_the_same_run(mlflow, training):
+    write(training, 1, 6)
+    ours = sender(mlflow, training)
+    assert ours.follow(lambda: True, 30, lambda: "FAILED")
+    path = training.folder / "progress.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:4]))
+    with pytest.raises(KitError, match="the file of another training"):
+        sender(mlflow, training).step()
+    outbox.rewind(training.folder)
+    write(training, 5, 8)
+    ours = sender(mlflow, training)
+    ours.reopen()
+    assert mlflow.runs["run1"]["status"] == "RUNNING"
+    assert ours.follow(lambda: True, 30, lambda: "FINISHED")
+    assert losses(mlflow) == list(range(1, 9))
+    assert (len(mlflow.runs), mlflow.runs["run1"]["status"]) == (1, "FINISHED")
+    assert ours.state.points == outbox.count(path) == 16
+
+
+def test_by_hand_patience_begins_again_with_each_success(mlflow, training):
+    write(training, 1, 3000)
+    assert not sender(mlflow, training).follow(lambda: True, -1)
+    assert outbox.read_state(training.folder).gap == "there was no time for the rest"
+    assert sender(mlflow, training).follow(lambda: True, 5, renews=True)
+    assert losses(mlflow) == list(range(1, 3001))
+
+
+def test_a_dead_server_is_asked_less_and_less_and_nothing_is_written_each_time(training, monkeypatch):
+    write(training, 1, 3)
+    rested, written = [], []
+    monkeypatch.setattr(outbox, "write_state", lambda *given: written.append(given))
+    gone = Sender(Server("http://127.0.0.1:9"), training, pause=rested.append)
+    looks = iter([False] * 130)
+    assert not gone.follow(lambda: next(looks, True), 0.0)
+    assert gone.state.refused < 20
+    assert len(written) <= 3
+    assert max(rested) <= 1.0  # so that the training's end is seen at once
+
+
 def test_values_that_are_not_finite_are_counted(mlflow, training):
     write(training, 1, 2, grad_norm="NaN", best=True, text="words")
     ours = sender(mlflow, training)
@@ -141,10 +248,22 @@ def test_values_that_are_not_finite_are_counted(mlflow, training):
     assert (ours.state.not_finite, ours.state.points) == (2, 4)
 
 
-@pytest.mark.parametrize("row", ["no JSON", "[]", '{"time": 1}', '{"step": "x", "time": 1}'])
-def test_what_is_no_row_is_an_error_that_names_the_file(mlflow, training, row):
+@pytest.mark.parametrize("row", ["no JSON", "[]", '{"time": 1}', '{"step": "x", "time": 1}', "7"])
+def test_what_is_no_row_is_counted_and_keeps_no_other_back(mlflow, training, row):
     (training.folder / "progress.jsonl").write_text(row + "\n")
-    with pytest.raises(KitError, match=r"progress\.jsonl"):
+    write(training, 1, 2)
+    ours = sender(mlflow, training)
+    assert ours.follow(lambda: True, 30)
+    assert (losses(mlflow), ours.state.unreadable) == ([1, 2], 1)
+
+
+def test_a_long_row_is_read_whole_and_one_without_end_is_refused(mlflow, training):
+    write(training, 1, 2, text="x" * 100_000)
+    assert sender(mlflow, training).follow(lambda: True, 30)
+    assert losses(mlflow) == [1, 2]
+    with (training.folder / "progress.jsonl").open("a") as stream:
+        stream.write("x" * 2_000_000)
+    with pytest.raises(KitError, match="a row has more than"):
         sender(mlflow, training).step()
 
 
@@ -184,7 +303,16 @@ def test_a_token_is_sent_and_never_shown(mlflow, tmp_path):
     with pytest.raises(RefusedError) as refused:
         server.experiment("x")
     assert mlflow.tokens == {"Bearer hush-hush"}
+    assert "told so" in str(refused.value)
     assert "hush" not in str(refused.value)
+
+
+def test_a_token_does_not_cross_the_network_in_the_clear(tmp_path):
+    token = tmp_path / "token"
+    token.write_text("hush-hush\n")
+    token.chmod(0o600)
+    with pytest.raises(KitError, match="https:// only"):
+        Server("http://mlflow:5000", token)
 
 
 def test_a_redirection_is_not_followed(mlflow):
@@ -205,27 +333,72 @@ def test_a_token_that_others_can_read_or_that_is_none_is_refused(tmp_path, mode,
         Server("https://mlflow.invalid", token)
 
 
-@pytest.mark.parametrize("address", ["file:///tmp/x", "mlflow.invalid", "http://user:word@host", "http://host?x=1", ""])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "file:///tmp/x",
+        "mlflow.invalid",
+        "http://user:word@host",
+        "http://:word@host",
+        "http://word@host",
+        "http://host?x=1",
+        "http://host:port",
+        "http://[x",
+        "",
+    ],
+)
 def test_an_address_that_cannot_be_meant_is_refused_without_being_shown(address):
     with pytest.raises(KitError) as refused:
         Server(address)
     assert "word" not in str(refused.value)
 
 
-def command(mlflow: FakeMlflow, training: Training, *words: str) -> subprocess.CompletedProcess[str]:
+def command(mlflow: FakeMlflow, training: Training, *words: str, said: str = "") -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "kit", "tracker", *words, str(training.folder), "--address", mlflow.address]
-    return subprocess.run(
-        argv, env={"PYTHONPATH": str(FILES)}, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
+    return subprocess.run(argv, env={"PYTHONPATH": str(FILES)}, capture_output=True, text=True, check=False, input=said)
 
 
-@pytest.mark.parametrize("action", ["send", "follow"])
-def test_the_command_sends_everything(mlflow, training, action):
+@pytest.mark.parametrize(
+    ("action", "said", "metrics", "status"),
+    [
+        (["follow"], "well\n", False, "FINISHED"),
+        (["follow"], "", False, "FAILED"),
+        (["follow"], "wel", False, "FAILED"),
+        (["send"], "", True, "FINISHED"),
+        (["send"], "", False, "RUNNING"),
+        (["send", "--failed"], "", True, "FAILED"),
+    ],
+)
+def test_the_command_sends_everything_and_how_it_ended(mlflow, training, action, said, metrics, status):
     write(training, 1, 3)
-    done = command(mlflow, training, action)
+    if metrics:
+        (training.folder / "metrics.json").write_text("{}")
+    done = command(mlflow, training, *action, said=said)
     assert done.returncode == 0, done.stderr
     assert losses(mlflow) == [1, 2, 3]
-    assert [run["status"] for run in mlflow.runs.values()] == ["FINISHED"]
+    assert [run["status"] for run in mlflow.runs.values()] == [status]
+
+
+def test_the_end_is_seen_though_another_process_holds_the_pipe_open(mlflow, training):
+    write(training, 1, 3)
+    argv = [sys.executable, "-m", "kit", "tracker", "follow", str(training.folder), "--address", mlflow.address]
+    reading, writing = os.pipe()
+    process = subprocess.Popen(argv, env={"PYTHONPATH": str(FILES)}, stdin=reading, stdout=subprocess.PIPE, text=True)
+    os.write(writing, b"well\n")
+    out, _err = process.communicate(timeout=60)
+    os.close(writing)
+    os.close(reading)
+    assert process.returncode == 0
+    assert "6 points are on" in out
+
+
+def test_the_run_is_called_as_the_profile_says(mlflow, training):
+    profile = {"logging": {"mlflow": {"experiment": "of the profile"}}, "metadata": {"name": "hpc-a100x4"}}
+    (training.folder / "profile.json").write_text(json.dumps(profile))
+    write(training, 1, 3)
+    assert command(mlflow, training, "send").returncode == 0
+    assert list(mlflow.experiments) == ["of the profile"]
+    assert [run["name"] for run in mlflow.runs.values()] == ["hpc-a100x4"]
 
 
 def test_the_command_says_what_could_not_be_sent(mlflow, training):
