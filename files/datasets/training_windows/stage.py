@@ -7,8 +7,8 @@
     python stage.py --target … --source stand-in
 
 FOLDER holds train-inputs.npy, train-answers.npy, and the same of validation and test and of what a model is adapted to
-(near-train, near-test, far-train, far-test): windows that the stand-in's rule made, by which they are judged. Needs the kit on PYTHONPATH and NumPy. Writes those files and provenance.json. Prints {changed, path, source,
-description, …}.
+(near-train, near-test, far-train, far-test): windows that the stand-in's rule made, by which they are judged. Needs the
+kit on PYTHONPATH and NumPy. Writes those files and provenance.json. Prints {changed, path, source, description, …}.
 """
 
 from __future__ import annotations

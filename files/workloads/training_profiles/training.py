@@ -349,7 +349,7 @@ class Trainer:
                 "early_stopping": [self.stopping.best, self.stopping.without],
                 "scaler": self._scaler.state_dict(),
                 "scale_falls": self.scale_falls,
-                "ended": self.ended,
+                "ended": self.ended if self.ended == EARLY else None,  # a limit may be another the next time
                 "saved": self._saver.saved,
             }
             self._saver.save(self.module, self.optimizer, state, best=improved, final=final)

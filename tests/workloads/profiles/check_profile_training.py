@@ -17,6 +17,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from acceptance import left
 from encoder import Encoder
 from kit.errors import KitError
 from kit.pretraining import checkpoints
@@ -187,6 +188,15 @@ class Learning(Case):
         _trainer, done = self.run_once(self.profile(training={"mixed_precision": mixed}))
         self.assertEqual({row["loss_scale"] for row in done.rows if "loss_scale" in row}, {128.0})
 
+    def test_a_fixed_scale_stays_after_an_overflow_whose_norm_is_no_figure(self) -> None:
+        mixed = {"enabled": True, "dtype": "float16", "loss_scale": 128.0}
+        with self.joined() as joined:
+            trainer = self.trainer(joined, self.profile(training={"mixed_precision": mixed}))
+            handle = trainer.module.head.weight.register_hook(lambda gradient: gradient * math.inf)
+            done = trainer.run(2, before_step=lambda step: handle.remove() if step == 2 else None)
+        self.assertEqual((done.scale_falls, [row["loss_scale"] for row in done.rows]), (1, [128.0, 128.0]))
+        self.assertEqual([row["step"] for row in done.rows if "grad_norm" in row], [2])
+
     def transfer(self, freeze: int, epochs: list[int], **changes: Any) -> Profile:
         """Return a profile with frozen blocks."""
         transfer = {"freeze_layers": freeze, "unfreeze_epochs": epochs}
@@ -247,6 +257,38 @@ class Checkpoints(Case):
         self.assert_same(self.weights(straight), self.weights(resumed))
         self.assertEqual(straight.stopping.best, resumed.stopping.best)
 
+    def test_what_was_told_before_a_cut_is_told_with_the_rest(self) -> None:
+        profile = self.profile()
+        _straight, whole = self.run_once(profile, output="straight")
+        self.run_once(profile, last=15)
+        (self.output / "out/checkpoints/final_checkpoint_step_15/manifest.json").unlink()  # it goes on from step 12
+        resumed, done = self.run_once(profile)
+        self.assertEqual(done.first, 13)
+        self.assertEqual([row["step"] for row in done.rows], list(range(1, 25)))
+        self.assertEqual([row["loss"] for row in done.rows], [row["loss"] for row in whole.rows])
+        self.assertEqual(done.evaluations, whole.evaluations)
+        self.assertEqual(resumed._saver.saved, [6, 12, 18, 24])
+        found = left(profile, done, resumed._saver.saved, {})
+        self.assertEqual((found["evaluated_otherwise"], found["checkpoints"]["saved_otherwise"]), ([], []))
+
+    def test_a_training_that_is_over_is_not_trained_again(self) -> None:
+        for early in ({}, {"enabled": True, "patience": 1, "min_delta": 100.0}):
+            output = f"out-{len(early)}"
+            profile = self.profile(training={"early_stopping": early})
+            first, done = self.run_once(profile, output=output)
+            again, nothing = self.run_once(profile, output=output)
+            self.assertEqual((nothing.last, nothing.ended), (done.last, done.ended))
+            self.assertEqual(nothing.evaluations, done.evaluations)
+            self.assert_same(self.weights(first), self.weights(again))
+
+    def test_a_training_that_begins_sets_aside_what_another_has_left(self) -> None:
+        self.run_once(self.profile(), last=6)
+        (self.output / "out/checkpoints").rename(self.output / "elsewhere")
+        _trainer, done = self.run_once(self.profile(), last=8)
+        self.assertEqual([row["step"] for row in done.rows], list(range(1, 9)))
+        (aside,) = (self.output / "out").glob("progress.jsonl.replaced-*")
+        self.assertEqual(len(aside.read_text().splitlines()), 6)
+
     def test_with_workers_too(self) -> None:
         profile = self.profile(model={"dropout": 0.2}, data={"num_workers": 2, "prefetch_factor": 2})
         straight, _done = self.run_once(profile, output="straight")
@@ -265,10 +307,23 @@ class Checkpoints(Case):
         self.run_once(profile, last=12)
         self.assert_same(self.weights(straight), self.weights(self.run_once(profile)[0]))
 
-    def test_without_resumption_it_begins_again(self) -> None:
+    def test_without_resumption_it_takes_no_folder_of_another_training(self) -> None:
         self.run_once(self.profile(), last=6)
-        trainer, done = self.run_once(self.profile(fault_tolerance={"resume": False}))
+        once = self.profile(fault_tolerance={"resume": False})
+        with self.assertRaisesRegex(KitError, "has checkpoints of an earlier training"):
+            self.run_once(once)
+        trainer, done = self.run_once(once, output="another")
         self.assertEqual((done.first, trainer.came_from), (1, None))
+
+    def test_the_best_is_kept_however_old_it_is(self) -> None:
+        values = [3.0, 1.0, 2.0, 2.0, 2.0, 2.0]
+        profile = self.profile(training={"checkpointing": {"every_steps": 4, "keep": 1}})
+        scripted = mock.patch.object(Trainer, "evaluate", side_effect=[{"validation_loss": value} for value in values])
+        with scripted, self.joined() as joined:
+            trainer = self.trainer(joined, profile)
+            trainer.run()
+            self.assertEqual(trainer._saver.best().name, "checkpoint_step_8")
+        self.assertEqual(self.names(), ["final_checkpoint_step_24", "checkpoint_step_8"])
 
     def test_so_many_are_kept_and_the_best(self) -> None:
         self.run_once(self.profile(training={"checkpointing": {"every_steps": 4, "keep": 3}}))
@@ -388,14 +443,10 @@ class Watching(Case):
     def test_the_anomaly_switch_names_the_operation(self) -> None:
         with self.joined() as joined:
             trainer = self.trainer(joined, self.profile(debug={"detect_anomaly": True}))
-            self.assertTrue(torch.is_anomaly_enabled())
-            self.run_and_forget(trainer)
-        torch.autograd.set_detect_anomaly(False)
-
-    @staticmethod
-    def run_and_forget(trainer: Trainer) -> None:
-        """Run a step."""
-        trainer.run(1)
+            trainer.module.head.register_forward_hook(lambda _module, _given, answers: (answers * 0).sqrt())
+            self.addCleanup(torch.autograd.set_detect_anomaly, False)
+            with self.assertRaisesRegex(RuntimeError, "SqrtBackward0.* returned nan"):
+                trainer.run(1)
 
 
 class Repeated(Case):

@@ -187,7 +187,7 @@ def test_a_key_that_others_can_read_is_refused_by_its_process(tmp_path, library)
     key.chmod(0o640)
     sinks.close(start(folder, "gpt", {"wandb": True, "wandb_key": str(key)}, said.append, "gpt-pretraining"), 60)
     (text,) = said
-    assert f"{key} (watch.wandb_key) has mode 0640, expected 0600: chmod 600 {key}" in text
+    assert f"{key} (the key of W&B) has mode 0640, expected 0600: chmod 600 {key}" in text
     assert "abcdef" not in text
     assert not (folder / "told.jsonl").exists()
 
