@@ -94,7 +94,7 @@ def timeline() -> Drawing:
         for number, attempt in enumerate(attempts):
             again = f", attempt {number + 1}" if len(attempts) > 1 else ""
             label(f"{name}{again}", line)
-            kind = "time" if attempt["exit_code"] == 0 else "failed"
+            kind = "time" if attempt["first_failure"] == "none" else "failed"
             bar(f"{name} {number}", attempt["started"], attempt["ended"], line, kind)
             line += 1
     return drawing
