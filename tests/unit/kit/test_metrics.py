@@ -55,3 +55,20 @@ def test_rows_written_before_a_kill_are_there_and_whole(tmp_path: Path, root: Pa
     done = subprocess.run([sys.executable, "-c", script, str(path)], env=environment, check=False)
     assert done.returncode == -signal.SIGKILL
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 2, 3]
+
+
+def test_rows_go_on_where_another_process_ended(tmp_path: Path) -> None:
+    path = tmp_path / "progress.jsonl"
+    for append in (False, True):
+        with Progress(path, job=JOB, append=append) as progress:
+            progress.row(step=int(append))
+    assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [0, 1]
+
+
+def test_the_marker_is_not_renewed_more_often_than_told(tmp_path: Path) -> None:
+    with Progress(tmp_path / "progress.jsonl", str(tmp_path / "markers"), JOB, every=600.0) as progress:
+        progress.row(step=1)
+        progress.row(step=2)
+    (marker,) = (tmp_path / "markers").glob("*progress*")
+    assert json.loads(marker.read_text())["step"] == 1
+    assert len((tmp_path / "progress.jsonl").read_text().splitlines()) == 2
