@@ -84,7 +84,7 @@ EMBEDDED = {
     "embedded_optimizations": {
         "memory_efficient_attention": True,
         "empty_cache_every_steps": 4,
-        "max_memory_gb": 8.0,
+        "max_memory_gb": 2.0,
     },
 }
 TRANSFER = {
@@ -210,7 +210,7 @@ class Accepted(Case):
     def test_what_the_check_accepts_trains(self) -> None:
         source = random.Random(26)
         accepted = refused = 0
-        for number in range(60):
+        for number in range(120):
             keys = self.chosen(source)
             self.data(64, keys["model"]["num_classes"])
             try:

@@ -445,7 +445,7 @@ class Watching(Case):
             trainer = self.trainer(joined, self.profile(debug={"detect_anomaly": True}))
             trainer.module.head.register_forward_hook(lambda _module, _given, answers: (answers * 0).sqrt())
             self.addCleanup(torch.autograd.set_detect_anomaly, False)
-            with self.assertRaisesRegex(RuntimeError, "SqrtBackward0.* returned nan"):
+            with self.assertRaisesRegex(RuntimeError, "Backward0' returned nan"):
                 trainer.run(1)
 
 
