@@ -116,9 +116,8 @@ def test_a_training_is_submitted_by_hand(tmp_path):
     cluster("login", "mkdir", "-p", place, user="admin")
     (share / f"evaluations/by-hand-{os.getpid()}/profile.yaml").write_text(profile.read_text(encoding="utf-8"))
     script = "/mnt/beegfs/scripts/training_profiles/scripts/train_hpc.sh"
-    python = "/mnt/beegfs/venvs/deepspeed/bin/python"
     options = ["--wait", "--nodes=2", "--ntasks-per-node=2", "--gres=gpu:2", "--mem=6G", "--chdir", place]
-    done = on_login(script, f"{place}/profile.yaml", *options, PYTHON=python, HPC_VALIDATION_ACCELERATOR="simulated")
+    done = on_login("bash", script, f"{place}/profile.yaml", *options, HPC_VALIDATION_ACCELERATOR="simulated")
     assert done.returncode == 0, done.stdout + done.stderr
     (output_folder,) = (share / f"evaluations/by-hand-{os.getpid()}/logs").glob("job-*")
     assert json.loads((output_folder / "metrics.json").read_text(encoding="utf-8"))["steps"] == 100

@@ -1,14 +1,20 @@
 #!/usr/bin/env bash
 # Train on a Slurm cluster as a profile says: train_hpc.sh PROFILE [OPTIONS OF SBATCH]
 # The profile's resources are asked for on one node; --nodes=2 --ntasks-per-node=2 --gres=gpu:2 takes two.
-# PYTHON is one with PyTorch and pydantic, such as <share>/venvs/deepspeed/bin/python, which the playbook installs.
+# PYTHON is one with PyTorch and pydantic, by default the newest that the playbook has installed on the share.
 set -euo pipefail
 
 [ "$#" -ge 1 ] || { echo "usage: train_hpc.sh PROFILE [OPTIONS OF SBATCH]" >&2; exit 2; }
 home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 kit=$(dirname "$home")  # on the share; in the repository it is one folder further up
 [ -d "$kit/kit" ] || kit=$(dirname "$kit")
-python=${PYTHON:-python3}
+python=${PYTHON:-}
+for each in "$kit"/../venvs/deepspeed-*/bin/python; do
+    if [ -z "${PYTHON:-}" ] && [ -x "$each" ] && { [ -z "$python" ] || [ "$each" -nt "$python" ]; }; then
+        python=$each
+    fi
+done
+python=${python:-python3}
 profile=$(realpath -- "$1")
 shift
 
