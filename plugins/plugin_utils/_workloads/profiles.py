@@ -57,4 +57,8 @@ def _of(document: Json, workload: str) -> tuple[Json | None, Json | None]:
 
 def _said(document: Json, severity: str) -> list[str]:
     those = [each for each in document["findings"] if each["severity"] == severity]
-    return [scalars.printable(f"line {each['line']}: {each['key']}: {each['text']}") for each in those]
+    return [scalars.printable(": ".join([f"line {each['line']}", *_key(each), each["text"]])) for each in those]
+
+
+def _key(each: Json) -> list[str]:
+    return [each["key"]] if each["key"] else []

@@ -26,6 +26,11 @@ def test_the_errors_of_a_file_are_one_finding_that_names_their_lines():
     assert errors["why"] == "line 7: model.num_heads: 7 does not fit; line 9: model.num_heads: 7 does not fit"
 
 
+def test_what_is_at_no_key_has_its_line_alone():
+    (errors,) = found({**ERROR, "key": ""})
+    assert errors["why"] == "line 7: 7 does not fit"
+
+
 def test_warnings_are_recorded_and_decide_nothing():
     (warnings,) = found(WARNING)
     assert (warnings["id"], warnings["verdict"], warnings["severity"]) == ("profile.warnings", "recorded", "record")
