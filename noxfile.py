@@ -119,9 +119,9 @@ def slow(session: nox.Session) -> None:
 @nox.session
 def workloads(session: nox.Session) -> None:
     """The long workloads as a whole, on a local cluster, and what they do with every fault."""
-    files = ["test_pretraining.py", "test_pretraining_watched.py", "test_pretraining_chain.py", "test_training_profiles.py"]
-    tests = [f"tests/integration/{name}" for name in files if Path("tests/integration", name).exists()]
-    _on_clusters(session, 1, *tests, "tests/workloads/test_in_the_runtime.py", "-k", "pretraining or deepspeed or profile")
+    names = ["pretraining", "pretraining_watched", "pretraining_chain", "training_profiles"]
+    tests = [*(f"tests/integration/test_{name}.py" for name in names), "tests/workloads/test_in_the_runtime.py"]
+    _on_clusters(session, 1, *tests, "-k", "pretraining or deepspeed or profile")
 
 
 @nox.session

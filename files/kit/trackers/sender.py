@@ -43,7 +43,8 @@ class Sender:
         if state.address not in (None, server.address):
             state = outbox.State(state.identity)
         self._anew = False
-        self._keep(replace(state, address=server.address))
+        self.state = replace(state, address=server.address)
+        self._keep(self.state)
 
     def follow(
         self,
