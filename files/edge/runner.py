@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measure a model on a device: python runner.py MODEL INPUTS RESULT [options]
 
-MODEL is an ONNX file with one input and one output, INPUTS a .npy file of samples, RESULT the JSON file that is written;
-the answers go to a .npy file beside it. Needs Python 3.8, NumPy and ONNX Runtime. It ends when standard input is closed:
-whoever started it has gone, and nothing of it is to stay.
+MODEL is an ONNX file with one input and one output, INPUTS a .npy file of samples, RESULT the JSON file that is
+written; the answers go to a .npy file beside it. Needs Python 3.8, NumPy and ONNX Runtime. It ends when standard input
+is closed: whoever started it has gone, and nothing of it is to stay.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def compared(floats: np.ndarray, wholes: np.ndarray) -> dict[str, float]:
     return {"near": float((apart <= NEAR).mean()), "furthest": float(apart.max())}
 
 
-def drift(calibration: np.ndarray, mean: Any, std: Any) -> dict[str, float]:
+def drift(calibration: np.ndarray) -> dict[str, float]:
     """Return how far the calibration data is from what the profile's normalisation makes of the training data.
 
     ``calibration`` is normalised: its features should have a mean of 0 and a deviation of 1.
