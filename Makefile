@@ -5,7 +5,7 @@ ACCOUNTING ?= --accounting
 export HPC_VALIDATION_CLUSTER = $(CLUSTER)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help demo workload test test-slow test-workloads test-matrix faults faults-preflight faults-fleet faults-reframe clean-runs mutants molecule sanity \
+.PHONY: help demo workload test test-slow test-workloads test-matrix faults faults-preflight faults-fleet faults-reframe edge-processors clean-runs mutants molecule sanity \
 	execution-environment lint pages bench fleet up down status lock clean
 
 help:  ## This list
@@ -41,6 +41,9 @@ faults-fleet: .venv/ready  ## Every fault of tests/faults/fleet.yml on a fleet o
 faults-reframe: .venv/ready  ## What ReFrame answers to the same faults; renews docs/faults.md
 	nox -s reframe
 
+edge-processors: .venv/ready  ## Whether a run's model answers alike on emulated aarch64 and Haswell processors; BUNDLE=deploy.zip
+	PYTHONPATH=collections python -m tests.edge.agreement $(BUNDLE)
+
 clean-runs: .venv/ready  ## Thirty plays in a row where nothing is wrong: none may fail; renews docs/faults.md
 	nox -s clean_runs
 
@@ -74,11 +77,15 @@ down:  ## Remove containers, networks and processes of this checkout's clusters;
 status:  ## What the local cluster is and how to reach it
 	tests/cluster/cluster status --name $(CLUSTER)
 
-LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+LOCK = uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+EDGE = files/edge/requirements
 
-lock: .venv/ready  ## Renew the locks of the tools
-	$(LOCK) -o tests/requirements.txt tests/requirements.in
-	$(LOCK) -o tests/sanity/requirements.txt tests/sanity/requirements.in
+lock: .venv/ready  ## Renew the locks of the tools, and of the edge hosts
+	$(LOCK) --python-version 3.11 -o tests/requirements.txt tests/requirements.in
+	$(LOCK) --python-version 3.11 -o tests/sanity/requirements.txt tests/sanity/requirements.in
+	$(LOCK) --python-version 3.8 -o $(EDGE)/python38.txt $(EDGE)/python38.in
+	$(LOCK) --python-version 3.10 -o $(EDGE)/python310.txt $(EDGE)/python310.in
+	$(LOCK) --python-version 3.11 -o $(EDGE)/python311.txt $(EDGE)/python311.in
 
 execution-environment: .venv/ready  ## Build the execution environment, where an image registry is reachable
 	ansible-galaxy collection build --force

@@ -73,7 +73,7 @@ def _on_clusters(session: nox.Session, count: int, *arguments: str) -> None:
 @nox.session
 def faults(session: nox.Session) -> None:
     """Every fault of tests/faults/faults.yml on the live clusters, or of a group; renews docs/faults.md."""
-    for group in ("pretraining", "profiles"):  # a real trainer needs a core for each of its ranks
+    for group in ("pretraining", "profiles", "edge"):  # each rank needs a core, and so does a device
         if group in session.posargs:
             _on_clusters(session, 1, f"tests/faults/test_{group}.py", "--faults-document", *session.posargs)
             return

@@ -4,13 +4,14 @@
 """Measure a model on a device: python runner.py MODEL INPUTS RESULT [options]
 
 MODEL is an ONNX file with one input and one output, INPUTS a .npy file of samples, RESULT the JSON file that is
-written; the answers go to a .npy file beside it. Needs Python 3.8, NumPy and ONNX Runtime. It ends when standard input
-is closed: whoever started it has gone, and nothing of it is to stay.
+written. Needs Python 3.8, NumPy and ONNX Runtime. It ends when standard input is closed: whoever started it has gone,
+and nothing of it is to stay.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import gc
 import json
 import os
@@ -23,12 +24,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import disturbance
 import sensors
+import summary
 
 BEGAN = time.perf_counter()
 WARM_UP = 20  # inferences
-REPEATS = 3  # measurements at most, until one is undisturbed
-CPU_SHARE, RUN_DELAY = 0.95, 0.01  # of the wall time: less, or more, is a disturbance
+REPEATS = 3  # of the measurement at most, until one is undisturbed
+COMPARED, ROUND = 200, 25  # inferences of each model, and of one before it is the next one's turn
 LEFT_ALONE = 3  # exit code where whoever started it has gone
 BUCKETS = 60  # of the histogram, between the least and the largest time, by factors
 
@@ -39,6 +42,7 @@ def main() -> int:
     parser.add_argument("model", type=Path)
     parser.add_argument("inputs", type=Path)
     parser.add_argument("result", type=Path)
+    parser.add_argument("--model", action="append", default=[], type=Path, dest="others", help="one to compare with")
     parser.add_argument("--count", type=int, default=1000, help="inferences at least (default 1000)")
     parser.add_argument("--seconds", type=float, default=10.0, help="time at least (default 10)")
     parser.add_argument("--soak", type=float, default=0.0, help="seconds to go on with the sensors read (default 0)")
@@ -54,7 +58,10 @@ def main() -> int:
 
 def end_with_starter() -> None:
     """End this process when standard input is closed."""
-    while os.read(0, 1 << 12):
+    try:
+        while os.read(0, 1 << 12):
+            pass
+    except OSError:
         pass
     os._exit(LEFT_ALONE)
 
@@ -63,7 +70,7 @@ def write(path: Path, document: dict[str, Any]) -> None:
     """Write a JSON file whole, or not at all."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     with beside.open("w", encoding="utf-8") as stream:
-        json.dump(document, stream)
+        json.dump(document, stream, allow_nan=False)
         stream.flush()
         os.fsync(stream.fileno())
     beside.replace(path)
@@ -73,19 +80,18 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
     """Load the model, answer every input, and measure."""
     import numpy as np  # noqa: PLC0415 - part of the cold start
 
-    imported = time.perf_counter()
+    imported = age()
     model = Model(arguments.model)
     inputs = np.load(arguments.inputs, allow_pickle=False)
     model.answer(inputs[:1])
-    cold = time.perf_counter() - BEGAN
-    answers = np.concatenate([model.answer(inputs[at : at + 1]) for at in range(len(inputs))])
-    with arguments.result.with_suffix(".npy").open("wb") as stream:
-        np.save(stream, answers, allow_pickle=False)
-    runs = []
-    while len(runs) < REPEATS and not (runs and runs[-1]["undisturbed"]):
+    cold = age()
+    answers = np.concatenate([model.answer(inputs[at : at + 1]) for at in range(len(inputs))]).astype("<f4")
+    runs: list[dict[str, Any]] = []
+    while len(runs) <= REPEATS and not (runs and runs[-1]["undisturbed"]):
         runs.append(latency(model, inputs, arguments.count, arguments.seconds))
-    best = runs[-1]
-    rows, chosen = soak(model, inputs, arguments), sensors.whole_board(arguments.root, arguments.rail)
+    soaked = soak(model, inputs, arguments)
+    peak = peak_rss()  # before other models are loaded
+    others = {each.stem: model if each == arguments.model else Model(each) for each in arguments.others}
     return {
         "schema": 1,
         "host": platform.node(),
@@ -97,15 +103,38 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
         "board": sensors.board(arguments.root),
         "power_mode": sensors.power_mode(arguments.root),
         "cold_start_seconds": cold,
-        "import_seconds": imported - BEGAN,
+        "import_seconds": imported,
         "model_bytes": arguments.model.stat().st_size,
         "answers": len(answers),
-        "latency": best,
+        "answers_shape": list(answers.shape),
+        "answers_b64": base64.b64encode(answers.tobytes()).decode("ascii"),
+        "latency": runs[-1],
         "repeats": runs[:-1],
-        "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "soak": sensors.summary(rows, chosen) if rows else None,
-        "sensors": rows[0] if rows else sensors.row(arguments.root),
+        "peak_rss_bytes": peak,
+        **compared(others, inputs),
+        **soaked,
     }
+
+
+def age() -> float:
+    """Return for how many seconds this process has run: since it was started, not since it can count them."""
+    stat = sensors.text(Path("/proc/self/stat")) or ""
+    fields = stat.rpartition(")")[2].split()
+    began = int(fields[19]) / os.sysconf("SC_CLK_TCK") if len(fields) > 19 else 0
+    if not began:  # an emulated processor's may not be told
+        return time.perf_counter() - BEGAN
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - began
+
+
+def peak_rss() -> int:
+    """Return the most memory that this process has had, in bytes.
+
+    That of resource.getrusage is not less than what its parent had when it was started.
+    """
+    for line in (sensors.text(Path("/proc/self/status")) or "").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 class Model:
@@ -136,16 +165,55 @@ def latency(model: Model, inputs: Any, count: int, seconds: float) -> dict[str, 
     gc.collect()
     gc.disable()
     try:
-        before, begin = _usage(), time.perf_counter()
+        before, begin = disturbance.usage(), time.perf_counter()
         while len(times) < count or time.perf_counter() - begin < seconds:
-            sample = samples[len(times) % len(samples)]
-            since = time.perf_counter_ns()
-            model.answer(sample)
-            times.append(time.perf_counter_ns() - since)
-        wall, after = time.perf_counter() - begin, _usage()
+            times.append(timed(model, samples[len(times) % len(samples)]))
+        wall, after = time.perf_counter() - begin, disturbance.usage()
     finally:
         gc.enable()
-    return {**figures(times), "per_second": len(times) / wall, **disturbance(before, after, wall)}
+    return {**figures(times), "per_second": len(times) / wall, **disturbance.found(before, after, wall)}
+
+
+def timed(model: Model, sample: Any) -> int:
+    """Return how long an inference takes, in nanoseconds."""
+    since = time.perf_counter_ns()
+    model.answer(sample)
+    return time.perf_counter_ns() - since
+
+
+def compared(models: dict[str, Model], inputs: Any) -> dict[str, Any]:
+    """Measure several models in turn: minutes apart, a device's own speed differs more than they do."""
+    found: dict[str, Any] = {"models": {}, "compared": None}
+    for _each in range(REPEATS + 1 if models else 0):
+        found = _in_turn(models, inputs)
+        if found["compared"]["undisturbed"]:
+            break
+    return found
+
+
+def _in_turn(models: dict[str, Model], inputs: Any) -> dict[str, Any]:
+    samples = [inputs[at : at + 1] for at in range(min(len(inputs), COMPARED))]
+    times: dict[str, list[int]] = {name: [] for name in models}
+    for model in models.values():
+        for at in range(WARM_UP):
+            model.answer(samples[at % len(samples)])
+    gc.collect()
+    gc.disable()
+    try:
+        before, begin = disturbance.usage(), time.perf_counter()
+        for first in range(0, COMPARED, ROUND):
+            for name, model in models.items():
+                times[name] += [timed(model, samples[at % len(samples)]) for at in range(first, first + ROUND)]
+        wall, after = time.perf_counter() - begin, disturbance.usage()
+    finally:
+        gc.enable()
+    found = {name: figures(each) for name, each in times.items()}
+    return {
+        "models": {
+            name: {key: each[key] for key in ("inferences", "p50_ms", "p99_ms")} for name, each in found.items()
+        },
+        "compared": disturbance.found(before, after, wall),
+    }
 
 
 def figures(times: list[int]) -> dict[str, Any]:
@@ -178,69 +246,22 @@ def percentile(ordered: list[int], per_cent: float) -> float:
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
-def _usage() -> dict[str, Any]:
-    """Return this process's CPU time, its time in the run queue (s), and throttled periods of its control group."""
-    delay = sensors.text(Path("/proc/self/schedstat"))
-    return {
-        "cpu": time.process_time(),
-        "delay": int(delay.split()[1]) / 1e9 if delay else None,
-        "throttled": throttled_periods(Path("/")),
-        "switches": resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw,
-    }
-
-
-def throttled_periods(root: Path) -> int | None:
-    """Return how many periods this process's control group was throttled in; None where that cannot be read."""
-    for line in (sensors.text(root / "proc/self/cgroup") or "").splitlines():
-        _number, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        folder = root / "sys/fs/cgroup" / (controllers and "cpu,cpuacct")
-        for stat in (folder / path.lstrip("/") / "cpu.stat", folder / "cpu.stat"):
-            found = dict(each.split() for each in (sensors.text(stat) or "").splitlines() if len(each.split()) == 2)
-            if found.get("nr_throttled", "").isdigit():
-                return int(found["nr_throttled"])
-    return None
-
-
-def disturbance(before: dict[str, Any], after: dict[str, Any], wall: float) -> dict[str, Any]:
-    """Return what shows whether something else ran on this core; what cannot be read shows nothing, and is named."""
-    share = (after["cpu"] - before["cpu"]) / wall
-    delay = None if after["delay"] is None or before["delay"] is None else (after["delay"] - before["delay"]) / wall
-    periods = (after["throttled"], before["throttled"])
-    throttled = None if None in periods else periods[0] - periods[1]
-    why = []
-    if share < CPU_SHARE:
-        why.append(f"the CPU was this process's for {share:.0%} of the time, expected {CPU_SHARE:.0%}")
-    if delay is not None and delay > RUN_DELAY:
-        why.append(f"it waited for the CPU for {delay:.1%} of the time, expected at most {RUN_DELAY:.0%}")
-    if throttled:
-        why.append(f"its control group was throttled in {throttled} periods")
-    return {
-        "cpu_share": share,
-        "run_delay": delay,
-        "throttled_periods": throttled,
-        "switches": after["switches"] - before["switches"],
-        "undisturbed": not why,
-        "disturbed_by": "; ".join(why) or "nothing",
-    }
-
-
-def soak(model: Model, inputs: Any, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Go on answering for a time, and read the sensors each second."""
-    rows: list[dict[str, Any]] = []
-    if not arguments.soak:
-        return rows
-    end = time.monotonic() + arguments.soak
-    at, due = 0, 0.0
-    while time.monotonic() < end:
-        if time.monotonic() >= due:
-            rows.append(sensors.row(arguments.root))
-            due = time.monotonic() + 1.0
-        model.answer(inputs[at % len(inputs)][None])
-        at += 1
-    rows.append(sensors.row(arguments.root))
-    return rows
+def soak(model: Model, inputs: Any, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Go on answering for a time, with the sensors read each second; without a time, read them once."""
+    samples = [inputs[at : at + 1] for at in range(len(inputs))]
+    with sensors.Reader(arguments.root) as reader:
+        rows = [reader.row()]
+        begin, inferences = time.monotonic(), 0
+        while time.monotonic() - begin < arguments.soak:
+            if time.monotonic() - begin >= len(rows):
+                rows.append(reader.row())
+            model.answer(samples[inferences % len(samples)])
+            inferences += 1
+        if not arguments.soak:
+            return {"soak": None, "sensors": rows[0]}
+        rows.append(reader.row())
+    chosen = sensors.whole_board(rows[0], sensors.board(arguments.root), arguments.rail)
+    return {"soak": summary.summary(rows, chosen, inferences), "sensors": rows[0]}
 
 
 if __name__ == "__main__":

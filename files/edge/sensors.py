@@ -3,20 +3,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Power, temperature, throttling and clocks of a board, as sysfs has them; each with the path that it was read from.
 
-Runs on the device, by Python 3.8 without packages. What cannot be read is not in the answer, or has the reason; a part
-that is switched off is left out, not 0. Paths of the kernel: Documentation/hwmon/ina3221.rst, driver-api/thermal,
-power/powercap.rst; of Jetson boards: soctherm's hwmon and nvpmodel.
+Runs on the device, by Python 3.8 without packages. What is there and cannot be read has the reason; a part that is
+switched off is said to be off, and is not 0. Paths of the kernel: Documentation/hwmon/ina3221.rst, driver-api/thermal,
+power/powercap.rst; of Jetson boards: soctherm's hwmon and nvpmodel. What sysfs lacks may be had of tegrastats.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import shutil
 import subprocess
 import time
 from pathlib import Path
 
+import tegrastats
+
 COLDEST = -50.0  # degrees Celsius: a zone that is switched off reads -256
+OFF = {errno.EAGAIN, errno.ENXIO, errno.ENODATA}  # what reading a part gives that is switched off
+PROCESSORS = {"coretemp", "k10temp", "zenpower", "cpu_thermal", "soc_thermal"}  # hwmon has drives and network cards too
 # Rails that are the power of a whole board, by what the board calls itself; others are named in the profile.
 BOARDS = {
     "AGX Orin": ("VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0"),
@@ -27,16 +33,61 @@ BOARDS = {
     "Nano": ("POM_5V_IN",),
     "TX2": ("VDD_IN",),
 }
-THROTTLES = re.compile(r"throttle|thermal-shutdown", re.IGNORECASE)  # cooling devices; not fans
-UNDER_VOLTAGE, CAPPED, THROTTLED, SOFT_LIMIT = (
-    1 << 0,
-    1 << 1,
-    1 << 2,
-    1 << 3,
-)  # of vcgencmd, now; 16 bits higher: since boot
+# Cooling devices that slow something down; fans do not.
+THROTTLES = re.compile(r"throttle|thermal-shutdown|cpufreq|devfreq|^Processor$", re.IGNORECASE)
 PATIENCE = 5.0  # seconds for a program
 
 Reading = dict  # of names and values; not an alias with parameters, which Python 3.8 lacks
+
+
+class Reader:
+    """Reads all sensors, with the help of tegrastats where sysfs has no power or no temperature."""
+
+    def __init__(self, root: Path) -> None:
+        """Read below ``root``."""
+        self._root = root
+        self._tegrastats: tegrastats.Tegrastats | None = None
+
+    def __enter__(self) -> Reader:
+        """Start what helps."""
+        known, command = row(self._root), program(self._root, "tegrastats")
+        if command and not (known["rails"] and any("celsius" in each for each in known["zones"].values())):
+            self._tegrastats = tegrastats.Tegrastats(command)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """End it."""
+        if self._tegrastats:
+            self._tegrastats.end()
+
+    def row(self) -> Reading:
+        """Return everything that can be read now."""
+        found = row(self._root)
+        if self._tegrastats:
+            found = self._tegrastats.filled(found)
+        return found
+
+
+def row(root: Path) -> Reading:
+    """Return everything that sysfs has now, and what the firmware says."""
+    return {
+        "time": time.monotonic(),
+        "rails": rails(root),
+        "zones": zones(root),
+        "counters": counters(root),
+        "throttling": throttling(root),
+        "clocks": clocks(root),
+        "energy": energy(root),
+        "firmware": firmware(program(root, "vcgencmd")),
+    }
+
+
+def program(root: Path, name: str) -> str | None:
+    """Return where a program is; of a stand-in root, only there."""
+    if os.fspath(root) == "/":
+        return shutil.which(name)
+    path = root / "usr/bin" / name
+    return os.fspath(path) if path.is_file() else None
 
 
 def text(path: Path) -> str | None:
@@ -53,6 +104,11 @@ def number(path: Path) -> int | None:
     return int(found) if found is not None and re.fullmatch(r"-?\d+", found) else None
 
 
+def _put(found: dict[str, Reading], name: str, place: str, reading: Reading) -> None:
+    """Add a reading; two parts of one name are told apart by their place."""
+    found[f"{name} ({place})" if name in found else name] = reading
+
+
 def board(root: Path) -> str | None:
     """Return what the board calls itself, None for a PC."""
     return text(root / "proc/device-tree/model")
@@ -67,53 +123,69 @@ def rails(root: Path) -> dict[str, Reading]:
         millivolts = number(label.with_name(f"in{position}_input"))
         milliamperes = number(label.with_name(f"curr{position}_input"))
         if name and name != "NC" and millivolts is not None and milliamperes is not None:
-            found[name] = {"path": str(label.parent), "watts": millivolts * milliamperes / 1e6}
+            reading = {"path": str(label.parent), "watts": millivolts * milliamperes / 1e6}
+            _put(found, name, label.parents[2].name, reading)
     for label in sorted(root.glob("sys/bus/i2c/drivers/ina3221x/*/iio:device*/rail_name_*")):
         position = label.name[len("rail_name_") :]
         name, milliwatts = text(label), number(label.with_name(f"in_power{position}_input"))
         if name and name != "NC" and milliwatts is not None:
-            found[name] = {"path": str(label.parent), "watts": milliwatts / 1e3}
+            _put(found, name, label.parent.name, {"path": str(label.parent), "watts": milliwatts / 1e3})
     for power in sorted(root.glob("sys/class/hwmon/hwmon*/power*_input")):
         microwatts, chip = number(power), text(power.parent / "name")
         if chip and microwatts is not None:
             name = text(power.with_name(power.name.replace("_input", "_label"))) or chip
-            found[name] = {"path": str(power), "watts": microwatts / 1e6}
+            _put(found, name, power.parent.name, {"path": str(power), "watts": microwatts / 1e6})
     return found
 
 
-def whole_board(root: Path, wanted: list[str] | None) -> Reading:
-    """Return which rails are the board's power: those of the profile, else those known of the board; else none."""
-    there = rails(root)
-    name = board(root) or ""
-    known = next((each for part, each in BOARDS.items() if part in name), ())
+def whole_board(now: Reading, name: str | None, wanted: list[str] | None) -> Reading:
+    """Return which rails are the board's power: those of the profile, else those known of the board; else none.
+
+    ``now``: a row. ``wanted`` may name processor packages, whose energy is counted.
+    """
+    there, counted = now["rails"], [each for each, of in now["energy"].items() if of["microjoules"] is not None]
+    known = next((each for part, each in BOARDS.items() if part in (name or "")), ())
     chosen = list(wanted or known)
-    missing = [each for each in chosen if each not in there]
-    if not there:
-        return {"rails": [], "error": "no power monitor in sysfs"}
-    if not chosen:
-        why = "which rails are the board's is unknown: name some of {} in power_rails".format(", ".join(sorted(there)))
-        return {"rails": [], "error": why}
+    missing = [each for each in chosen if each not in there and each not in counted]
+    names = ", ".join([*sorted(there), *sorted(counted)])
+    error = None
     if missing:
-        return {
-            "rails": [],
-            "error": "{} cannot be read; there are {}".format(", ".join(missing), ", ".join(sorted(there))),
-        }
-    return {"rails": chosen, "error": None}
+        reasons = [now["energy"][each]["error"] for each in missing if each in now["energy"]]
+        error = "{} cannot be read; {}".format(
+            ", ".join(missing), reasons[0] if reasons else f"there are {names}" if names else "no rail can be"
+        )
+    elif not chosen:
+        unnamed = f"which rails are the board's is unknown: name some of {names} in power_rails"
+        error = unnamed if names else "no power monitor can be read"
+    return {"rails": [] if error else chosen, "error": error}
 
 
 def zones(root: Path) -> dict[str, Reading]:
-    """Return the temperatures in degrees Celsius: of thermal zones, and of what hwmon has besides."""
+    """Return the temperatures in degrees Celsius: of thermal zones, and of processors that hwmon has."""
     found: dict[str, Reading] = {}
     for zone in sorted(root.glob("sys/class/thermal/thermal_zone*")):
-        name, millidegrees = text(zone / "type"), number(zone / "temp")
-        if name and millidegrees is not None and millidegrees / 1000 > COLDEST:
-            found[name] = {"path": str(zone / "temp"), "celsius": millidegrees / 1000}
-    for temperature in sorted(root.glob("sys/class/hwmon/hwmon*/temp*_input")):
-        chip, millidegrees = text(temperature.parent / "name"), number(temperature)
-        label = text(temperature.with_name(temperature.name.replace("_input", "_label"))) or temperature.name[:-6]
-        if chip and millidegrees is not None and millidegrees / 1000 > COLDEST:
-            found.setdefault(f"{chip} {label}", {"path": str(temperature), "celsius": millidegrees / 1000})
+        name = text(zone / "type")
+        if name:
+            _put(found, name, zone.name, _temperature(zone / "temp"))
+    for path in sorted(root.glob("sys/class/hwmon/hwmon*/temp*_input")):
+        chip = text(path.parent / "name")
+        label = text(path.with_name(path.name.replace("_input", "_label"))) or path.name[: -len("_input")]
+        if chip in PROCESSORS:
+            _put(found, f"{chip} {label}", path.parent.name, _temperature(path))
     return found
+
+
+def _temperature(path: Path) -> Reading:
+    """Return a temperature, that the part is off, or why it cannot be read."""
+    found: Reading = {"path": str(path)}
+    try:
+        said = path.read_text(errors="replace").strip("\0\n ")
+        celsius = int(said) / 1000
+    except OSError as error:
+        return {**found, "off": True} if error.errno in OFF else {**found, "error": error.strerror}
+    except ValueError:
+        return {**found, "error": f"{said[:40]!r} is no number"}
+    return {**found, "celsius": celsius} if celsius > COLDEST else {**found, "off": True}
 
 
 def counters(root: Path) -> dict[str, Reading]:
@@ -124,24 +196,24 @@ def counters(root: Path) -> dict[str, Reading]:
             for path in sorted(chip.glob("oc*_event_cnt")):
                 _counted(found, "soctherm {}".format(path.name[: -len("_event_cnt")]), path)
     for path in sorted(root.glob("sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count")):
-        kind = path.name[: -len("_throttle_count")]
-        _counted(found, f"{path.parents[1].name} {kind}", path)
+        kind, cpu = path.name[: -len("_throttle_count")], path.parents[1]
+        package = number(cpu / "topology/physical_package_id") or 0
+        _counted(found, f"package {package}" if kind == "package" else f"{cpu.name} {kind}", path)
     return found
 
 
 def _counted(found: dict[str, Reading], name: str, path: Path) -> None:
-    count = number(path)
-    if count is not None:
-        found[name] = {"path": str(path), "count": count}
+    found.setdefault(name, {"path": str(path), "count": number(path)})
 
 
 def throttling(root: Path) -> dict[str, Reading]:
     """Return what slows the board down now: the state of its cooling devices, but not of fans; 0 is off."""
     found: dict[str, Reading] = {}
     for device in sorted(root.glob("sys/class/thermal/cooling_device*")):
-        name, state = text(device / "type"), number(device / "cur_state")
-        if name and state is not None and THROTTLES.search(name):
-            found[name] = {"path": str(device / "cur_state"), "state": state}
+        name = text(device / "type")
+        if name and THROTTLES.search(name):
+            place = device / "cur_state"
+            _put(found, name, device.name, {"path": str(place), "state": number(place)})
     return found
 
 
@@ -179,126 +251,16 @@ def power_mode(root: Path) -> str | None:
     return named.group(1) if named else said.group(1)
 
 
-def firmware(command: str = "vcgencmd") -> int | None:
-    """Return the bits of `vcgencmd get_throttled` of a Raspberry Pi, None elsewhere."""
+def firmware(command: str | None) -> Reading | None:
+    """Return the bits of `vcgencmd get_throttled` of a Raspberry Pi, or why it does not say; None elsewhere."""
+    if command is None:
+        return None
     try:
         done = subprocess.run([command, "get_throttled"], check=False, capture_output=True, timeout=PATIENCE)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {"path": command, "bits": None, "error": str(error)}
     said = re.fullmatch(rb"throttled=0x([0-9a-fA-F]+)\s*", done.stdout)
-    return int(said.group(1), 16) if said else None
-
-
-def row(root: Path) -> Reading:
-    """Return everything that can be read now."""
-    return {
-        "time": time.time(),
-        "rails": rails(root),
-        "zones": zones(root),
-        "counters": counters(root),
-        "throttling": throttling(root),
-        "clocks": clocks(root),
-        "energy": energy(root),
-        "firmware": firmware() if os.fspath(root) == "/" else None,
-    }
-
-
-def summary(rows: list[Reading], chosen: Reading) -> Reading:
-    """Return what came of the rows of a soak; what a row lacks that another has is an error by name.
-
-    ``chosen``: of `whole_board`.
-    """
-    first, last = rows[0], rows[-1]
-    return {
-        "samples": len(rows),
-        "seconds": last["time"] - first["time"],
-        "temperature": _temperature(rows),
-        "throttle": _throttle(rows),
-        "power": _power(rows, chosen),
-        "energy": _energy(rows),
-        "clocks": _clocks(rows),
-    }
-
-
-def _names(rows: list[Reading], kind: str) -> list[str]:
-    return sorted({name for each in rows for name in each[kind]})
-
-
-def _gaps(rows: list[Reading], kind: str) -> list[str]:
-    return [name for name in _names(rows, kind) if any(name not in each[kind] for each in rows)]
-
-
-def _temperature(rows: list[Reading]) -> Reading:
-    names = _names(rows, "zones")
-    if not names:
-        return {"highest": None, "zones": {}, "error": "no thermal zone can be read"}
-    found = {name: max(each["zones"][name]["celsius"] for each in rows if name in each["zones"]) for name in names}
-    gaps = _gaps(rows, "zones")
-    error = "{} could not be read all the time".format(", ".join(gaps)) if gaps else None
-    return {"highest": max(found.values()), "zones": found, "error": error}
-
-
-def _throttle(rows: list[Reading]) -> Reading:
-    first, last = rows[0], rows[-1]
-    grown = {
-        name: last["counters"][name]["count"] - first["counters"][name]["count"]
-        for name in first["counters"]
-        if name in last["counters"]
-    }
-    active = {
-        name: sum(bool(each["throttling"].get(name, {}).get("state")) for each in rows)
-        for name in _names(rows, "throttling")
-    }
-    new_bits = _firmware(rows)
-    sources = [*grown, *active, *(["vcgencmd"] if new_bits is not None else [])]
-    events = sum(grown.values()) + sum(active.values()) + (bin(new_bits).count("1") if new_bits else 0)
-    return {
-        "events": events if sources else None,
-        "counters": grown,
-        "samples_throttled": active,
-        "firmware_bits": new_bits,
-        "error": None if sources else "nothing says whether the board was throttled",
-    }
-
-
-def _firmware(rows: list[Reading]) -> int | None:
-    """Return the bits that were set in a row and not before the first one, by the firmware of a Raspberry Pi."""
-    bits = [each["firmware"] for each in rows if each["firmware"] is not None]
-    if not bits:
-        return None
-    before, seen = bits[0] >> 16, 0
-    for each in bits:
-        seen |= (each & 0xF) | (each >> 16)
-    return seen & ~before & 0xF
-
-
-def _power(rows: list[Reading], chosen: Reading) -> Reading:
-    if chosen["error"]:
-        return {"mean": None, "rails": [], "error": chosen["error"]}
-    missing = [name for name in chosen["rails"] if any(name not in each["rails"] for each in rows)]
-    if missing:
-        return {"mean": None, "rails": chosen["rails"], "error": f"{missing[0]} could not be read all the time"}
-    watts = [sum(each["rails"][name]["watts"] for name in chosen["rails"]) for each in rows]
-    return {"mean": sum(watts) / len(watts), "highest": max(watts), "rails": chosen["rails"], "error": None}
-
-
-def _energy(rows: list[Reading]) -> Reading:
-    """Return the joules of all packages; a counter that wrapped went on from 0."""
-    found, error = 0.0, "no energy counter in sysfs"
-    for name in _names(rows, "energy"):
-        counts = [each["energy"].get(name, {}) for each in rows]
-        reasons = [each.get("error") or "gone" for each in counts if each.get("microjoules") is None]
-        if reasons:
-            return {"joules": None, "error": f"{name}: {reasons[0]}"}
-        error = None
-        for before, after in zip(counts, counts[1:]):
-            step = after["microjoules"] - before["microjoules"]
-            found += (step if step >= 0 else step + (after["wraps_at"] or 0)) / 1e6
-    return {"joules": None if error else found, "error": error}
-
-
-def _clocks(rows: list[Reading]) -> Reading:
-    return {
-        name: min(each["clocks"][name]["khz"] for each in rows if name in each["clocks"])
-        for name in _names(rows, "clocks")
-    }
+    if not said:
+        told = (done.stdout + done.stderr).decode("utf-8", "replace").strip()[:100] or f"exit code {done.returncode}"
+        return {"path": command, "bits": None, "error": told}
+    return {"path": command, "bits": int(said.group(1), 16), "error": None}

@@ -23,6 +23,7 @@ COMMANDS = {
     "image": "put an Apptainer image on the share",
     "inside": "describe the runtime, from its own Python",
     "wheels": "fetch a wheel that the kit needs, by its pinned hash",
+    "wheelhouse": "fetch the wheels of a lock for another machine",
     "sample": "sample this job's GPUs on this node until stopped",
     "host": "describe this host apart from GPUs and the share",
     "preflight": "examine this node, as its preflight job",

@@ -23,8 +23,9 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import expectations
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import summary
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.screen import fitted
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import interrupted, runs
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import cards, interrupted, runs
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import (
+    edge_group,
     images,
     leaving_out,
     manifests,
@@ -50,6 +51,7 @@ ARGUMENTS = {
     "everything": {"type": "bool", "default": False},
     "only": {"type": "list", "elements": "str", "default": []},
     "leave_out": {"type": "dict", "default": {}},
+    "edge_hosts": {"type": "list", "elements": "str", "default": []},
     "probes_only": {"type": "bool", "default": False},
     "needs_days": {"type": "int", "default": 7},
     "window": {"type": "int", "default": 200},
@@ -129,6 +131,7 @@ class ActionModule(ActionBase):
             "interrupted": left,
             "workloads": workloads,
             "waves": selection.waves(workloads),
+            "edge_hosts": edge_group.of_run(workloads, args["edge_hosts"]),
         }
 
     def _selected(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -144,7 +147,7 @@ class ActionModule(ActionBase):
     def _finished(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         folder = Path(args["folder"])
         verdict = runs.finish(folder)
-        lines = summary.summary(verdict, folder)
+        lines = summary.summary(verdict, folder, cards.write(folder, verdict))
         colour = {"pass": "green", "fail": "red", "undetermined": "yellow"}[verdict["verdict"]]
         odd = [finding for finding in verdict["findings"] if finding["verdict"] in ("fail", "undetermined")]
         if self._task.check_mode:
@@ -179,4 +182,4 @@ def _selection(known: list[dict[str, t.Any]], args: dict[str, t.Any]) -> selecti
     if args["probes_only"]:
         return selection.Selected([], [])
     categories = None if args["everything"] else args["categories"]
-    return selection.select(known, categories, args["only"], args["run_tags"], leave_out)
+    return selection.select(known, categories, args["only"], args["run_tags"], leave_out, args["edge_hosts"])

@@ -92,6 +92,8 @@ class CallbackModule(Default):
             super().v2_playbook_on_play_start(play)
 
     def v2_playbook_on_no_hosts_matched(self) -> None:
+        if self._is_brief and self._play.hosts == []:
+            return  # it names no host, since there is nothing to do: not one that was not found
         if self._is_brief:  # the default callback has named the play before
             self._say(f"PLAY [{self._play.get_name().strip()}]")
         super().v2_playbook_on_no_hosts_matched()

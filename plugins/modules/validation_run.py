@@ -87,6 +87,14 @@ options:
     type: dict
     default: {}
     version_added: 0.4.0
+  edge_hosts:
+    description:
+      - The hosts of the inventory's group C(edge). Without any, workloads that are measured on edge hosts are left out
+        with O(everything), else rejected.
+    type: list
+    elements: str
+    default: []
+    version_added: 0.4.0
   probes_only:
     description: Select no workload; only the findings of probes make the verdict.
     type: bool
@@ -199,6 +207,12 @@ waves:
   type: list
   elements: list
   sample: [[MLOPS-1.1], [MLOPS-1.2], [MLOPS-2.1]]
+edge_hosts:
+  description: The hosts of O(edge_hosts) if a selected workload is measured on edge hosts, else none.
+  returned: O(state=started)
+  type: list
+  elements: str
+  version_added: 0.4.0
 msg:
   description: The verdict as the screen shows it, coverage, failures, evidence and next command included.
   returned: O(state=finished)

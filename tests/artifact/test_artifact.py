@@ -140,7 +140,7 @@ def test_every_public_setting_is_used():
 
 
 @pytest.mark.parametrize(
-    "name", ["validation_run", "validation_record", "share_tree", "new_workload", "check_workload"]
+    "name", ["validation_run", "validation_record", "share_tree", "new_workload", "check_workload", "edge_host"]
 )
 def test_an_action_takes_what_its_module_documents(name):
     import importlib

@@ -20,6 +20,7 @@ GROUPS = {
     "node": "Each node",
     "gpu": "Each GPU",
     "coverage": "The scope",
+    "edge": "Each edge host, if a workload is measured there",
 }
 
 

@@ -15,13 +15,14 @@ TABLE = Path(__file__).with_name("faults.yml")
 FLEET = Path(__file__).with_name("fleet.yml")
 PRETRAINING = Path(__file__).with_name("pretraining.yml")
 PROFILES = Path(__file__).with_name("profiles.yml")
+EDGE = Path(__file__).with_name("edge.yml")
 GROUPS = ("slurm", "job", "judge", "gpu", "ranks", "share", "play", "stage")
-APART = {"pretraining": PRETRAINING, "profiles": PROFILES, "fleet": FLEET}  # groups in tables of their own
+APART = {"pretraining": PRETRAINING, "profiles": PROFILES, "edge": EDGE, "fleet": FLEET}  # in tables of their own
 MOMENTS = (
     *("before", "preflight", "staging", "deploying", "submitted", "pending"),
     *("running", "training", "completing", "judging", "reporting"),
 )
-WORKLOADS = ("canary", "ranks_canary", "pretraining", "training_profile")
+WORKLOADS = ("canary", "ranks_canary", "pretraining", "training_profile", "embedded_training", "edge_job")
 VERDICTS = ("pass", "fail", "undetermined")
 
 

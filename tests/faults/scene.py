@@ -4,7 +4,7 @@
 """One row on the live cluster: a play of its canary, or of a preflight, the fault at its moment, and the repair.
 
 A step is a line; its first word says what is done:
-  gpu|beegfs|share|slurm|clock …  a fault of tests/cluster/cluster (see its README)
+  gpu|beegfs|share|slurm|clock|edge …  a fault of tests/cluster/cluster (see its README)
   root|admin HOST ARGV…           a command in a node
   here ARGV…                      a command on this machine
   service HOST start|stop NAME    a daemon of a node
@@ -247,7 +247,7 @@ class Scene:
             rest = rest.replace("%p", str(self.going))
         rest = rest.replace("%w", str(self.folder / "workloads"))
         words = shlex.split(rest.replace("%s", SHARE).replace("%i", CLUSTER)) if verb not in ("screen", "again") else []
-        if verb in ("gpu", "beegfs", "share", "slurm", "clock"):
+        if verb in ("gpu", "beegfs", "share", "slurm", "clock", "edge"):
             on_cluster(verb, *words)
         elif verb in ("root", "admin"):
             cluster(words[0], *words[1:], user=verb)

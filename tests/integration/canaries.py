@@ -1,6 +1,7 @@
 """Workloads for tests of everything around a training: `canary` is a process, `ranks_canary` two, of a few seconds.
 
-`pretraining` and `training_profile` are the real ones, made small (small_pretraining.py, small_training_profile.py).
+`pretraining` and `training_profile` are the real ones, made small (small_pretraining.py, small_training_profile.py);
+`embedded_training` too, without devices; `edge_job` leaves a model for the devices that nobody trained.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from pathlib import Path
 
 import yaml
 
-from tests.integration import small_pretraining, small_training_profile
+from tests.integration import small_edge_job, small_embedded_profile, small_pretraining, small_training_profile
 
-SMALL = {each.NAME: each for each in (small_pretraining, small_training_profile)}
+MADE = (small_edge_job, small_embedded_profile, small_pretraining, small_training_profile)
+SMALL = {each.NAME: each for each in MADE}
 
 
 def label(name: str) -> str:

@@ -28,7 +28,7 @@ def on_login(*command: str, **environment: str) -> subprocess.CompletedProcess[s
 def installed(name: str, files: str) -> str:
     """The interpreter of this environment, installed by the kit in `files`, a copy of the payload on the share."""
     install = ["--name", name, "--lock", f"{files}/requirements/{name}.txt", "--root", "/mnt/beegfs/venvs"]
-    done = on_login("python3", "-m", "kit", "runtime", *install, PYTHONPATH=files, **_index())
+    done = on_login("python3", "-m", "kit", "runtime", *install, PYTHONPATH=files, **package_index())
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["python"]
 
@@ -43,7 +43,7 @@ def fake_gcs_server() -> Path:
     return folder / f"fake-gcs-server-linux-{architecture}"
 
 
-def _index() -> dict[str, str]:
+def package_index() -> dict[str, str]:
     """What a play would tell an installer: the package index of this machine's pip."""
     said = subprocess.check_output([sys.executable, "-m", "pip", "install", "--help"], text=True)
     found = re.search(r"index-url <url>[^(]*\(default\s+([^\s)]+)\)", said)

@@ -26,6 +26,7 @@ PLAIN = {
     "plugins/module_utils/_common/strict_json.py": "the reader",
     "plugins/module_utils/_beegfs/json_v8.py": "several documents in one text, by the reader's own hook",
     "files/kit/strict_json.py": "the reader",
+    "files/edge/strict_json.py": "the reader, on a device",
     "plugins/module_utils/_evidence/rows.py": "many rows at once, by the reader's own hook",
     "files/kit/staging/asset.py": "what it wrote itself a moment before",
     "files/kit/share/mounts.py": "sent alone to a node that cannot read the share; its child's answer",

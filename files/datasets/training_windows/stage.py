@@ -7,8 +7,9 @@
     python stage.py --target … --source stand-in
 
 FOLDER holds train-inputs.npy, train-answers.npy, and the same of validation and test and of what a model is adapted to
-(near-train, near-test, far-train, far-test): windows that the stand-in's rule made, by which they are judged. Needs the
-kit on PYTHONPATH and NumPy. Writes those files and provenance.json. Prints {changed, path, source, description, …}.
+(near-train, near-test, far-train, far-test), or a device's model is made with (device-train, device-validation,
+device-test, calibration): windows that the stand-in's rule made, by which they are judged. Needs the kit on PYTHONPATH
+and NumPy. Writes those files and provenance.json. Prints {changed, path, source, description, …}.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ STAND_IN = {  # samples, seed and rule of each part
     "near-test": (3_000, 5, NEAR),
     "far-train": (2_000, 6, FAR),
     "far-test": (3_000, 7, FAR),
+    "device-train": (40_000, 8, NEAR),
+    "device-validation": (4_000, 9, NEAR),
+    "device-test": (4_000, 10, NEAR),
+    "calibration": (1_000, 11, NEAR),
 }
 
 

@@ -338,6 +338,7 @@ class Quantization(Section):
     method: Literal["static", "dynamic"] = key("static needs calibration data; dynamic has the lowest latency")
     calibration_data: Folder | None = key("Path of the calibration data, up to -inputs.npy", default=None)
     calibration_samples: int = key("Samples of it", ge=10, le=10**6)
+    max_metric_loss: float = key("Share by which the error may grow", "S4-5", ge=0, lt=1)
 
 
 class PostTraining(Section):
@@ -365,10 +366,11 @@ class PowerManagement(Section):
 
     mode: Text = key("Power mode of nvpmodel, such as MAXN", "S4-5")
     max_temperature_c: float = key("Highest temperature", "S4-5", gt=0, le=150)
-    max_power_w: float | None = key("Highest mean power; null: it is recorded", "S4-5", default=None, gt=0, le=10000)
+    max_power_w: float | None = key("Highest mean power", "S4-5", default=None, gt=0, le=10000)
     power_rails: Annotated[list[Name], Field(min_length=1, max_length=64)] | None = key(
         "Rails that make the board's power; null: those known of the board", default=None
     )
+    soak_seconds: float = key("How long a device computes while its sensors are read", "S4-5", ge=5, le=86400)
 
 
 class EmbeddedOptimizations(Section):

@@ -354,6 +354,8 @@ def device(profile: Profile) -> Findings:
     for name in ("max_latency_ms", "max_size_mb"):
         if getattr(profile.post_training, name) is None:
             yield error(f"post_training.{name}", "missing on embedded: nothing would be judged", "S4-6")
+    if profile.power_management and profile.power_management.max_power_w is None:
+        yield error("power_management.max_power_w", "missing on embedded: nothing would be judged", "S4-5")
     if profile.resources.num_gpus > 1:
         yield error("resources.num_gpus", f"{profile.resources.num_gpus} on embedded; expected 1", "S4-5")
     if optimizations and optimizations.max_memory_gb > DEVICE_MEMORY_GB:

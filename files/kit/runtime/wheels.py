@@ -9,12 +9,13 @@ import hashlib
 import http.client
 import os
 import platform
+import re
 import urllib.parse
 import urllib.request
 from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kit import strict_json
 from kit.errors import KitError
@@ -24,6 +25,16 @@ from kit.host.indexes import index_urls
 PINS = Path(__file__).with_name("pins.json")
 TIMEOUT = 60  # seconds without an answer
 PAGE_BYTES, WHEEL_BYTES = 64 << 20, 256 << 20
+# What goes wrong between here and an index, whatever it serves.
+UNANSWERED = (OSError, ValueError, LookupError, TypeError, http.client.HTTPException)
+
+
+class Link(NamedTuple):
+    """A file that an index lists."""
+
+    name: str
+    url: str
+    sha256: str | None  # as the page has it
 
 
 class _Links(HTMLParser):
@@ -70,28 +81,44 @@ def _bounded(answer: Any, limit: int) -> bytes:
     return content
 
 
-def _shown(url: str) -> str:
+def shown(url: str) -> str:
     """Return the URL without a password."""
     parts = urllib.parse.urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-def find_link(index: str, project: str, filename: str) -> str | None:
-    """Return the address of ``filename`` on an index's page (JSON or HTML), or None if it is not listed."""
+def links(index: str, project: str) -> list[Link]:
+    """Return the files that an index's page (JSON or HTML) lists for a project. Raise one of `UNANSWERED`."""
     page = f"{index.rstrip('/')}/{project}/"
     with _open(page) as answer:
         body = _bounded(answer, PAGE_BYTES).decode("utf-8", "replace")
         kind = answer.headers.get_content_type()
     if kind.endswith("json"):
-        links = [(entry["url"], entry["filename"]) for entry in strict_json.parse(body)["files"]]
-    else:
-        parser = _Links()
-        parser.feed(body)
-        links = parser.links
-    for href, name in links:
-        if name == filename or urllib.parse.unquote(urllib.parse.urlsplit(href).path).rpartition("/")[2] == filename:
-            return urllib.parse.urljoin(page, href).partition("#")[0]
-    return None
+        return [
+            Link(each["filename"], urllib.parse.urljoin(page, each["url"]), (each.get("hashes") or {}).get("sha256"))
+            for each in strict_json.parse(body)["files"]
+        ]
+    parser = _Links()
+    parser.feed(body)
+    return [_link(page, href, text) for href, text in parser.links]
+
+
+def _link(page: str, href: str, text: str) -> Link:
+    url, _sep, fragment = urllib.parse.urljoin(page, href).partition("#")
+    in_address = urllib.parse.unquote(urllib.parse.urlsplit(url).path).rpartition("/")[2]
+    told = re.fullmatch(r"sha256=([0-9a-f]{64})", fragment)
+    return Link(text if text.endswith(".whl") else in_address, url, told.group(1) if told else None)
+
+
+def find_link(index: str, project: str, filename: str) -> str | None:
+    """Return the address of ``filename`` on an index's page, or None if it is not listed."""
+    return next((link.url for link in links(index, project) if link.name == filename), None)
+
+
+def download(url: str) -> bytes:
+    """Return a wheel. Raise one of `UNANSWERED`."""
+    with _open(url) as answer:
+        return _bounded(answer, WHEEL_BYTES)
 
 
 def fetch(
@@ -155,12 +182,11 @@ def _from_indexes(project: str, wheel: dict[str, str], indexes: Sequence[str]) -
         try:
             link = find_link(index, project, wheel["filename"])
             if link is None:
-                problems.append(f"{_shown(index)}: it is not listed")
+                problems.append(f"{shown(index)}: it is not listed")
                 continue
-            with _open(link) as answer:
-                return _bounded(answer, WHEEL_BYTES)
-        except (OSError, ValueError, LookupError, TypeError, http.client.HTTPException) as error:
-            problems.append(f"{_shown(index)}: {error}")
+            return download(link)
+        except UNANSWERED as error:
+            problems.append(f"{shown(index)}: {error}")
     raise KitError(
         f"cannot fetch {wheel['filename']}: {'; '.join(problems)}. Check --index-url and the proxy, or use --wheelhouse"
     )

@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import platform
 import signal
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +41,7 @@ from windows import Windows
 
 CHECKPOINTS = "checkpoints"
 MEASURED, RESTARTED, SINGLE, ADAPTED = "measured", "restarted", "single", "adapted"
+SOURCE = "source"
 SINGLE_STEPS = 60  # of one rank, for its speed
 NEAR = 0.05  # share by which the losses of two trainings may differ whose operations do not give the same each time
 # What models are adapted with: few samples of another kind.
@@ -79,7 +79,7 @@ class Leg:
     def trainer(self, saver: Saver | None = None) -> Trainer:
         """Return a trainer of the profile's own data, and of the model that it begins with."""
         train, validation = self.data(self.profile.data.train), self.data(self.profile.data.validation)
-        begins_with = self.profile.training.begins_with
+        begins_with = self.beginning()
         return Trainer(
             self.joined,
             self.profile,
@@ -88,8 +88,16 @@ class Leg:
             self.output,
             saver=saver,
             stall=self.stall,
-            begins_with=weights(Path(begins_with)) if begins_with else None,
+            begins_with=weights(begins_with) if begins_with else None,
         )
+
+    def beginning(self) -> Path | None:
+        """Return the checkpoint that the profile's model begins with: one that this job made, or the profile's."""
+        made = self.job / SOURCE / CHECKPOINTS
+        if checkpoints.listed(made):
+            return self.saver(made).best()
+        begins_with = self.profile.training.begins_with
+        return Path(begins_with) if begins_with else None
 
 
 def figures(done: Done) -> dict[str, Any]:
@@ -387,11 +395,3 @@ def compared(leg: Leg, profile: Profile) -> dict[str, Any]:
         },
         "single": {"samples_per_second": one["samples_per_second"]},
     }
-
-
-LEGS: dict[str, Callable[[Leg], dict[str, Any]]] = {
-    MEASURED: measured,
-    RESTARTED: restarted,
-    SINGLE: single,
-    ADAPTED: adapted,
-}

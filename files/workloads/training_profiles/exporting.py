@@ -11,13 +11,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import torch
 from encoder import Encoder
 from kit.errors import KitError
-
-OPSET, NEWEST_IR = 20, 10  # of which GELU is one operation; what devices of some years ago can read
-INPUT, OUTPUT = "windows", "answers"
+from sessions import INPUT, NEWEST_IR, OPSET, OUTPUT
 
 
 def export(model: Encoder, path: Path, steps: int, features: int) -> dict[str, Any]:
@@ -44,22 +41,6 @@ def describe(path: Path) -> dict[str, Any]:
         raise KitError(f"{path}: {error}") from error
     opsets = [each.version for each in found.opset_import if each.domain in ("", "ai.onnx")]
     return {"opset": max(opsets), "ir": found.ir_version, "bytes": path.stat().st_size, "valid": True}
-
-
-def session(path: Path, optimized: Path | None = None) -> onnxruntime.InferenceSession:
-    """Return a session of one thread on the CPU; ``optimized`` is where the graph that it runs is written."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    if optimized:
-        options.optimized_model_filepath = str(optimized)
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-
-
-def answers(path: Path, windows: np.ndarray) -> np.ndarray:
-    """Return the answers to ``windows`` (samples, time steps, features), one sample after the other."""
-    running = session(path)
-    return np.concatenate([running.run([OUTPUT], {INPUT: windows[at : at + 1]})[0] for at in range(len(windows))])
 
 
 def torch_answers(model: Encoder, windows: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from exporting import INPUT, OUTPUT, session
+from sessions import INPUT, OUTPUT, session
 
 WARM_UP, ROUND = 20, 25  # inferences
 

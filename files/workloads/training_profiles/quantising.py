@@ -17,10 +17,16 @@ from typing import Any
 
 import numpy as np
 import onnx
-from exporting import INPUT, session
-from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType
-from onnxruntime.quantization import quantize_dynamic, quantize_static
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    CalibrationMethod,
+    QuantFormat,
+    QuantType,
+    quantize_dynamic,
+    quantize_static,
+)
 from onnxruntime.quantization.shape_inference import quant_pre_process
+from sessions import INPUT, session
 
 PRODUCTS = ("MatMul", "Gemm")
 WHOLE = ("QLinearMatMul", "QGemm", "MatMulInteger", "MatMulIntegerToFloat", "DynamicQuantizeMatMul")
@@ -45,7 +51,7 @@ def quantize(path: Path, target: Path, method: str, calibration: np.ndarray | No
     with tempfile.TemporaryDirectory() as scratch:
         prepared = Path(scratch) / "prepared.onnx"
         quant_pre_process(str(path), str(prepared), skip_symbolic_shape=True)
-        left = left_out(prepared)
+        left, due = left_out(prepared)
         common = {
             "per_channel": True,
             "reduce_range": True,
@@ -66,15 +72,16 @@ def quantize(path: Path, target: Path, method: str, calibration: np.ndarray | No
                 **common,
             )
     _tidy(target)
-    return {"method": method, **products(target, left)}
+    return {"method": method, "due": due, **products(target, left)}
 
 
-def left_out(path: Path) -> list[str]:
-    """Return the names of the products that stay: those without constant weights, and the last one."""
+def left_out(path: Path) -> tuple[list[str], int]:
+    """Return the names of the products that stay, without constant weights or the last, and how many do not."""
     graph = onnx.load(str(path)).graph
     constant = {each.name for each in graph.initializer}
     found = [node for node in graph.node if node.op_type in PRODUCTS]
-    return [node.name for node in found if node.input[1] not in constant or node is found[-1]]
+    left = [node.name for node in found if node.input[1] not in constant or node is found[-1]]
+    return left, len(found) - len(left)
 
 
 def products(path: Path, left: list[str]) -> dict[str, Any]:
@@ -112,13 +119,17 @@ def compared(floats: np.ndarray, wholes: np.ndarray) -> dict[str, float]:
     return {"near": float((apart <= NEAR).mean()), "furthest": float(apart.max())}
 
 
-def drift(calibration: np.ndarray) -> dict[str, float]:
-    """Return how far the calibration data is from what the profile's normalisation makes of the training data.
+def drift(calibration: np.ndarray, training: np.ndarray) -> dict[str, float]:
+    """Return how far the features of the calibration data are from those of the training data.
 
-    ``calibration`` is normalised: its features should have a mean of 0 and a deviation of 1.
+    ``mean``: the largest difference of a feature's means, in its deviations. ``deviation``: the largest difference of
+    its deviations, as a share.
     """
-    flat = calibration.reshape(-1, calibration.shape[-1]).astype(np.float64)
+    one, other = (each.reshape(-1, each.shape[-1]).astype(np.float64) for each in (calibration, training))
+    spread = other.std(axis=0)
+    if not spread.all():
+        return {"mean": float("inf"), "deviation": float("inf")}
     return {
-        "mean": float(np.abs(flat.mean(axis=0)).max()),
-        "deviation": float(np.abs(flat.std(axis=0) - 1).max()),
+        "mean": float((np.abs(one.mean(axis=0) - other.mean(axis=0)) / spread).max()),
+        "deviation": float(np.abs(one.std(axis=0) / spread - 1).max()),
     }

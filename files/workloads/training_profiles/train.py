@@ -49,10 +49,11 @@ def accelerator() -> str:
 
 def trained(profile: Profile, output: Path, *, validate: bool) -> tuple[int, dict[str, Any]]:
     """Run this rank's part of a training, or of a leg of a validation; return the rank, and the metrics."""
-    from acceptance import ADAPTED, CHECKPOINTS, LEGS, MEASURED, SINGLE, Leg  # noqa: PLC0415
+    from acceptance import CHECKPOINTS, MEASURED, Leg  # noqa: PLC0415
     from kit.profiles import arithmetic  # noqa: PLC0415
     from kit.training.distributed import PATIENCE, group  # noqa: PLC0415
     from kit.training.stall import Stall  # noqa: PLC0415
+    from legs import COMPARING, LEGS, ON_ONE_RANK  # noqa: PLC0415
 
     said = os.environ.get("HPC_VALIDATION_ACCELERATOR") or "cuda"
     name = os.environ.get("HPC_VALIDATION_LEG", MEASURED) if validate else MEASURED
@@ -63,7 +64,7 @@ def trained(profile: Profile, output: Path, *, validate: bool) -> tuple[int, dic
     # Whoever waits for a rank that stands still is not to be the one who gives up first.
     patience = max(PATIENCE, profile.monitoring.stall_seconds + 60)
     with group(said, output, patience) as joined:
-        ranks = 1 if name in (SINGLE, ADAPTED) else arithmetic.ranks(profile)
+        ranks = 1 if name in ON_ONE_RANK else arithmetic.ranks(profile)
         if joined.size != ranks:
             raise KitError(f"started on {joined.size}, and distributed.world_size is {ranks}")
         joined.require_same({"the profile": profile.model_dump_json()})
@@ -75,7 +76,7 @@ def trained(profile: Profile, output: Path, *, validate: bool) -> tuple[int, dic
         stall.end()
         joined.state.phase("reporting")
         if joined.rank == 0:
-            write_metrics((job if name == ADAPTED else output) / METRICS_FILE, found)
+            write_metrics((job if name in COMPARING else output) / METRICS_FILE, found)
         return joined.rank, found
 
 

@@ -71,10 +71,12 @@ class Trainer:
         saver: Saver | None = None,
         stall: Stall | None = None,
         begins_with: dict[str, torch.Tensor] | None = None,
+        module: Encoder | None = None,
     ) -> None:
         """Make model and optimizer; go on from the saver's newest checkpoint if there is one and the profile resumes.
 
-        ``begins_with``: another model's weights. Raise KitError if the data is not what the profile says.
+        ``begins_with``: another model's weights. ``module``: a model that is there, in place of the profile's. Raise
+        KitError if the data is not what the profile says.
         """
         if len(train) != profile.data.train_samples:
             raise KitError(f"{len(train)} training samples; data.train_samples is {profile.data.train_samples}")
@@ -85,7 +87,7 @@ class Trainer:
         torch.use_deterministic_algorithms(reproducible.deterministic)
         torch.backends.cudnn.benchmark = reproducible.benchmark
         torch.autograd.set_detect_anomaly(profile.debug.detect_anomaly)
-        self.module = Encoder(profile.model, activation_checkpointing=training.activation_checkpointing)
+        self.module = module or Encoder(profile.model, activation_checkpointing=training.activation_checkpointing)
         if begins_with is not None:
             self.module.load_state_dict(begins_with)
         self.module.to(joined.device)

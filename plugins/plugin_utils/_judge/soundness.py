@@ -27,6 +27,8 @@ Json = dict[str, Any]
 CLOCKS_APART = 300
 # In other rows `time` may be anything, such as seconds since the start.
 ROWS_OF_THE_KIT = ("gpu",)
+# The controller writes these into the job's folder after the job: what was measured elsewhere takes time.
+WRITTEN_AFTERWARDS = ("edge",)
 # The parts of the evidence itself; every other key is a document that was read.
 PARTS = ("schema", "job", "context", "logs", "artifacts", "files", "problems", "baseline", "leg", "versions")
 # Of these, the parts that the job wrote, although they do not name it.
@@ -177,6 +179,8 @@ def _time_doubt(evidence: Json, root: str, job: Json) -> str | None:
             ("started", -1, first, "before the job began"),
             ("ended", 1, last, "after the job ended"),
         ):
+            if key == "ended" and root in WRITTEN_AFTERWARDS:
+                continue
             if not (scalars.is_number(time) and scalars.is_number(job.get(key))):
                 continue
             off = sign * (time - job[key])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge.titles import TITLES as EDGE_TITLES
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import complete
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.titles import TITLES as GPU_TITLES
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import findings
@@ -46,6 +47,7 @@ TITLES = {
     "node.python": "Version of Python",
     **GPU_TITLES,
     **SHARE_TITLES,
+    **EDGE_TITLES,
 }
 
 

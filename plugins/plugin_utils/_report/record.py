@@ -10,22 +10,22 @@ exception: jobs wrote it, so a missing value or a wrong type is `not measured`, 
 from __future__ import annotations
 
 import json
-import re
 import typing as t
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.markdown import (
+    NOT_MEASURED,
+    code,
+    figure,
+    text,
+)
 
 Json = dict[str, t.Any]
 
 WORKLOADS = ("sft_single_gpu",)  # by name; the others are measured differently
 FILE = "record.md"
-NOT_MEASURED = "not measured"
 MAX_STEPS = 200  # rows of the table
-MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|~])")
-# Besides HTML: addresses become links, names become mentions, and text between dollar signs becomes a formula.
-ENTITIES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "&#64;"), ("$", "&#36;"))
-LINK = re.compile(r"(:|www)(//|\.)", re.IGNORECASE)
 
 # Each goal of the document, with the criteria that decide it: their IDs, or the beginnings of these.
 GOALS = (
@@ -79,32 +79,6 @@ def markdown(verdict: Json, workload: Json, evidence: t.Any) -> str:
         _conclusion(verdict, workload),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
-
-
-def text(value: t.Any) -> str:
-    """Return `value` as one line of bounded text without markup; `not measured` if it is missing."""
-    if value is None or value == "":
-        return NOT_MEASURED
-    plain = str(scalars.bounded(value if isinstance(value, str) else scalars.show(value)))
-    plain = MARKUP.sub(r"\\\1", plain)
-    for character, entity in ENTITIES:
-        plain = plain.replace(character, entity)
-    return LINK.sub(r"\1\\\2", plain)
-
-
-def code(value: t.Any) -> str:
-    """Return a path, a version or a name as code."""
-    if not isinstance(value, str) or not value.strip():
-        return text(value)
-    plain = str(scalars.bounded(value))
-    return text(plain) if "`" in plain else f"`{plain}`"
-
-
-def figure(value: t.Any, form: str = ".6g", unit: str = "") -> str:
-    """Return a number in the format `form`; NaN and other values are shown, since they are not `not measured`."""
-    if scalars.is_number(value):
-        return f"{value:{form}}{unit}"
-    return text(scalars.describe(value)) if scalars.is_non_finite(value) else NOT_MEASURED
 
 
 def _at(document: t.Any, *keys: str) -> t.Any:

@@ -15,8 +15,11 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report impor
 Json = dict[str, t.Any]
 
 
-def summary(verdict: Json, folder: Path) -> list[str]:
-    """Return the lines: all that did not pass in full, the rest in numbers (`metrics_assert` has shown the values)."""
+def summary(verdict: Json, folder: Path, cards: t.Sequence[str] = ()) -> list[str]:
+    """Return the lines: all that did not pass in full, the rest in numbers (`metrics_assert` has shown the values).
+
+    `cards` are the lines about the deployment cards.
+    """
     lines = [f"VERDICT: {verdict['verdict'].upper()}  {verdict['title']}"]
     if verdict["accelerator"] != "cuda":
         lines.append(f"  on {verdict['accelerator']} hardware: says nothing about real GPUs")
@@ -37,7 +40,7 @@ def summary(verdict: Json, folder: Path) -> list[str]:
             lines += _told(workload["criteria"])
         else:
             lines += _judged("criteria", workload["criteria"])
-    lines += _preflight(verdict)
+    lines += [*_preflight(verdict), *cards]
     lines.append(f"evidence: {folder}")
     lines.append(f"next:     {_next_command(verdict, folder)}")
     return lines

@@ -7,6 +7,7 @@ verdict.json         undetermined until the run has finished
 findings.json.gz     every finding, as columns
 junit.xml            made from verdict.json
 record.md            the record of the single-GPU baseline for people, if the run had it: from verdict and evidence
+card-<id>.md, .json, latency-<host>.svg  the deployment card of an embedded profile: see cards.py
 plan.json            what was selected, on which accelerator, and the run's number
 cluster.json         what slurm_cluster_info returned
 probed.json          which nodes and GPUs preflight looked at, and what it found there

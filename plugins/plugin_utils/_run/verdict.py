@@ -12,6 +12,7 @@ from pathlib import Path
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import read_json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.presentable import presentable
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge import card
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import complete, fold, groups
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings.columns import Table
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.verdicts import overall
@@ -172,8 +173,9 @@ def _why(verdict: str, workloads: list[Json], findings: list[Json], count: int) 
         ran = len(list(filter(is_of_this_run, workloads)))
         return f"{ran} of {ran} workloads passed"
     told = [f"{each['id']}: {each['why']}" for each in workloads if each["verdict"] == verdict]
-    # What holds a workload back is told as its reason.
-    faults = groups.grouped(each for each in findings if each["verdict"] == verdict and not held_back.is_one(each))
+    # What holds a workload back is told as its reason, and such a workload is undetermined.
+    known = held_back.is_one if verdict == "undetermined" else (lambda _finding: False)
+    faults = groups.grouped(each for each in findings if each["verdict"] == verdict and not known(each))
     told = [*(f"{each['id']}: {each['at']}{each['why']}" for each in faults), *told]
     more = [f"and {len(told) - MAX_REASONS} more"] if len(told) > MAX_REASONS else []
     return "; ".join([*told[:MAX_REASONS], *more]) or "nothing was judged"
@@ -191,7 +193,8 @@ def _inventory(folder: Path) -> list[Json]:
     files = []
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder).as_posix()
-        if path.is_file() and relative not in MADE_OF_IT and not path.name.startswith("."):
+        made = relative in MADE_OF_IT or card.is_made(relative)
+        if path.is_file() and not made and not path.name.startswith("."):
             content = path.read_bytes()
             files.append({"path": relative, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()})
     return files

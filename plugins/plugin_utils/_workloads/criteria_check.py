@@ -20,6 +20,8 @@ Faults = t.Iterator[tuple[tuple[t.Any, ...], str]]
 
 # The documents of every job, and those that depend on a key of the manifest. roles/workload collects these names.
 DOCUMENTS = ("metrics", "provenance", "gpu")
+EDGE = "edge"  # which roles/edge adds
+NO_EDGE = "the document edge is there only with `edge: true`"
 PARTS = tuple(sorted(set(soundness.PARTS) - {"logs", "baseline"}))  # queries cannot read those two
 
 
@@ -27,7 +29,8 @@ def documents(manifest: Manifest) -> list[str]:
     """Return what a query may begin with: the documents of the job, then the parts of the evidence itself."""
     output = manifest.get("output")
     progress = ["progress"] if isinstance(output, dict) and "progress" in output else []
-    return [*DOCUMENTS, *progress, *(["legs"] if "launcher" in manifest else []), *PARTS]
+    legs = ["legs"] if "launcher" in manifest else []
+    return [*DOCUMENTS, *progress, *legs, *([EDGE] if manifest.get(EDGE) else []), *PARTS]
 
 
 def faults(manifest: Manifest) -> Faults:
@@ -50,6 +53,21 @@ def faults(manifest: Manifest) -> Faults:
             yield (*place, *key), why
 
 
+def without_edge(manifest: Manifest) -> Faults:
+    """Yield the criteria that read the document edge, of a workload that is not measured on edge hosts.
+
+    What cannot be read as a criterion is not looked at: whoever selects the workload is told of it.
+    """
+    for position, entry in enumerate([] if manifest.get(EDGE) else manifest["criteria"]):
+        try:
+            (criterion,) = spec.read([entry], workload=str(manifest.get("id")))
+        except spec.CriteriaError:
+            continue
+        for key, expression in _asked(criterion.source):
+            if _unknown_root(expression.tree, []) == EDGE:
+                yield ("criteria", position, *key), NO_EDGE
+
+
 def _of_one_key(wrong: Wrong) -> tuple[tuple[str, ...], str]:
     """Return the key as a place; a fault of several keys or of the whole belongs to the criterion."""
     if " " in wrong.key:
@@ -67,7 +85,9 @@ def _unanswerable(criterion: kinds.Criterion, manifest: Manifest) -> t.Iterator[
     there = documents(manifest)
     for key, expression in _asked(source):
         root = _unknown_root(expression.tree, there)
-        if root is not None:
+        if root == EDGE:
+            yield key, NO_EDGE
+        elif root is not None:
             yield key, f"unknown document {root!r}; available: {', '.join(there)}"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema, strict_yaml
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge.overrides import merge
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import soundness
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import criteria_check, soundness
 
 MANIFEST = "workload.yml"
 COMMON = FILES / "criteria"
@@ -26,8 +26,9 @@ class WorkloadError(Exception):
 
 
 def load_manifest(path: Path, option: str | None = None) -> dict[str, t.Any]:
-    """Return the validated manifest at `path`, with `folder` (absolute) and `option` added and defaults filled in.
+    """Return the validated manifest at `path`, with `folder` (absolute), `manifest` and `option` added, and defaults.
 
+    `folder` is the one whose files it runs, `manifest` is `path`.
     `option`: the chosen one of its options; none if not given. All options are validated. Raise WorkloadError naming
     the file, the key and what was expected.
     """
@@ -91,16 +92,18 @@ def _whole(manifest: dict[str, t.Any], path: Path, option: str = NO_OPTION) -> d
     where = f"{path}: options.{option}" if option != NO_OPTION else str(path)
     if option != NO_OPTION:
         _require_schema(manifest, where)
-    for place, why in soundness.unsound(manifest, path.parent):
+    for place, why in (*soundness.unsound(manifest, path.parent), *criteria_check.without_edge(manifest)):
         raise WorkloadError(f"{where}: {schema.place_text(place)}: {why}")
     for key in ("needs", "data", "models"):
         manifest.setdefault(key, [])
     manifest.setdefault("alone", "baseline" in manifest or "legs" in manifest)
+    manifest.setdefault("edge", False)
     manifest["output"].setdefault("artifacts", [])
     manifest["output"].setdefault("logs", "jobs")
     manifest["criteria"] += common_criteria(manifest)
     _require_ids_once(manifest["criteria"], where)
-    return {**manifest, "folder": str(path.parent.resolve()), "option": option}
+    folder = soundness.code_folder(manifest, path.parent).resolve()
+    return {**manifest, "folder": str(folder), "manifest": str(path.resolve()), "option": option}
 
 
 def common_criteria(manifest: dict[str, t.Any]) -> list[dict[str, t.Any]]:
@@ -135,7 +138,7 @@ def find_workloads(folders: t.Iterable[str], options: dict[str, t.Any] | None = 
             if manifest["id"] in options:
                 manifest = load_manifest(path, options[manifest["id"]])
             if manifest["id"] in found:
-                other = found[manifest["id"]]["folder"]
+                other = Path(found[manifest["id"]]["manifest"]).parent
                 raise WorkloadError(f"{path}: id: {manifest['id']} is already the id of {other}")
             found[manifest["id"]] = manifest
     unknown = sorted(set(options) - set(found))
@@ -152,7 +155,13 @@ def in_order(workloads: dict[str, dict[str, t.Any]]) -> list[dict[str, t.Any]]:
     for workload in workloads.values():
         unknown = [need for need in workload["needs"] if need not in workloads]
         if unknown:
-            raise WorkloadError(f"{workload['folder']}/{MANIFEST}: needs: unknown workload {', '.join(unknown)}")
+            raise WorkloadError(f"{workload['manifest']}: needs: unknown workload {', '.join(unknown)}")
+        late = [need for need in workload["needs"] if workloads[need].get("edge")]
+        if late:
+            raise WorkloadError(
+                f"{workload['manifest']}: needs: {', '.join(late)} is judged after all others, since it is measured on "
+                "edge hosts: nothing can need it"
+            )
     sorter = graphlib.TopologicalSorter({name: workload["needs"] for name, workload in workloads.items()})
     try:
         sorter.prepare()

@@ -20,6 +20,7 @@ BACKSTOP_SECONDS = 7200
 OWN_KEYS = ("gres_type", "extra")  # of hpc_validation_slurm: not options of sbatch
 MARKERS = {"begin_marker": "%j.begin.json", "progress_marker": "%j.progress.json", "end_marker": "%j.end.json"}
 SETTINGS_FILE = "site.json"  # what the inventory says of the training itself
+WORKLOAD = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)+(\.[0-9]+)*")  # an ID, below which a workload has settings of its own
 LEGS_THAT_GO_ON = ("shape", "measured", "export")  # or do not train at all
 LEGS = {"before": "baseline-before/metrics.json", "after": "baseline-after/metrics.json"}
 
@@ -92,10 +93,18 @@ def _own_settings(workload: Json, settings: Json) -> Json | None:
     name = workload.get("settings")
     if name is None:
         return None
-    own = settings[name]
-    if not isinstance(own, dict):
-        raise WorkloadPlanError(f"hpc_validation_{name}: expected keys and values, found {type(own).__name__}")
-    return own
+    given = settings[name]
+    if not isinstance(given, dict):
+        raise WorkloadPlanError(f"hpc_validation_{name}: expected keys and values, found {type(given).__name__}")
+    common = {key: value for key, value in given.items() if not WORKLOAD.fullmatch(str(key))}
+    return t.cast("Json", _changed(common, given.get(workload["id"]) or {}))
+
+
+def _changed(base: t.Any, change: t.Any) -> t.Any:
+    """Return a deep merge; a null in `change` stays, since it is a value of the training's settings."""
+    if not isinstance(base, dict) or not isinstance(change, dict):
+        return change
+    return {**base, **{key: _changed(base.get(key), value) for key, value in change.items()}}
 
 
 def _resume(workload: Json, settings: Json) -> str | None:
@@ -168,6 +177,8 @@ def files(workload: Json) -> Json:
         found["legs"] = {"path": "legs.json", "format": "json"}
     if "progress" in output:
         found["progress"] = {"path": output["progress"], "format": "jsonl"}
+    if workload.get("edge"):
+        found["edge"] = {"path": "edge/edge.json", "format": "json"}
     return found
 
 

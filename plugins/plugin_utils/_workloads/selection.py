@@ -9,7 +9,7 @@ import re
 import types
 import typing as t
 
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import leaving_out
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import edge_group, leaving_out
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads.manifests import WorkloadError
 
 LOOKS_LIKE_ID = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)+(\.[0-9]+)*")
@@ -28,16 +28,20 @@ def select(
     only: list[str],
     run_tags: list[str],
     leave_out: t.Mapping[str, str] = types.MappingProxyType({}),
+    edge_hosts: t.Collection[str] = (),
 ) -> Selected:
     """Return the selected workloads: by ID (`only`, or IDs among the tags), else those of `categories` and their needs.
 
     Without `categories` (None) all are selected. `asked` is added to each, False if it is only needed; a selection by
     ID does not add needs. `leave_out` has the reason of each workload that is not to be run, by ID; it is added as
-    `why`. Raise WorkloadError if an ID is unknown, if nothing is left to run, or if a workload is left out that is
-    selected by ID or that another one needs.
+    `why`. Without `edge_hosts`, what is measured on edge hosts is left out where all are selected. Raise WorkloadError
+    if an ID is unknown, if nothing is left to run, if a workload is left out that is selected by ID or that another one
+    needs, or if one needs edge hosts and there are none.
     """
     known = [workload["id"] for workload in workloads]
     named = _named(known, only, run_tags)
+    if named is None and categories is None:
+        leave_out = {**edge_group.left_out(workloads, edge_hosts), **leave_out}
     if named is None:
         asked = {each["id"] for each in workloads if categories is None or each["category"] in categories}
         out = asked & set(leave_out)
@@ -48,6 +52,7 @@ def select(
         asked, out = named, set()
         wanted = named
         leaving_out.require_not_named(named, leave_out)
+    edge_group.require(workloads, wanted, edge_hosts)
     chosen = [{**each, "asked": each["id"] in asked} for each in workloads if each["id"] in wanted]
     if not chosen:
         raise WorkloadError(

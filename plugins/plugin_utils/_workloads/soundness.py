@@ -34,10 +34,25 @@ def _name(manifest: Manifest, folder: Path) -> Faults:
         yield ("name",), f"expected the folder's name {folder.name!r}, found {manifest['name']!r}"
 
 
+def code_folder(manifest: Manifest, folder: Path) -> Path:
+    """Return the folder whose files a workload runs: that of its manifest, or the one beside it that `code` names."""
+    return folder.parent / manifest["code"] if "code" in manifest else folder
+
+
+def _code(manifest: Manifest, folder: Path) -> Faults:
+    if "code" not in manifest:
+        return
+    if manifest["code"] == folder.name:
+        yield ("code",), "is its own folder; leave it out"
+    elif not code_folder(manifest, folder).is_dir():
+        yield ("code",), f"{folder.parent} has no folder {manifest['code']!r}"
+
+
 def _script(manifest: Manifest, folder: Path) -> Faults:
     program, script = [*manifest["command"], ""][:2]
-    if program == "python" and not script.startswith("-") and not (folder / script).is_file():
-        yield ("command",), f"the script {script!r} is not in {folder}"
+    code = code_folder(manifest, folder)
+    if program == "python" and not script.startswith("-") and not (code / script).is_file():
+        yield ("command",), f"the script {script!r} is not in {code}"
 
 
 def _baseline(manifest: Manifest, _folder: Path) -> Faults:
@@ -76,16 +91,18 @@ def _legs(manifest: Manifest, _folder: Path) -> Faults:
 
 
 def _config(manifest: Manifest, folder: Path) -> Faults:
-    if "config" in manifest and not (folder / manifest["config"]).is_file():
-        yield ("config",), f"{manifest['config']!r} is not in {folder}"
+    code = code_folder(manifest, folder)
+    if "config" in manifest and not (code / manifest["config"]).is_file():
+        yield ("config",), f"{manifest['config']!r} is not in {code}"
 
 
 _CHECKS: tuple[tuple[tuple[str, ...], t.Callable[[Manifest, Path], Faults]], ...] = (
     (("name",), _name),
-    (("command",), _script),
+    (("code",), _code),
+    (("command", "code"), _script),
     (("baseline", "launcher", "resources"), _baseline),
     (("legs", "launcher", "baseline", "resources"), _legs),
-    (("config",), _config),
+    (("config", "code"), _config),
 )
 
 

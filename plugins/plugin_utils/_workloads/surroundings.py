@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import strict_yaml
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads.soundness import code_folder
 
 MANIFEST = "workload.yml"
 # Folders of the collection itself in <share>/scripts, where each workload has a folder with its name.
@@ -57,9 +58,10 @@ def _id(path: Path) -> str:
 
 def faults(manifest: Manifest, folder: Path, others: Surroundings, broken: t.Container[str] = ()) -> Faults:
     """Yield the faults in references to other things; the top-level keys in `broken` are not checked."""
+    code = folder if "code" in broken else code_folder(manifest, folder)
     for key, check in _CHECKS.items():
         if key not in broken and key in manifest:
-            yield from check(manifest, folder, others)
+            yield from check(manifest, code, others)
 
 
 def _id_is_free(manifest: Manifest, _folder: Path, others: Surroundings) -> Faults:

@@ -16,10 +16,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from hpcval_cluster import beegfs, faults, gpu_faults, host, images, nodes
+from hpcval_cluster import beegfs, edge, edge_words, faults, gpu_faults, host, images, nodes
 from hpcval_cluster.state import (
     COMPUTE,
     DEFAULT_RELEASE,
+    EDGE,
     GPUS_PER_NODE,
     LOGIN,
     MOST_FLEET,
@@ -83,6 +84,7 @@ def _report(cluster: Cluster) -> str:
             f"confinement: {cluster.confinement}",
             f"nodes:       {listed}",
             *_fleet(cluster, states),
+            f"edge:        {EDGE}: {cluster.edge or 'none yet'}",
             f"share:       {cluster.share} (on the nodes: {SHARE})",
             f"ssh:         ssh -F {shlex.quote(str(cluster.ssh_config))} login",
         )
@@ -95,6 +97,7 @@ def _up(arguments: argparse.Namespace) -> int:
         words = {"release": "slurm", "accounting": "accounting", "share_size": "share_size", "fleet": "fleet"}
         wanted = {what: getattr(arguments, word) for what, word in words.items()}
         cluster = nodes.up(arguments.name, {what: value for what, value in wanted.items() if value is not None})
+        edge.up(cluster)
     print(_report(cluster))
     host.say(f"cluster {cluster.name} is up after {time.monotonic() - started:.1f} s")
     return 0
@@ -119,8 +122,10 @@ def _status(arguments: argparse.Namespace) -> int:
     cluster = _known(arguments.name)
     alive = nodes.running(cluster)
     print(_report(cluster))
-    if len(alive) < len(cluster.machines):
-        print(f"not up:      {', '.join(machine for machine in cluster.machines if machine not in alive)}")
+    missing = [machine for machine in cluster.machines if machine not in alive]
+    missing += [] if edge.answers(cluster) else [EDGE]
+    if missing:
+        print(f"not up:      {', '.join(missing)}")
         return 1
     return 0 if nodes.ready(cluster) else 1
 
@@ -131,7 +136,12 @@ def _exec(arguments: argparse.Namespace) -> int:
     options = ["--interactive", f"--env=HOME={home}"]
     if sys.stdin.isatty() and sys.stdout.isatty():
         options.append("--tty")
-    inside = nodes.inside(cluster, _any_host(cluster, arguments.host), arguments.user)
+    machine = arguments.host
+    if machine == EDGE:
+        edge.require(cluster)
+    else:
+        _any_host(cluster, machine)
+    inside = nodes.inside(cluster, machine, arguments.user)
     command = host.podman_command("exec", *options, f"--workdir={home}", *inside, *arguments.argv)
     os.execvpe(command[0], command, host.podman_environment())
     return 1
@@ -172,10 +182,17 @@ def _slurm(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _edge(arguments: argparse.Namespace) -> int:
+    edge.change(_known(arguments.name), edge_words.parse(arguments.changes))
+    return 0
+
+
 def _build(arguments: argparse.Namespace) -> int:
     with _alone():
         host.require_tools()
-        print(images.build(arguments.slurm or DEFAULT_RELEASE))
+        release = arguments.slurm or DEFAULT_RELEASE
+        print(images.build(release))
+        print(images.build_edge(release))
     return 0
 
 
@@ -240,7 +257,11 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("changes", nargs="+", metavar="WORD", help="healthy, gres=1, epilog=10, … (README.md)")
     command.set_defaults(run=_slurm)
 
-    command = commands.add_parser("build", parents=[release], help="only build the image")
+    command = commands.add_parser("edge", parents=[named], help=f"put faults into {EDGE} and its board")
+    command.add_argument("changes", nargs="+", metavar="WORD", help="healthy, hot=86000, busy=on, … (README.md)")
+    command.set_defaults(run=_edge)
+
+    command = commands.add_parser("build", parents=[release], help="only build the images")
     command.set_defaults(run=_build)
     return parser
 

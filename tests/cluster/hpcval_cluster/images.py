@@ -26,6 +26,7 @@ from hpcval_cluster.state import (
 ROOT = Path(__file__).resolve().parent.parent
 RECIPE = ROOT / "image"
 NVML = ROOT / "nvml"
+EDGE_RECIPE = ROOT / "edge"
 
 
 def _hash(*parts: bytes) -> str:
@@ -144,9 +145,7 @@ def build(release: str) -> str:
         return node
     started = time.monotonic()
     if not _exists(packages):
-        archives = cache_root() / "packages" / suite
-        (archives / "partial").mkdir(parents=True, exist_ok=True)
-        mounts = {RECIPE: "/hpcval-recipe:ro", archives: "/var/cache/apt/archives"}
+        mounts = {RECIPE: "/hpcval-recipe:ro", _archives(suite): "/var/cache/apt/archives"}
         mounts |= {settings: "/hpcval-apt:ro", bundle: "/hpcval-ca.crt:ro"}
         base = _base(suite)
         host.say(f"installing Slurm {release} and its company (Debian {suite}) into an image")
@@ -157,3 +156,33 @@ def build(release: str) -> str:
     _remove_superseded(packages, f"{PREFIX}-packages:{suite}-")
     host.say(f"image {node} built in {time.monotonic() - started:.0f} s")
     return node
+
+
+def edge_name(release: str) -> str:
+    """The image that the present recipe makes for edge01 beside nodes of a Slurm release: of the same Debian."""
+    suite = SUITES[release]
+    recipe = _hash(suite.encode(), (RECIPE / "apt.sh").read_bytes(), _contents(EDGE_RECIPE))
+    return f"localhost/{PREFIX}-edge:{suite}-{recipe}"
+
+
+def build_edge(release: str) -> str:
+    """edge01's image, built if need be; returns its name."""
+    image, suite = edge_name(release), SUITES[release]
+    if _exists(image):
+        return image
+    started = time.monotonic()
+    settings, bundle = _settings()
+    archives = _archives(suite)
+    mounts = {RECIPE: "/hpcval-recipe:ro", EDGE_RECIPE: "/hpcval-edge:ro", archives: "/var/cache/apt/archives"}
+    mounts |= {settings: "/hpcval-apt:ro", bundle: "/hpcval-ca.crt:ro"}
+    _derive(_base(suite), image, ["/hpcval-edge/image.sh", suite, host.debian_mirror()], mounts)
+    _remove_superseded(image, f"{PREFIX}-edge:{suite}-")
+    host.say(f"image {image} built in {time.monotonic() - started:.0f} s")
+    return image
+
+
+def _archives(suite: str) -> Path:
+    """The folder of Debian's packages that were downloaded for a suite."""
+    folder = cache_root() / "packages" / suite
+    (folder / "partial").mkdir(parents=True, exist_ok=True)
+    return folder

@@ -26,6 +26,7 @@ from hpcval_cluster.state import (
     CHECKOUT,
     CHECKOUT_LABEL,
     COMPUTE,
+    EDGE,
     FLEET,
     HOSTS,
     KEPT,
@@ -79,7 +80,8 @@ def node_states(cluster: Cluster) -> dict[str, str]:
     return dict(line.split(None, 1) for line in answer.stdout.splitlines() if len(line.split(None, 1)) == 2)
 
 
-def _keygen(path: Path) -> None:
+def keygen(path: Path) -> None:
+    """Make a key, unless it is there."""
     if not path.exists():
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"{PREFIX} local cluster", "-f", str(path)]
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
@@ -89,8 +91,8 @@ def _write_configuration(cluster: Cluster) -> None:
     etc = cluster.folder / "etc"
     etc.mkdir(parents=True, exist_ok=True)
     cluster.folder.chmod(0o755)
-    _keygen(etc / "ssh_host_ed25519_key")
-    _keygen(cluster.folder / "id_ed25519")
+    keygen(host_key(cluster, LOGIN))
+    keygen(cluster.folder / "id_ed25519")
     write_atomically(etc / "authorized_keys", (cluster.folder / "id_ed25519.pub").read_text(encoding="utf-8"))
     write_atomically(etc / "munge.key", secrets.token_hex(512), 0o600)
     write_atomically(etc / "slurm.conf", slurm_conf.slurm_conf(cluster))
@@ -111,9 +113,18 @@ def _write_configuration(cluster: Cluster) -> None:
         beegfs.apply(cluster, machine, [])
 
 
-def _write_ssh_config(cluster: Cluster) -> None:
-    key = (cluster.folder / "etc" / "ssh_host_ed25519_key.pub").read_text(encoding="utf-8").split()
-    known = [f"{machine},{address} {key[0]} {key[1]}\n" for machine, address in cluster.addresses.items()]
+def host_key(cluster: Cluster, machine: str) -> Path:
+    """The key by which a host is known; all nodes have one."""
+    etc = cluster.folder / "etc"
+    return (etc / EDGE if machine == EDGE else etc) / "ssh_host_ed25519_key"
+
+
+def write_ssh_config(cluster: Cluster) -> None:
+    """Write what `ssh -F` needs for every host that has an address."""
+    known = []
+    for machine, address in cluster.addresses.items():
+        kind, key, *_comment = host_key(cluster, machine).with_suffix(".pub").read_text(encoding="utf-8").split()
+        known.append(f"{machine},{address} {kind} {key}\n")
     write_atomically(cluster.folder / "known_hosts", "".join(known))
     blocks = []
     for machine, address in cluster.addresses.items():
@@ -134,13 +145,18 @@ def _write_ssh_config(cluster: Cluster) -> None:
 def _make_network(cluster: Cluster) -> None:
     if host.podman("network", "exists", cluster.network, check=False).returncode != 0:
         host.podman("network", "create", "--disable-dns", *cluster.labels, cluster.network)
+    first = network_address(cluster)
+    cluster.addresses = {machine: str(first + 10 + index) for index, machine in enumerate(cluster.machines)}
+
+
+def network_address(cluster: Cluster) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The address of the cluster's network, from which those of its hosts are counted."""
     inspected = json.loads(host.podman("network", "inspect", cluster.network).stdout)[0]
     if "subnets" in inspected:
         subnet = inspected["subnets"][0]["subnet"]
     else:
         subnet = inspected["plugins"][0]["ipam"]["ranges"][0][0]["subnet"]
-    first = ipaddress.ip_network(subnet).network_address
-    cluster.addresses = {machine: str(first + 10 + index) for index, machine in enumerate(cluster.machines)}
+    return ipaddress.ip_network(subnet).network_address
 
 
 def _prepare_share(cluster: Cluster) -> None:
@@ -171,16 +187,21 @@ def _start_containers(cluster: Cluster) -> None:
     ]
     if cluster.cgroup != "none":
         shared.append("--cgroupns=private")
-    manager = host.podman("info", "--format={{.Host.CgroupManager}}").stdout.strip()
-    if manager == "cgroupfs":
-        shared.append(f"--cgroup-parent=/{PREFIX}-{cluster.name}")
+    shared += cgroup_parent(cluster)
     shared += [f"--add-host={machine}:{address}" for machine, address in cluster.addresses.items()]
     for machine in cluster.machines:
         own = [f"--name={cluster.container(machine)}", f"--hostname={machine}", f"--ip={cluster.addresses[machine]}"]
         host.podman("run", "--detach", *own, *shared, cluster.image, "tini", "-g", "--", "start-node.sh")
 
 
-def _ssh_answers(cluster: Cluster, machine: str) -> bool:
+def cgroup_parent(cluster: Cluster) -> list[str]:
+    """podman's words for the cgroup that all of a cluster's containers are below."""
+    manager = host.podman("info", "--format={{.Host.CgroupManager}}").stdout.strip()
+    return [f"--cgroup-parent=/{PREFIX}-{cluster.name}"] if manager == "cgroupfs" else []
+
+
+def ssh_answers(cluster: Cluster, machine: str) -> bool:
+    """Whether a user can log in."""
     command = ["ssh", "-F", str(cluster.ssh_config), "-o", "BatchMode=yes", "-o", "ConnectTimeout=2", machine, "true"]
     result = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
     return result.returncode == 0
@@ -209,7 +230,7 @@ def _wait_ready(cluster: Cluster) -> None:
 
     wait_until("the compute nodes are not up in sinfo", 60 + cluster.fleet / 2, alive_and_ready)
     for machine in HOSTS:
-        wait_until(f"{machine} does not answer by ssh", 20, partial(_ssh_answers, cluster, machine))
+        wait_until(f"{machine} does not answer by ssh", 20, partial(ssh_answers, cluster, machine))
 
 
 def logs(cluster: Cluster) -> str:
@@ -296,7 +317,7 @@ def _becomes_ready(cluster: Cluster) -> bool:
 def _bring_up(cluster: Cluster) -> None:
     _make_network(cluster)
     _write_configuration(cluster)
-    _write_ssh_config(cluster)
+    write_ssh_config(cluster)
     _prepare_share(cluster)
     cluster.save()
     _start_containers(cluster)

@@ -16,6 +16,7 @@ from pathlib import Path
 LOGIN = "login"
 COMPUTE = ("compute01", "compute02")
 HOSTS = (LOGIN, *COMPUTE)
+EDGE = "edge01"  # no node: a host with ssh and Python alone
 FLEET = "fleet"  # the container that all nodes of a fleet are in, and their partition
 MOST_FLEET = 1000
 GPUS_PER_NODE = 2
@@ -81,6 +82,8 @@ class Cluster:
     cgroup: str = "none"
     confinement: str = "none"
     image: str = ""
+    edge: str = ""  # what edge01 is confined to, empty where there is none yet
+    edge_image: str = ""
     checkout: str = ""
     addresses: dict[str, str] = field(default_factory=dict)
 
@@ -106,7 +109,7 @@ class Cluster:
 
     @property
     def machines(self) -> tuple[str, ...]:
-        """What has a container of its own."""
+        """What has a container of its own, but for edge01, which Slurm knows nothing of."""
         return (*HOSTS, FLEET) if self.fleet else HOSTS
 
     @property
@@ -127,7 +130,7 @@ class Cluster:
 
     def container(self, host: str) -> str:
         """Name of the container that a host is, or is in."""
-        return f"{PREFIX}-{self.name}-{host if host in HOSTS else FLEET}"
+        return f"{PREFIX}-{self.name}-{host if host in (*HOSTS, EDGE) else FLEET}"
 
     def save(self) -> None:
         """Record the state."""

@@ -43,7 +43,7 @@ def test_the_page_lists_the_packages_of_the_tree_once_each(root, half):
 def test_the_diagram_follows_the_contract(tmp_path):
     path = tmp_path / ".importlinter"
     text = layers.CONTRACT.read_text(encoding="utf-8")
-    path.write_text(text.replace("    _run\n    _report\n", "    _report\n    _run\n"), encoding="utf-8")
+    path.write_text(text.replace("    _run\n    _edge\n", "    _edge\n    _run\n"), encoding="utf-8")
     assert layers.diagram(layers.read(path)) != layers.diagram(CONFIG)
 
 

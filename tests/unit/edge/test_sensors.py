@@ -1,10 +1,12 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sensors over trees as kernels show them: of an AGX Orin as a public test of jetson_stats has recorded it, and others."""
+"""Sensors over trees as kernels show them: an AGX Orin as a public test of jetson_stats has recorded it, and others."""
 
 from __future__ import annotations
 
+import errno
+import pathlib
 import subprocess
 import sys
 
@@ -37,16 +39,11 @@ ORIN = {
     f"{SECOND}/curr1_input": 1,
 }
 PI = {"proc/device-tree/model": "Raspberry Pi 5 Model B"}
-NOTHING = {"rails": [], "error": None}
-
-
-def rows(*each):
-    """Rows of a soak, one a second, with only what is given."""
-    empty = {"rails": {}, "zones": {}, "counters": {}, "throttling": {}, "clocks": {}, "energy": {}, "firmware": None}
-    return [{**empty, "time": float(second), **row} for second, row in enumerate(each)]
-
-
 # -- power
+
+
+def board(root, wanted):
+    return sensors.whole_board(sensors.row(root), sensors.board(root), wanted)
 
 
 def test_the_rails_of_an_orin_have_voltage_times_current(tree):
@@ -60,26 +57,28 @@ def test_the_rails_of_an_orin_have_voltage_times_current(tree):
 
 
 def test_the_rails_of_a_known_board_are_its_power(tree):
-    assert sensors.whole_board(tree(**ORIN), None) == {
+    assert board(tree(**ORIN), None) == {
         "rails": ["VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0"],
         "error": None,
     }
 
 
 def test_the_profile_names_others(tree):
-    assert sensors.whole_board(tree(**ORIN), ["VDD_CPU_CV"])["rails"] == ["VDD_CPU_CV"]
-    found = sensors.whole_board(tree(**ORIN), ["VDD_IN"])
+    assert board(tree(**ORIN), ["VDD_CPU_CV"])["rails"] == ["VDD_CPU_CV"]
+    found = board(tree(**ORIN), ["VDD_IN"])
     assert found == {"rails": [], "error": "VDD_IN cannot be read; there are VDD_CPU_CV, VDD_GPU_SOC, VIN_SYS_5V0"}
 
 
 def test_of_an_unknown_board_it_is_not_guessed(tree):
-    found = sensors.whole_board(tree(**{**ORIN, "proc/device-tree/model": "Something new"}), None)
+    found = board(tree(**{**ORIN, "proc/device-tree/model": "Something new"}), None)
     assert found["rails"] == []
     assert found["error"].startswith("which rails are the board's is unknown: name some of VDD_CPU_CV")
 
 
 def test_without_a_monitor_it_says_so(tree):
-    assert sensors.whole_board(tree(**PI), None)["error"] == "no power monitor in sysfs"
+    assert board(tree(**PI), None)["error"] == "no power monitor can be read"
+    found = board(tree(**{**PI, "proc/device-tree/model": ORIN["proc/device-tree/model"]}), None)
+    assert found["error"] == "VDD_GPU_SOC, VDD_CPU_CV, VIN_SYS_5V0 cannot be read; no rail can be"
 
 
 def test_older_and_other_monitors_give_power_themselves(tree):
@@ -96,19 +95,33 @@ def test_older_and_other_monitors_give_power_themselves(tree):
     assert {name: each["watts"] for name, each in sensors.rails(root).items()} == {"POM_5V_IN": 2.545, "ina226": 5.25}
 
 
-def test_the_mean_is_that_of_all_chosen_rails_together():
-    taken = rows({"rails": {"a": {"watts": 1}, "b": {"watts": 2}}}, {"rails": {"a": {"watts": 3}, "b": {"watts": 4}}})
-    found = sensors.summary(taken, {"rails": ["a", "b"], "error": None})["power"]
-    assert (found["mean"], found["highest"], found["error"]) == (5, 7, None)
-    found = sensors.summary(rows({"rails": {"a": {"watts": 1}}}, {}), {"rails": ["a"], "error": None})["power"]
-    assert (found["mean"], found["error"]) == (None, "a could not be read all the time")
-    assert sensors.summary(taken, {"rails": [], "error": "unknown"})["power"]["error"] == "unknown"
+def test_two_monitors_of_one_name_are_two(tree):
+    root = tree(
+        **{
+            "sys/class/hwmon/hwmon0/name": "ina226",
+            "sys/class/hwmon/hwmon0/power1_input": 1_000_000,
+            "sys/class/hwmon/hwmon1/name": "ina226",
+            "sys/class/hwmon/hwmon1/power1_input": 2_000_000,
+        }
+    )
+    assert {name: each["watts"] for name, each in sensors.rails(root).items()} == {"ina226": 1, "ina226 (hwmon1)": 2}
+
+
+def test_a_pcs_packages_are_its_power_only_if_the_profile_says_so(tree):
+    package = "sys/class/powercap/intel-rapl:0"
+    root = tree(**{f"{package}/name": "package-0", f"{package}/energy_uj": 5})
+    assert board(root, None)["error"] == (
+        "which rails are the board's is unknown: name some of package-0 in power_rails"
+    )
+    assert board(root, ["package-0"]) == {"rails": ["package-0"], "error": None}
+    (root / package / "energy_uj").unlink()
+    assert board(root, ["package-0"])["error"].startswith("package-0 cannot be read; cannot be read: root only")
 
 
 # -- temperature
 
 
-def test_a_part_that_is_off_is_left_out_and_not_0(tree):
+def test_a_part_that_is_off_is_not_0(tree):
     zone = "sys/class/thermal/thermal_zone"
     root = tree(
         **{
@@ -117,106 +130,121 @@ def test_a_part_that_is_off_is_left_out_and_not_0(tree):
             f"{zone}1/type": "cv0-thermal",
             f"{zone}1/temp": -256000,
             f"{zone}2/type": "gpu-thermal",
+            f"{zone}3/type": "cpu-thermal",
+            f"{zone}3/temp": 50500,
+            f"{zone}4/type": "odd",
+            f"{zone}4/temp": "hot",
             "sys/class/hwmon/hwmon1/name": "k10temp",
             "sys/class/hwmon/hwmon1/temp1_input": 51250,
             "sys/class/hwmon/hwmon1/temp1_label": "Tctl",
-            "sys/class/hwmon/hwmon1/temp2_input": "ENXIO",
+            "sys/class/hwmon/hwmon2/name": "nvme",  # no processor's
+            "sys/class/hwmon/hwmon2/temp1_input": 91000,
         }
     )
-    assert {name: each["celsius"] for name, each in sensors.zones(root).items()} == {
+    found = sensors.zones(root)
+    assert {name: each["celsius"] for name, each in found.items() if "celsius" in each} == {
         "cpu-thermal": 48.5,
+        "cpu-thermal (thermal_zone3)": 50.5,
         "k10temp Tctl": 51.25,
+    }
+    assert {name for name, each in found.items() if each.get("off")} == {"cv0-thermal"}
+    assert {name: each["error"] for name, each in found.items() if "error" in each} == {
+        "gpu-thermal": "No such file or directory",
+        "odd": "'hot' is no number",
     }
 
 
-def test_the_highest_temperature_is_that_of_all_zones_and_times():
-    taken = rows(
-        {"zones": {"a": {"celsius": 40}, "b": {"celsius": 90}}}, {"zones": {"a": {"celsius": 60}, "b": {"celsius": 50}}}
-    )
-    found = sensors.summary(taken, NOTHING)["temperature"]
-    assert found == {"highest": 90, "zones": {"a": 60, "b": 90}, "error": None}
-    found = sensors.summary(rows({"zones": {"a": {"celsius": 40}}}, {}), NOTHING)["temperature"]
-    assert (found["highest"], found["error"]) == (40, "a could not be read all the time")
-    found = sensors.summary(rows({}, {}), NOTHING)["temperature"]
-    assert (found["highest"], found["error"]) == (None, "no thermal zone can be read")
+@pytest.mark.parametrize(
+    ("number", "off"),
+    [(errno.EAGAIN, True), (errno.ENXIO, True), (errno.ENODATA, True), (errno.EIO, False), (errno.EACCES, False)],
+)
+def test_the_kernel_says_that_a_part_is_off(tree, monkeypatch, number, off):
+    root = tree(**{"sys/class/thermal/thermal_zone0/type": "gpu", "sys/class/thermal/thermal_zone0/temp": 1})
+    read = pathlib.Path.read_text
+
+    def fails(path, *arguments, **options):
+        if path.name == "temp":
+            raise OSError(number, "it says")
+        return read(path, *arguments, **options)
+
+    monkeypatch.setattr(pathlib.Path, "read_text", fails)
+    (found,) = sensors.zones(root).values()
+    assert (found.get("off"), found.get("error")) == ((True, None) if off else (None, "it says"))
 
 
 # -- throttling
 
 
 def test_throttling_is_a_counter_that_grows_or_a_device_that_is_active(tree):
+    cpu, cooling = "sys/devices/system/cpu/cpu", "sys/class/thermal/cooling_device"
     root = tree(
         **{
             "sys/class/hwmon/hwmon2/name": "soctherm_oc",
             "sys/class/hwmon/hwmon2/oc1_event_cnt": 4,
+            "sys/class/hwmon/hwmon2/oc2_event_cnt": "what",
             "sys/class/hwmon/hwmon5/name": "other",
             "sys/class/hwmon/hwmon5/oc1_event_cnt": 9,
-            "sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count": 7,
-            "sys/class/thermal/cooling_device0/type": "cpu-throttle-alert",
-            "sys/class/thermal/cooling_device0/cur_state": 1,
-            "sys/class/thermal/cooling_device1/type": "pwm-fan",
-            "sys/class/thermal/cooling_device1/cur_state": 3,
+            f"{cpu}0/thermal_throttle/package_throttle_count": 3,
+            f"{cpu}1/thermal_throttle/package_throttle_count": 3,  # the same package
+            f"{cpu}1/thermal_throttle/core_throttle_count": 7,
+            f"{cpu}2/topology/physical_package_id": 1,
+            f"{cpu}2/thermal_throttle/package_throttle_count": 5,
+            f"{cooling}0/type": "cpu-throttle-alert",
+            f"{cooling}0/cur_state": 1,
+            f"{cooling}1/type": "pwm-fan",
+            f"{cooling}1/cur_state": 3,
+            f"{cooling}2/type": "Processor",
+            f"{cooling}2/cur_state": 0,
+            f"{cooling}3/type": "Processor",
+            f"{cooling}3/cur_state": 2,
+            f"{cooling}4/type": "cpufreq-cpu0",
         }
     )
-    assert {name: each["count"] for name, each in sensors.counters(root).items()} == {"soctherm oc1": 4, "cpu1 core": 7}
-    assert {name: each["state"] for name, each in sensors.throttling(root).items()} == {"cpu-throttle-alert": 1}
-
-
-def test_what_was_counted_before_the_soak_is_no_event():
-    taken = rows({"counters": {"oc1": {"count": 4}}}, {"counters": {"oc1": {"count": 4}}})
-    assert sensors.summary(taken, NOTHING)["throttle"]["events"] == 0
-    taken[1]["counters"]["oc1"]["count"] = 6
-    assert sensors.summary(taken, NOTHING)["throttle"]["events"] == 2
-    active = rows({"throttling": {"alert": {"state": 0}}}, {"throttling": {"alert": {"state": 1}}})
-    assert sensors.summary(active, NOTHING)["throttle"]["events"] == 1
-
-
-def test_where_nothing_says_it_is_not_0():
-    found = sensors.summary(rows({}, {}), NOTHING)["throttle"]
-    assert (found["events"], found["error"]) == (None, "nothing says whether the board was throttled")
+    assert {name: each["count"] for name, each in sensors.counters(root).items()} == {
+        "soctherm oc1": 4,
+        "soctherm oc2": None,
+        "package 0": 3,
+        "package 1": 5,
+        "cpu1 core": 7,
+    }
+    assert {name: each["state"] for name, each in sensors.throttling(root).items()} == {
+        "cpu-throttle-alert": 1,
+        "Processor": 0,
+        "Processor (cooling_device3)": 2,
+        "cpufreq-cpu0": None,
+    }
 
 
 @pytest.mark.parametrize(
-    ("bits", "new"),
+    ("said", "bits", "error"),
     [
-        ((0x0, 0x0), 0),
-        ((0x50000, 0x50000), 0),  # since boot, before the soak
-        ((0x0, 0x50005), 0b101),
-        ((0x50000, 0x50005), 0),  # it was so before: restart the board to judge
-        ((0x10000, 0x50005), 0b100),
-        ((0x0, 0x4, 0x0), 0b100),
+        ("throttled=0x50000", 0x50000, None),
+        ("throttled=0x0", 0, None),
+        ("error=1", None, "error=1"),
+        ("", None, "exit code 0"),
     ],
 )
-def test_the_firmwares_bits_are_those_that_were_not_set_before(bits, new):
-    taken = rows(*({"firmware": each} for each in bits))
-    assert sensors.summary(taken, NOTHING)["throttle"]["firmware_bits"] == new
-
-
-@pytest.mark.parametrize(
-    ("said", "bits"), [("throttled=0x50000", 0x50000), ("throttled=0x0", 0), ("error=1", None), ("", None)]
-)
-def test_vcgencmd_is_asked(tmp_path, said, bits):
-    command = tmp_path / "vcgencmd"
+def test_vcgencmd_is_asked(tmp_path, said, bits, error):
+    command = tmp_path / "usr/bin/vcgencmd"
+    command.parent.mkdir(parents=True)
     command.write_text(f"#!/bin/sh\n[ $1 = get_throttled ] && echo '{said}'\n")
     command.chmod(0o755)
-    assert sensors.firmware(str(command)) == bits
-    assert sensors.firmware(str(tmp_path / "none")) is None
+    assert sensors.row(tmp_path)["firmware"] == {"path": str(command), "bits": bits, "error": error}
+
+
+def test_a_board_without_vcgencmd_says_nothing(tmp_path):
+    assert sensors.firmware(None) is None
+    assert sensors.program(tmp_path, "vcgencmd") is None
+    found = sensors.firmware(str(tmp_path / "none"))
+    assert found["bits"] is None
+    assert "No such file" in found["error"]
+
+
+def test_a_program_is_looked_for_on_the_path_of_a_real_root():
+    assert sensors.program(pathlib.Path("/"), "sh").endswith("/sh")
 
 
 # -- energy, clocks, mode
-
-
-def test_an_energy_counter_that_wraps_goes_on():
-    def counted(*counts):
-        return rows(*({"energy": {"package-0": {"microjoules": count, "wraps_at": 10_000_000}}} for count in counts))
-
-    assert sensors.summary(counted(1_000_000, 3_000_000), NOTHING)["energy"] == {"joules": 2.0, "error": None}
-    assert sensors.summary(counted(9_000_000, 1_000_000, 2_000_000), NOTHING)["energy"]["joules"] == 3.0
-    found = sensors.summary(rows({"energy": {"p": {"microjoules": None, "error": "cannot be read"}}}, {}), NOTHING)[
-        "energy"
-    ]
-    assert found == {"joules": None, "error": "p: cannot be read"}
-    assert sensors.summary(rows({}, {}), NOTHING)["energy"]["error"] == "no energy counter in sysfs"
 
 
 def test_energy_that_only_root_can_read_says_so(tree):
@@ -228,13 +256,11 @@ def test_energy_that_only_root_can_read_says_so(tree):
     assert "root only" in only["error"]
 
 
-def test_clocks_and_the_lowest_of_them(tree):
+def test_clocks_with_the_highest_that_are_allowed(tree):
     policy = "sys/devices/system/cpu/cpufreq/policy0"
     root = tree(**{f"{policy}/scaling_cur_freq": 1_200_000, f"{policy}/scaling_max_freq": 2_000_000})
     (found,) = sensors.clocks(root).values()
     assert (found["khz"], found["allowed_khz"], found["highest_khz"]) == (1_200_000, 2_000_000, None)
-    taken = rows({"clocks": {"policy0": {"khz": 5}}}, {"clocks": {"policy0": {"khz": 3}}})
-    assert sensors.summary(taken, NOTHING)["clocks"] == {"policy0": 3}
 
 
 def test_the_power_mode_has_its_name(tree):
@@ -253,8 +279,9 @@ def test_a_row_has_everything(tree):
 
 def test_it_runs_on_the_oldest_python_of_a_device(tree):
     python = find("3.8") or sys.executable
-    code = "import sys, json, pathlib, sensors; print(json.dumps(sensors.summary([sensors.row(pathlib.Path(sys.argv[1]))] * 2, {'rails': [], 'error': 'x'})))"
+    code = "import sys, pathlib, sensors, summary; r = sensors.row(pathlib.Path(sys.argv[1]))"
+    code += "; print(summary.summary([r] * 2, {'rails': [], 'error': 'x'}, 3)['samples'])"
     done = subprocess.run(
         [python, "-S", "-c", code, str(tree(**ORIN))], cwd=EDGE, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert done.stdout == "2\n", done.stderr

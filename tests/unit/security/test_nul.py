@@ -15,6 +15,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.mlops.hpc_validation.plugins.action import (
     beegfs_check,
+    edge_host,
     gpu_probe,
     metrics_assert,
     share_tree,
@@ -58,6 +59,8 @@ ACTIONS = [
     (validation_record, {"state": "recorded", "folder": BAD, "kind": "findings", "document": []}, "folder"),
     (validation_record, {**RECALLED, "script_sha256": BAD}, "script_sha256"),
     (share_tree, {"dest": "/tmp/x", "src": BAD}, "src"),
+    (edge_host, {"state": "looked", "python": BAD}, "python"),
+    (edge_host, {"state": "absent", "folder": BAD}, "folder"),
 ]
 
 

@@ -58,6 +58,27 @@ def test_what_goes_well_is_not_shown_and_what_is_said_is(play: t.Callable[..., t
     assert not any("\x1b" in line for line in lines)
 
 
+@pytest.mark.parametrize(("hosts", "told"), [("[]", False), ("nobody", True), ("localhost:!localhost", True)])
+def test_a_play_that_names_no_host_is_no_news(tmp_path: Path, hosts: str, told: bool) -> None:
+    book = tmp_path / "book.yml"
+    empty = {"name": "Perhaps", "hosts": f"{{{{ {hosts} }}}}" if hosts == "[]" else hosts, "tasks": []}
+    last = {"hosts": "localhost", "gather_facts": False, "tasks": [{"ansible.builtin.debug": {"msg": "the end"}}]}
+    book.write_text(json.dumps([empty, last]))
+    ended = subprocess.run(
+        ["ansible-playbook", str(book)],
+        cwd=ROOT,
+        env={**os.environ, **BRIEF},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ended.returncode == 0
+    assert "the end" in ended.stdout
+    assert ("Perhaps" in ended.stdout, "no hosts matched" in ended.stdout) == (told, told)
+    assert ("WARNING" in ended.stdout + ended.stderr) == (hosts == "nobody")
+
+
 @pytest.mark.parametrize("form", ["yaml", "json"])
 def test_a_failure_is_shown_whole_and_adds_only_itself(play: t.Callable[..., tuple[int, list[str]]], form: str) -> None:
     words = "word " * 60

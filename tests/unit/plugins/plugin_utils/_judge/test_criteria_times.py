@@ -34,6 +34,17 @@ def test_a_file_that_is_too_old_or_too_new_is_no_evidence(mtime, verdict, words)
     assert words in judged["why"]
 
 
+@pytest.mark.parametrize(
+    ("mtime", "verdict"), [(1060.0, "pass"), (1361.0, "pass"), (9000.0, "pass"), (699.0, "undetermined")]
+)
+def test_what_the_controller_adds_comes_after_the_job_and_not_before_it(mtime, verdict):
+    evidence = whole()
+    evidence["job"].update(started=1000.0, ended=1060.0)
+    evidence["edge"] = {"job_id": evidence["job"]["job_id"], "attempt": evidence["job"]["attempt"], "expected": 1}
+    evidence["files"]["edge"] = {"path": "/out/edge/edge.json", "mtime": mtime}
+    assert one(evidence, query="edge.expected", eq=1)["verdict"] == verdict
+
+
 @pytest.mark.parametrize("times", [{}, {"started": None, "ended": None}, {"started": "yesterday", "ended": True}])
 def test_where_no_times_are_known_the_file_is_judged_by_its_stamp_alone(times):
     evidence = whole()

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge.titles import TITLES as EDGE_TITLES
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings import complete
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._gpu.titles import TITLES as GPU_TITLES
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight import controller, host
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.checks import TITLES
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import held_back
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.titles import TITLES as SHARE_TITLES
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share.use import EXPECTED
 
@@ -53,7 +55,7 @@ def named_in(package: str) -> set[str]:
 
 
 def test_every_check_in_the_code_of_preflight_has_a_title_and_every_title_a_check():
-    own = set(TITLES) - set(GPU_TITLES) - set(SHARE_TITLES)
+    own = set(TITLES) - set(GPU_TITLES) - set(SHARE_TITLES) - set(EDGE_TITLES)
     assert (made_by_preflight() - {"share.coherence"}) | {complete.ID} == own
 
 
@@ -64,7 +66,12 @@ def test_every_check_of_gpus_and_share_has_a_title_and_every_title_a_check():
 
 def test_one_id_has_one_title():
     assert not set(GPU_TITLES) & set(SHARE_TITLES)
-    assert {**TITLES, **GPU_TITLES, **SHARE_TITLES} == TITLES
+    assert {**TITLES, **GPU_TITLES, **SHARE_TITLES, **EDGE_TITLES} == TITLES
+
+
+def test_every_check_of_edge_hosts_is_one_that_only_their_workloads_depend_on():
+    assert set(EDGE_TITLES) == set(held_back.EDGE)
+    assert set(held_back.EDGE) <= set(held_back.CHECKS)
 
 
 @pytest.mark.parametrize("path", list(modules("_preflight")), ids=lambda path: path.stem)

@@ -73,6 +73,35 @@ def test_what_needs_one_that_is_held_back_is_not_submitted_either(
     assert held_back.with_dependents({}, [{"id": "A"}]) == {}
 
 
+def edge(identity: str, verdict: str, host: str, workload: str | None = LARGE, why: str = "gone") -> Json:
+    where = {"host": host, **({"workload": workload} if workload else {})}
+    return {**finding(identity, verdict, node=None, why=why), "where": where}
+
+
+@pytest.mark.parametrize(
+    ("found", "reasons", "others"),
+    [
+        ([edge("edge.python", "fail", "e1", why="3.7")], {LARGE: "e1: 3.7"}, 0),
+        ([edge("edge.wheels", "undetermined", "e1", why="musl")], {LARGE: "e1: musl"}, 0),
+        ([edge("edge.reached", "undetermined", name) for name in ("e1", "e2")], {LARGE: "e1: gone; e2: gone"}, 0),
+        # One of several hosts that cannot be reached holds nothing back, and stops nothing else.
+        ([edge("edge.reached", "undetermined", "e1", workload=None)], {}, 0),
+        ([edge("edge.reached", "pass", "e1", workload=None)], {}, 0),
+        ([edge("edge.reached", "undetermined", "e1", workload=None), finding("gpu.ecc", "fail")], {}, 1),
+        (
+            [edge("edge.python", "fail", "e1"), holding("scheduler.gres", "undetermined")],
+            {LARGE: f"{WHY}; e1: gone"},
+            0,
+        ),
+    ],
+)
+def test_nothing_depends_on_an_edge_host_but_what_is_measured_there(
+    found: list[Json], reasons: dict[str, str], others: int
+) -> None:
+    table = Table(found)
+    assert (held_back.reasons(table), held_back.others(table)) == (reasons, others)
+
+
 # -- from the facts about the cluster to the verdict
 
 
@@ -154,6 +183,28 @@ def test_a_node_without_a_result_is_told_all_the_same(started: t.Callable[..., P
 def test_a_finding_that_holds_nothing_back_is_a_reason(started: t.Callable[..., Path]) -> None:
     folder = started(finding("gpu.ecc", "undetermined", why="not asked"))
     assert runs.finish(folder)["why"].startswith("gpu.ecc: n1: not asked; MLOPS-1.1: not_run: the run ended")
+
+
+def test_an_edge_host_that_fails_is_a_reason_of_the_run_itself(
+    started: t.Callable[..., Path], example: t.Callable[[str], t.Any]
+) -> None:
+    folder = started(edge("edge.python", "fail", "edge01", why="it is 3.7.3"))
+    passed(folder, example)
+    verdict = runs.finish(folder)
+    assert verdict["verdict"] == "fail"
+    assert verdict["why"] == "edge.python: MLOPS-2.1, edge01: it is 3.7.3"
+    assert verdict["workloads"][1]["why"] == f"not_run: {WHY}; edge01: it is 3.7.3"
+
+
+def test_an_edge_host_that_cannot_be_reached_makes_no_pass(
+    started: t.Callable[..., Path], example: t.Callable[[str], t.Any]
+) -> None:
+    folder = started(edge("edge.reached", "undetermined", "edge02", workload=None, why="no route"))
+    assert runs.amiss(folder) == 0
+    passed(folder, example)
+    verdict = runs.finish(folder)
+    assert verdict["verdict"] == "undetermined"
+    assert verdict["why"].startswith("edge.reached: edge02: no route; ")
 
 
 def test_before_the_end_nothing_is_said_of_it(started: t.Callable[..., Path]) -> None:

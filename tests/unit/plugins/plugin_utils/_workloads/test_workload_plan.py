@@ -313,6 +313,16 @@ def test_the_inventorys_own_settings_are_handed_on_and_part_of_what_runs(planned
     assert len({planned(manifest, pretraining={"training": each})["payload"] for each in orders}) == 1
 
 
+def test_what_is_said_below_an_id_is_for_that_workload_alone(planned: t.Callable[..., Json]) -> None:
+    own = {
+        "training": {"steps": 3, "seed": 1},
+        WORKLOAD["id"]: {"training": {"steps": None}, "data": {"shuffle": True}},
+        "OTHER-1": {"training": {"steps": 9}},
+    }
+    found = planned({"settings": "pretraining"}, pretraining=own)["settings"]
+    assert found == {"training": {"steps": None, "seed": 1}, "data": {"shuffle": True}}
+
+
 @pytest.mark.parametrize("wrong", ["steps=3", None, ["steps"]])
 def test_own_settings_that_are_no_keys_and_values_are_refused(planned: t.Callable[..., Json], wrong: t.Any) -> None:
     with pytest.raises(WorkloadPlanError, match="hpc_validation_pretraining: expected keys and values"):

@@ -148,7 +148,7 @@ def test_each_workload_comes_after_those_it_needs_else_by_id(needs, expected):
     ],
 )
 def test_needs_that_cannot_be_met_are_refused(needs, expected):
-    workloads = {name: {"id": name, "needs": needed, "folder": "/f"} for name, needed in needs.items()}
+    workloads = {name: {"id": name, "needs": needed, "manifest": "/f/workload.yml"} for name, needed in needs.items()}
     with pytest.raises(WorkloadError, match=expected):
         manifests.in_order(workloads)
 
@@ -408,6 +408,7 @@ def test_the_collections_workloads_that_judge_their_own_speed_are_alone(root):
         "MLOPS-2.1",
         "MLOPS-2.2",
         "PRETRAIN-1",
+        "PROFILE-EMBEDDED",
         "PROFILE-HPC",
     }
 

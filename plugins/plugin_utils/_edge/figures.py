@@ -1,0 +1,135 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the result of an edge host has, each a number or a text that says why there is none. Pure. PRIVATE."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import typing as t
+
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge import npy
+
+Json = dict[str, t.Any]
+NEAR = 0.02  # of the deviation of the cluster's answers
+LATENCIES = ("p50_ms", "p95_ms", "p99_ms", "max_ms", "per_second")
+MODELS, OF_MODELS = ("float", "pruned", "int8"), ("p50_ms", "p99_ms")
+
+
+class Figures:
+    """The result of a host; what it does not have is a text with the reason."""
+
+    def __init__(self, result: t.Any, why: str) -> None:
+        self.result = result if isinstance(result, dict) else None
+        self.why = why
+
+    def _at(self, *keys: str) -> t.Any:
+        found: t.Any = self.result
+        for key in keys:
+            found = found.get(key) if isinstance(found, dict) else None
+        return found
+
+    def number(self, *keys: str, per: float = 1.0) -> t.Any:
+        """Return a number that is 0 or more."""
+        if self.result is None:
+            return self.why
+        found = self._at(*keys)
+        if not scalars.is_number(found) or found < 0:
+            return f"{'.'.join(keys)} is {scalars.describe(found)}; expected a number, 0 or more"
+        return found / per if per != 1.0 else found
+
+    def text(self, name: str, otherwise: t.Any = None) -> str:
+        """Return a text that the result has, or else the look."""
+        found = self._at(name) or otherwise
+        if isinstance(found, str):
+            return str(scalars.bounded(found))
+        return self.why if self.result is None else f"{name} is {scalars.describe(found)}; expected text"
+
+    def board(self, look: Json) -> str | None:
+        """Return what the board calls itself; None for a PC."""
+        found = self._at("board") or look.get("board")
+        return str(scalars.bounded(found)) if isinstance(found, str) else None
+
+    def power_mode(self) -> str | None:
+        """Return the power mode; None where there is none, or none is known."""
+        found = self._at("power_mode")
+        return str(scalars.bounded(found)) if isinstance(found, str) else None
+
+    def repeats(self) -> int | str:
+        """Return how many measurements were disturbed before the one that counts."""
+        found = self._at("repeats")
+        if self.result is None:
+            return self.why
+        return len(found) if isinstance(found, list) else f"repeats is {scalars.describe(found)}; expected a list"
+
+    def disturbance(self, of: str) -> str | None:
+        """Return why a measurement's times say nothing; None only if it says that nothing disturbed it."""
+        if self.result is None:
+            return self.why
+        calm, by = self._at(of, "undisturbed"), self._at(of, "disturbed_by")
+        if calm is False:
+            return f"disturbed: {scalars.bounded(by) if isinstance(by, str) and by else 'it does not say by what'}"
+        return None if calm is True else f"{of}.undisturbed is {scalars.describe(calm)}; expected true or false"
+
+    def latencies(self) -> Json:
+        """Return the times of an inference, unless something disturbed them."""
+        why = self.disturbance("latency")
+        return {name: why or self.number("latency", name) for name in LATENCIES}
+
+    def models(self) -> Json:
+        """Return the times of each model, measured in turn."""
+        why = self.disturbance("compared")
+        return {model: {name: why or self.number("models", model, name) for name in OF_MODELS} for model in MODELS}
+
+    def near(self, truth: npy.Floats | str) -> float | str:
+        """Return the share of answers that are the cluster's."""
+        if self.result is None:
+            return self.why
+        if isinstance(truth, str):
+            return truth
+        encoded, shape = self._at("answers_b64"), self._at("answers_shape")
+        if not isinstance(encoded, str):
+            return f"answers_b64 is {scalars.describe(encoded)}; expected text"
+        try:
+            return npy.near(npy.floats(base64.b64decode(encoded, validate=True), shape), truth, NEAR)
+        except (ValueError, binascii.Error) as exc:
+            return f"its answers cannot be compared: {exc}"
+
+    def soak(self) -> Json:
+        """Return what the sensors said while it computed."""
+        quantities = {
+            "temperature_c": ("temperature", "highest"),
+            "throttle_events": ("throttle", "events"),
+            "power_w": ("power", "mean"),
+        }
+        energy = "millijoules_per_inference"
+        why = self._no_soak()
+        if why:
+            return dict.fromkeys([*quantities, energy], why)
+        found = {name: self._sensed(*keys) for name, keys in quantities.items()}
+        known = scalars.is_number(self._at("soak", energy))
+        return {**found, energy: self.number("soak", energy) if known else self._no_energy()}
+
+    def _no_soak(self) -> str | None:
+        if self.result is None:
+            return self.why
+        found = self._at("soak")
+        if found is None:
+            return "there was no soak: the profile's soak_seconds is 0"
+        return None if isinstance(found, dict) else f"soak is {scalars.describe(found)}; expected an object"
+
+    def _sensed(self, quantity: str, key: str) -> t.Any:
+        """Return a sensor's value. If it could not be read all the time, what was read is only part of the reason."""
+        error = self._at("soak", quantity, "error")
+        value = self._at("soak", quantity, key)
+        if error:
+            read = f"; read: {scalars.show(value)}" if scalars.is_number(value) else ""
+            return f"{scalars.bounded(error) if isinstance(error, str) else scalars.show(error)}{read}"
+        return self.number("soak", quantity, key)
+
+    def _no_energy(self) -> str:
+        errors = [self._at("soak", name, "error") for name in ("power", "energy")]
+        told = "; ".join(str(scalars.bounded(error)) for error in errors if isinstance(error, str) and error)
+        return told or "its result does not have the energy of an inference"

@@ -1,0 +1,419 @@
+# Copyright (c) 2026, the mlops.hpc_validation authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""edge.json: a value is a number, or a text that says why there is none; never null, never left out."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import typing as t
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.mlops.hpc_validation.plugins.filter.edge_document import edge_document
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge import bundle, document, problem, results
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge.document import Told
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge.problem import ProblemError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.conftest import ROOT
+from tests.unit.plugins.plugin_utils._edge import made_edge
+from tests.unit.plugins.plugin_utils._edge.made_edge import (
+    JOB,
+    LIMITS,
+    LOOK,
+    PACKAGES,
+    RUN,
+    answered,
+    found,
+    measured,
+    write_bundle,
+)
+
+Json = dict[str, t.Any]
+JUDGED = made_edge.described(made_edge.files()["int8.onnx"])["sha256"]
+NUMBERS = (
+    *("cold_start_s", "p50_ms", "p95_ms", "p99_ms", "max_ms", "per_second", "cpu_share", "repeats", "memory_gb"),
+    *("size_mb", "near", "temperature_c", "throttle_events", "power_w", "millijoules_per_inference"),
+)
+LATENCIES = ("p50_ms", "p95_ms", "p99_ms", "max_ms", "per_second")
+SENSED = ("temperature_c", "throttle_events", "power_w")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bundle.Bundle:
+    path = write_bundle(tmp_path_factory.mktemp("bundle") / "b.zip")
+    return bundle.read(path, JOB, found(path))
+
+
+def host(made: t.Any, said: Json | None = None, packages: Json | None = PACKAGES) -> Json:
+    """What is judged of one device that answered `said`."""
+    told = {"edge01": Told(answered() if said is None else said, LOOK, packages)}
+    whole = document.document(JOB, told, made, JUDGED)
+    return t.cast(Json, whole["hosts"]["edge01"])
+
+
+def of(made: t.Any, **changes: t.Any) -> Json:
+    return host(made, answered(measured(**changes)))
+
+
+def test_where_all_is_well_every_value_is_there(whole: bundle.Bundle) -> None:
+    assert document.document(JOB, {"edge01": Told(answered(), LOOK, PACKAGES)}, whole, JUDGED) == {
+        "schema": 1,
+        "job_id": "12",
+        "attempt": 0,
+        "expected": 1,
+        "limits": LIMITS,
+        "hosts": {
+            "edge01": {
+                "machine": "x86_64",
+                "python": "3.11.2",
+                "onnxruntime": "1.32.0",
+                "numpy": "2.4.6",
+                "kernel": "6.1",
+                "board": "Jetson AGX Orin",
+                "model": "int8",
+                "as_judged": True,
+                "runtime": "as locked",
+                "as_locked": True,
+                "cold_start_s": 0.3,
+                "p50_ms": 0.4,
+                "p95_ms": 0.5,
+                "p99_ms": 0.6,
+                "max_ms": 0.9,
+                "per_second": 2400.0,
+                "cpu_share": 0.99,
+                "repeats": 0,
+                "memory_gb": 0.09,
+                "size_mb": 0.001,
+                "near": 1.0,
+                "temperature_c": 61.5,
+                "throttle_events": 0,
+                "power_w": 14.2,
+                "millijoules_per_inference": 5.5,
+                "power_mode": "MAXN",
+                "models": {name: {"p50_ms": 0.4, "p99_ms": 0.6} for name in ("float", "pruned", "int8")},
+            }
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("identity", "text"),
+    [
+        ("unreachable", "Connection refused"),
+        ("space", "400 MB are needed and 20 free"),
+        ("busy", "run x measures there"),
+        ("killed", "signal 9: memory has run out"),
+        ("crashed", "exit code 1"),
+        ("limit", "the time is up"),
+        ("timeout", "Timed out after 3600 second(s)."),
+        ("files", "not ours"),
+        ("result", "unreadable"),
+    ],
+)
+def test_a_problem_stands_in_the_place_of_each_value(whole: bundle.Bundle, identity: str, text: str) -> None:
+    told = host(whole, problem.document({"id": identity, "text": text}))
+    assert {told[name] for name in NUMBERS} == {f"{identity}: {text}"}
+    assert told["as_judged"] == told["as_locked"] == told["model"] == f"{identity}: {text}"
+    assert {told["models"][name][key] for name in told["models"] for key in ("p50_ms", "p99_ms")} == {
+        f"{identity}: {text}"
+    }
+    # Compared with a text, a text would fail where it must be undetermined.
+    assert (told["power_mode"], told["runtime"]) == (None, None)
+    assert (told["machine"], told["python"]) == ("x86_64", "3.11.2")  # as it was looked at
+
+
+def test_another_runtime_is_a_fault_and_not_a_doubt(whole: bundle.Bundle) -> None:
+    told = host(whole, problem.document({"id": "runtime", "text": "onnxruntime 1.19.2 was loaded"}))
+    assert (told["as_locked"], told["runtime"]) == (False, "runtime: onnxruntime 1.19.2 was loaded")
+    told = of(whole, onnxruntime="1.19.2")
+    assert (told["as_locked"], told["runtime"]) == (False, "onnxruntime 1.19.2, expected 1.32.0")
+    assert of(whole, numpy=None)["as_locked"] is False
+    assert host(whole, packages=None)["as_locked"] == "which versions are locked for it is not known"
+
+
+def test_a_swapped_model_is_told_also_of_a_device_that_could_not_measure_it(whole: bundle.Bundle) -> None:
+    other = {"model": "int8", **made_edge.described(b"other")}
+    assert host(whole, answered(deployed=other))["as_judged"] is False
+    told = host(whole, answered(deployed=other, measured=None, problem={"id": "crashed", "text": "x"}))
+    assert (told["as_judged"], told["size_mb"], told["p99_ms"]) == (False, 5e-06, "crashed: x")
+    judged = answered()["deployed"]
+    assert host(whole, answered(deployed={**judged, "model": "float"}))["as_judged"] is False
+
+
+def test_a_whole_bundle_of_another_model_is_not_what_was_judged(whole: bundle.Bundle) -> None:
+    def judged(by: str | ProblemError, said: Json | None = None) -> t.Any:
+        told = document.document(JOB, {"edge01": Told(said or answered())}, whole, by)
+        return told["hosts"]["edge01"]["as_judged"]
+
+    assert judged(JUDGED) is True
+    assert judged("0" * 64) is False
+    unknown = ProblemError("metrics", "which model was judged is not known")
+    assert judged(unknown) == "metrics: which model was judged is not known"
+    other = {"model": "int8", **made_edge.described(b"other")}
+    assert judged(unknown, answered(deployed=other)) is False  # it is not even the bundle's
+
+
+@pytest.mark.parametrize("deployed", [None, {}, {"model": "int8"}, {"model": "int8", "sha256": "x"}, [1], "int8"])
+def test_a_device_that_does_not_say_what_it_has_is_in_doubt(whole: bundle.Bundle, deployed: t.Any) -> None:
+    told = host(whole, answered(deployed=deployed))
+    assert "expected the SHA-256 of the file there" in told["as_judged"]
+    assert "expected the size of the file there" in told["size_mb"]
+
+
+def test_disturbed_times_say_nothing(whole: bundle.Bundle) -> None:
+    latency = {
+        **measured()["latency"],
+        "undisturbed": False,
+        "disturbed_by": "the CPU was its own for 41%",
+        "cpu_share": 0.41,
+    }
+    told = of(whole, latency=latency, repeats=[latency, latency])
+    assert {told[name] for name in LATENCIES} == {"disturbed: the CPU was its own for 41%"}
+    assert (told["cpu_share"], told["repeats"], told["near"]) == (0.41, 2, 1.0)
+    assert told["models"]["int8"]["p50_ms"] == 0.4
+    told = of(whole, compared={"undisturbed": False, "disturbed_by": "a neighbour"})
+    assert (told["p99_ms"], told["models"]["int8"]["p50_ms"]) == (0.6, "disturbed: a neighbour")
+
+
+@pytest.mark.parametrize("calm", [None, 1, "true", []])
+def test_what_does_not_say_that_it_was_undisturbed_was_not(whole: bundle.Bundle, calm: t.Any) -> None:
+    told = of(whole, latency={**measured()["latency"], "undisturbed": calm})
+    assert "expected true or false" in told["p99_ms"]
+
+
+def test_a_measurement_without_its_latency_has_none(whole: bundle.Bundle) -> None:
+    told = of(whole, latency=None, models=None, repeats=None)
+    assert all(isinstance(told[name], str) for name in (*LATENCIES, "cpu_share", "repeats"))
+    assert isinstance(told["models"]["float"]["p50_ms"], str)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"answers_b64": None}, "answers_b64 is null"),
+        ({"answers_b64": "???"}, "its answers cannot be compared"),
+        ({"answers_b64": base64.b64encode(made_edge.raw([1.0])).decode()}, "4 bytes; expected 32"),
+        ({"answers_shape": [4, 2]}, "expected (8, 1)"),
+        ({"answers_shape": "many"}, "expected whole numbers"),
+        ({"answers_shape": [1 << 40, 1]}, "at most"),
+    ],
+)
+def test_answers_that_cannot_be_compared_are_told(whole: bundle.Bundle, changes: Json, says: str) -> None:
+    assert says in of(whole, **changes)["near"]
+
+
+def test_answers_of_other_weights_are_not_near(whole: bundle.Bundle) -> None:
+    other = base64.b64encode(made_edge.raw([value + 0.5 for value in made_edge.ANSWERS])).decode()
+    assert of(whole, answers_b64=other)["near"] == 0.0
+
+
+def test_what_sensors_do_not_say_is_told_with_their_reason(whole: bundle.Bundle) -> None:
+    soak = copy.deepcopy(measured()["soak"])
+    soak["temperature"] = {"highest": None, "error": "no thermal zone can be read"}
+    soak["throttle"] = {"events": None, "error": "nothing says whether the board was throttled"}
+    soak["power"] = {"mean": None, "error": "no power monitor in sysfs"}
+    del soak["millijoules_per_inference"]
+    told = of(whole, soak=soak)
+    assert told["temperature_c"] == "no thermal zone can be read"
+    assert told["throttle_events"] == "nothing says whether the board was throttled"
+    assert told["power_w"] == "no power monitor in sysfs"
+    assert told["millijoules_per_inference"] == "no power monitor in sysfs; no energy counter in sysfs"
+
+
+def test_a_sensor_that_was_gone_for_a_while_says_nothing_for_sure(whole: bundle.Bundle) -> None:
+    soak = {**measured()["soak"], "temperature": {"highest": 61.5, "error": "cpu could not be read all the time"}}
+    assert of(whole, soak=soak)["temperature_c"] == "cpu could not be read all the time; read: 61.5"
+
+
+@pytest.mark.parametrize(
+    ("soak", "says"), [(None, "there was no soak"), ([], "soak is an empty list"), ({}, "expected a number")]
+)
+def test_without_a_soak_no_sensor_says_anything(whole: bundle.Bundle, soak: t.Any, says: str) -> None:
+    told = of(whole, soak=soak)
+    assert all(says in told[name] for name in SENSED)
+    assert isinstance(told["millijoules_per_inference"], str)
+
+
+@pytest.mark.parametrize("value", [None, "0.3", True, -1, "NaN", {}, [], float("nan"), float("inf")])
+def test_what_is_no_number_is_a_text(whole: bundle.Bundle, value: t.Any) -> None:
+    told = of(whole, cold_start_seconds=value, peak_rss_bytes=value)
+    assert all("expected a number, 0 or more" in told[name] for name in ("cold_start_s", "memory_gb"))
+
+
+def test_without_a_bundle_every_value_says_so() -> None:
+    told = document.document(
+        JOB,
+        {
+            "edge01": Told(answered(), LOOK, PACKAGES),
+            "edge02": Told(problem.document(problem.problem("unreachable", "x"))),
+        },
+        ProblemError("job", "its job did not end well: FAILED"),
+        JUDGED,
+    )
+    why = "job: its job did not end well: FAILED"
+    assert (told["expected"], told["job_id"], told["attempt"]) == (2, "12", 0)
+    assert told["limits"] == dict.fromkeys(LIMITS, why)
+    assert {told["hosts"]["edge01"][name] for name in (*NUMBERS, "as_judged", "as_locked", "model")} == {why}
+    assert {told["hosts"]["edge02"][name] for name in NUMBERS} == {"unreachable: x"}
+    assert told["hosts"]["edge02"]["as_judged"] == "unreachable: x"
+
+
+def test_answers_of_a_bundle_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    path = write_bundle(tmp_path / "b.zip", {**made_edge.files(), "answers.npy": b"x"})
+    told = host(bundle.read(path, JOB, found(path)))
+    assert told["near"] == "answers.npy of the bundle: it is not a .npy file"
+    assert told["p99_ms"] == 0.6
+
+
+def test_a_limit_that_the_bundle_does_not_have_is_a_text(tmp_path: Path) -> None:
+    path = write_bundle(tmp_path / "b.zip", limits={"soak_seconds": 1.0, "latency_ms": 5.0})
+    told = document.document(JOB, {}, bundle.read(path, JOB, found(path)), JUDGED)["limits"]
+    assert (told["latency_ms"], told["size_mb"]) == (5.0, "the bundle does not have this limit")
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["error", "highest", "p50_ms"]), inner),
+    max_leaves=6,
+)
+
+
+@given(anything, st.sampled_from(sorted(measured())))
+def test_whatever_a_device_measured_the_document_is_made(whole: bundle.Bundle, value: t.Any, key: str) -> None:
+    told = of(whole, **{key: value})
+    assert all(isinstance(told[name], (int, float, str)) and not isinstance(told[name], bool) for name in NUMBERS)
+    json.dumps(told, allow_nan=False)
+
+
+def test_every_criterion_of_the_collection_asks_for_what_is_there(whole: bundle.Bundle) -> None:
+    manifest = yaml.safe_load((ROOT / "files/workloads/embedded_profile/workload.yml").read_text())
+    asked = [each["each"]["query"] for each in manifest["criteria"] if each.get("each", {}).get("over") == "edge.hosts"]
+    assert len(asked) >= 10
+    assert [query for query in asked if query.split(".")[0] not in host(whole)] == []
+
+
+# -- from the files in the run's folder
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / RUN
+    write_bundle(results.bundle_path(folder, "PROFILE-EMBEDDED"))
+    results.metrics_path(folder, "PROFILE-EMBEDDED").write_text(json.dumps(METRICS))
+    return folder
+
+
+METRICS: Json = {"job_id": "12", "attempt": 0, "models": {"int8": {"sha256": JUDGED}}}
+READY: Json = {"look": LOOK, "requirement": {}, "wheelhouse": {"packages": PACKAGES}, "problem": None}
+
+
+def made(run: Path, hosts: Json, **more: t.Any) -> Json:
+    path = results.bundle_path(run, "PROFILE-EMBEDDED")
+    text = edge_document(hosts, str(run), "PROFILE-EMBEDDED", JOB, found=more.pop("found", found(path)), **more)
+    return t.cast(Json, json.loads(text))
+
+
+def test_the_answers_of_all_hosts_become_one_document(run: Path) -> None:
+    results.write(run, "PROFILE-EMBEDDED", "edge01", answered())
+    results.write(run, "PROFILE-EMBEDDED", "edge02", problem.document(problem.problem("space", "full")))
+    gone = {"look": None, "wheelhouse": None, "problem": {"id": "unreachable", "text": "no route"}}
+    out = {"look": None, "wheelhouse": None, "problem": problem.problem(problem.LEFT_OUT, "left out by --limit login")}
+    told = made(run, {"edge01": READY, "edge02": READY, "edge03": gone, "edge04": out, "edge05": READY})
+    assert told["expected"] == 5
+    assert {name: each["p99_ms"] for name, each in told["hosts"].items()} == {
+        "edge01": 0.6,
+        "edge02": "space: full",
+        "edge03": "unreachable: no route",
+        "edge04": "left out by --limit login",
+        "edge05": "result: it was not measured",
+    }
+
+
+@pytest.mark.parametrize(
+    ("metrics", "expected"),
+    [
+        (METRICS, True),
+        ({**METRICS, "models": {"int8": {"sha256": "0" * 64}}}, False),
+        ({**METRICS, "job_id": "11"}, "is of another job or attempt"),
+        ({**METRICS, "attempt": 1}, "is of another job or attempt"),
+        ({**METRICS, "attempt": False}, "is of another job or attempt"),
+        ({**METRICS, "models": {}}, "models.int8.sha256 in metrics-PROFILE-EMBEDDED.json is null"),
+        ({**METRICS, "models": {"int8": {"sha256": "x"}}}, "models.int8.sha256"),
+        ({**METRICS, "models": [1]}, "models.int8.sha256"),
+        ([], "is of another job or attempt"),
+        (None, "No such file"),
+        ("{", "metrics-PROFILE-EMBEDDED.json: "),
+        ("[" * 100_000, "metrics-PROFILE-EMBEDDED.json: "),
+    ],
+)
+def test_what_was_judged_is_in_the_metrics_of_the_job(run: Path, metrics: t.Any, expected: bool | str) -> None:
+    path = results.metrics_path(run, "PROFILE-EMBEDDED")
+    if metrics is None:
+        path.unlink()
+    else:
+        path.write_text(metrics if isinstance(metrics, str) else json.dumps(metrics))
+    results.write(run, "PROFILE-EMBEDDED", "edge01", answered())
+    told = made(run, {"edge01": READY})["hosts"]["edge01"]
+    assert told["p99_ms"] == 0.6
+    if isinstance(expected, bool):
+        assert told["as_judged"] is expected
+    else:
+        assert told["as_judged"].startswith("metrics: which model was judged is not known: ")
+        assert expected in told["as_judged"]
+
+
+def test_why_a_task_failed_is_the_reason_of_a_missing_answer(run: Path) -> None:
+    told = made(run, {"edge01": READY, "edge02": READY}, failures={"edge01": "no such connection", "edge02": ""})
+    assert told["hosts"]["edge01"]["p99_ms"] == "result: no such connection"
+    assert told["hosts"]["edge02"]["p99_ms"] == "result: it was not measured"
+
+
+def test_a_bundle_that_could_not_be_fetched_is_the_reason_of_all(run: Path) -> None:
+    results.write(run, "PROFILE-EMBEDDED", "edge01", answered())
+    told = made(run, {"edge01": READY}, found={"stat": {"exists": False}})
+    assert told["hosts"]["edge01"]["p99_ms"] == "bundle: its job left no deploy.zip"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"{", "cannot be read"),
+        (b'{"schema": 1, "schema": 1}', "appears twice"),
+        (b"\xff", "cannot be read"),
+        (b"[1]", "not a document of schema 1"),
+        (b'{"schema": 2}', "not a document of schema 1"),
+        (b'{"schema": 1}', "neither a result nor a problem"),
+        (
+            json.dumps(answered(folder="/h/.hpc_validation/20250101T000000Z-000000")).encode(),
+            "expected a folder of the run",
+        ),
+    ],
+)
+def test_an_answer_that_is_torn_or_foreign_is_told(run: Path, content: bytes, says: str) -> None:
+    path = results.path(run, "PROFILE-EMBEDDED", "edge01")
+    path.parent.mkdir()
+    path.write_bytes(content)
+    told = made(run, {"edge01": READY})["hosts"]["edge01"]
+    assert told["p99_ms"].startswith("result: ")
+    assert says in told["p99_ms"]
+
+
+def test_an_answer_without_end_is_not_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results.write(run, "PROFILE-EMBEDDED", "edge01", answered())
+    monkeypatch.setattr(results, "MAX_BYTES", 100)
+    assert "has more than 100 bytes" in made(run, {"edge01": READY})["hosts"]["edge01"]["p99_ms"]
+
+
+def test_a_name_that_is_no_files_stays_in_the_folder(run: Path) -> None:
+    for name in ("../../x", "a/b", "..", "edge 01", "ä"):
+        path = results.path(run, "W-1", name)
+        assert path.parent == run / "edge" / "W-1"
+        results.write(run, "W-1", name, answered())
+        assert results.read(run, "W-1", name) == answered()
+    assert results.path(run, "W-1", "edge01").name == "edge01.json"
