@@ -110,16 +110,17 @@ def slow(session: nox.Session) -> None:
     """Long waits, and what else the integration tests leave out."""
     # As many as it takes to find what hides in one of a thousand (tests/unit/criteria/test_random_damage.py).
     session.run("pytest", "tests/unit/criteria/test_random_damage.py", env={"HPC_VALIDATION_EXAMPLES": "10000"})
-    alone = "tests/integration/test_category2.py"  # its speed-ups need the machine
-    folders = ["tests/unit", "tests/integration", "tests/workloads", f"--ignore={alone}"]
+    # Their speed-ups, and their latencies, need the machine.
+    alone = [f"tests/integration/test_{name}.py" for name in ("category2", "embedded_profile")]
+    folders = ["tests/unit", "tests/integration", "tests/workloads", *(f"--ignore={path}" for path in alone)]
     _on_clusters(session, 2, *folders, "-m", "slow", *session.posargs)
-    session.run("pytest", alone, "-m", "slow", *session.posargs)
+    session.run("pytest", *alone, "-m", "slow", *session.posargs)
 
 
 @nox.session
 def workloads(session: nox.Session) -> None:
     """The long workloads as a whole, on a local cluster, and what they do with every fault."""
-    names = ["pretraining", "pretraining_watched", "pretraining_chain", "training_profiles"]
+    names = ["pretraining", "pretraining_watched", "pretraining_chain", "training_profiles", "embedded_profile"]
     tests = [*(f"tests/integration/test_{name}.py" for name in names), "tests/workloads/test_in_the_runtime.py"]
     _on_clusters(session, 1, *tests, "-k", "pretraining or deepspeed or profile")
 

@@ -20,7 +20,7 @@ BACKSTOP_SECONDS = 7200
 OWN_KEYS = ("gres_type", "extra")  # of hpc_validation_slurm: not options of sbatch
 MARKERS = {"begin_marker": "%j.begin.json", "progress_marker": "%j.progress.json", "end_marker": "%j.end.json"}
 SETTINGS_FILE = "site.json"  # what the inventory says of the training itself
-WORKLOAD = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)+(\.[0-9]+)*")  # an ID, below which a workload has settings of its own
+WORKLOAD = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)+(\.[0-9]+)*")  # an ID: below it stand a workload's own settings
 LEGS_THAT_GO_ON = ("shape", "measured", "export")  # or do not train at all
 LEGS = {"before": "baseline-before/metrics.json", "after": "baseline-after/metrics.json"}
 

@@ -36,6 +36,16 @@ def test_the_line_is_found_among_others() -> None:
     assert answer.read(done(f"Welcome\r\n{line({'schema': 1, 'a': 2})}bye"), "python3") == {"schema": 1, "a": 2}
 
 
+def test_an_answer_counts_however_the_program_ended() -> None:
+    assert answer.read(done(line({"schema": 1}), 127), "python3") == {"schema": 1}
+
+
+def test_the_end_of_what_a_program_said_is_told() -> None:
+    with pytest.raises(ProblemError) as caught:
+        answer.read(done("", 1, f"begin{'x' * 400}"), "python3")
+    assert told(caught)[1] == f"it ended with exit code 1 and no answer: {'x' * 400}"
+
+
 @pytest.mark.parametrize(
     ("result", "identity", "says"),
     [
@@ -63,8 +73,10 @@ def test_what_is_no_answer_is_told(result: Json, identity: str, says: str) -> No
 
 
 def test_an_answer_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer, "MAX_CHARACTERS", 30)
-    with pytest.raises(ProblemError, match="more than 30 characters"):
+    monkeypatch.setattr(answer, "MAX_CHARACTERS", 40)
+    most = f"{answer.MARK}{json.dumps({'schema': 1}).ljust(40 - len(answer.MARK))}"
+    assert answer.read(done(most), "python3") == {"schema": 1}
+    with pytest.raises(ProblemError, match="more than 40 characters"):
         answer.read(done(line({"schema": 1, "more": "x" * 30})), "python3")
 
 
@@ -120,8 +132,14 @@ def test_a_text_is_one_line_of_bounded_length() -> None:
     found = problem.problem("files", "a\n\x1b[2J" + "b" * 2000)
     assert len(found["text"]) == problem.MOST
     assert found["text"].isprintable()
+    assert problem.problem("files", "b" * problem.MOST)["text"] == "b" * problem.MOST
     assert problem.words({"id": "space", "text": "x"}) == "space: x"
     assert problem.words({"id": problem.LEFT_OUT, "text": "left out by --limit a"}) == "left out by --limit a"
+
+
+def test_a_host_that_measured_nothing_has_a_document_with_its_problem() -> None:
+    found = problem.problem("space", "full")
+    assert problem.document(found) == {"schema": 1, "problem": {"id": "space", "text": "full"}}
 
 
 anything = st.recursive(

@@ -39,6 +39,12 @@ def test_a_whole_bundle_is_read(tmp_path: Path) -> None:
     assert list(whole.answers().values) == made_edge.ANSWERS
 
 
+@pytest.mark.parametrize("model", ["float", "pruned", "int8"])
+def test_each_model_can_be_the_one_that_is_deployed(tmp_path: Path, model: str) -> None:
+    whole = bundle.read(write_bundle(tmp_path / "b.zip", deployed=model), JOB, WELL)
+    assert whole.packed == made_edge.described(files()[f"{model}.onnx"])
+
+
 @pytest.mark.parametrize(
     ("job", "says"),
     [
@@ -58,6 +64,7 @@ def test_a_job_that_did_not_end_well_leaves_nothing_to_measure(tmp_path: Path, j
         (None, "deploy.zip could not be fetched: nobody has looked for it"),
         ({}, "nobody has looked"),
         ({"msg": "Timed out after 300 second(s)."}, "deploy.zip could not be fetched: Timed out"),
+        ({"msg": "Timed out after 300 second(s).", **WELL}, "deploy.zip could not be fetched: Timed out"),
         ({"stat": {"exists": False}}, "its job left no deploy.zip"),
         ({"stat": {"exists": True, "isreg": False, "size": 1}}, "no regular file"),
         ({"stat": {"exists": True, "isreg": True, "size": 500_000_001}}, "deploy.zip has 500 MB; expected at most 500"),
@@ -86,6 +93,26 @@ def test_a_bundle_that_unpacks_to_more_is_refused_too(tmp_path: Path, monkeypatc
     monkeypatch.setattr(bundle, "MAX_BYTES", 50_000)
     assert path.stat().st_size < 50_000
     assert "unpacked deploy.zip has" in refused(path)[1]
+
+
+def test_a_bundle_of_just_the_size_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bundle.lacking({"stat": {"exists": True, "isreg": True, "size": bundle.MAX_BYTES}}) is None
+    path = write_bundle(tmp_path / "b.zip")
+    with zipfile.ZipFile(path) as packed:
+        sizes = {entry.filename: entry.file_size for entry in packed.infolist()}
+    monkeypatch.setattr(bundle, "MAX_BYTES", sum(sizes.values()))
+    monkeypatch.setattr(bundle, "MAX_CONTENTS", sizes["bundle.json"])
+    monkeypatch.setattr(npy, "MAX_BYTES", sizes["answers.npy"])
+    assert list(bundle.read(path, JOB, WELL).answers().values) == made_edge.ANSWERS
+
+
+def test_a_list_of_more_than_a_megabyte_is_refused(tmp_path: Path) -> None:
+    assert "unpacked deploy.zip has 1 MB" in refused(write_bundle(tmp_path / "b.zip", profile="x" * (1 << 20)))[1]
+
+
+def test_a_limit_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    path = write_bundle(tmp_path / "b.zip", limits={"latency_ms": float("nan")})
+    assert "NaN is not a number" in refused(path)[1]
 
 
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.9, 0.999])
@@ -131,6 +158,8 @@ def test_a_bundle_of_another_job_is_told(tmp_path: Path, changes: Json, says: st
         ({"files": {"a/b": made_edge.described(b"")}}, "files: expected plain names"),
         ({"files": {"bundle.json": made_edge.described(b"")}}, "files: expected plain names"),
         ({"files": {"int8.onnx": {"sha256": "x", "bytes": 1}}}, "files: expected plain names"),
+        ({"files": {"int8.onnx": {"sha256": 5, "bytes": 1}}}, "files: expected plain names"),
+        ({"files": {"int8.onnx": made_edge.described(b""), "float.onnx": "x"}}, "files: expected plain names"),
         ({"files": {"int8.onnx": {**made_edge.described(b""), "bytes": True}}}, "files: expected plain names"),
         ({"files": {"int8.onnx": made_edge.described(b"")}}, "inputs.npy, answers.npy is not there"),
         ({"limits": None}, "limits is null"),

@@ -14,7 +14,13 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.mlops.hpc_validation.plugins.filter.edge_document import edge_document
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge import bundle, document, problem, results
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge import (
+    bundle,
+    document,
+    judged,
+    problem,
+    results,
+)
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge.document import Told
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge.problem import ProblemError
 from hypothesis import given
@@ -126,6 +132,7 @@ def test_a_problem_stands_in_the_place_of_each_value(whole: bundle.Bundle, ident
     # Compared with a text, a text would fail where it must be undetermined.
     assert (told["power_mode"], told["runtime"]) == (None, None)
     assert (told["machine"], told["python"]) == ("x86_64", "3.11.2")  # as it was looked at
+    assert told["kernel"] == f"{identity}: {text}"  # which a look does not tell
 
 
 def test_another_runtime_is_a_fault_and_not_a_doubt(whole: bundle.Bundle) -> None:
@@ -134,7 +141,49 @@ def test_another_runtime_is_a_fault_and_not_a_doubt(whole: bundle.Bundle) -> Non
     told = of(whole, onnxruntime="1.19.2")
     assert (told["as_locked"], told["runtime"]) == (False, "onnxruntime 1.19.2, expected 1.32.0")
     assert of(whole, numpy=None)["as_locked"] is False
-    assert host(whole, packages=None)["as_locked"] == "which versions are locked for it is not known"
+
+@pytest.mark.parametrize("packages", [None, {"onnxruntime": "1.32.0"}])
+def test_where_it_is_not_known_what_is_locked_the_runtime_is_in_doubt(whole: bundle.Bundle, packages: Json) -> None:
+    told = host(whole, packages=packages)
+    assert (told["as_locked"], told["runtime"]) == ("which versions are locked for it is not known", None)
+
+
+@pytest.mark.parametrize("result", [None, [1], "fast"])
+def test_a_measurement_that_is_no_object_is_none(whole: bundle.Bundle, result: t.Any) -> None:
+    told = host(whole, answered(measured=result))
+    assert {told[name] for name in NUMBERS if name != "size_mb"} == {"it measured nothing"}
+    assert (told["as_locked"], told["runtime"]) == ("it measured nothing", None)
+
+
+@pytest.mark.parametrize(
+    ("model", "told"), [("float", "float"), (5, "int8"), ("", "int8"), (None, "int8"), ("a\x1b[2J", "a\ufffd[2J")]
+)
+def test_the_model_is_the_devices_or_else_the_bundles(whole: bundle.Bundle, model: t.Any, told: str) -> None:
+    assert host(whole, answered(deployed={**answered()["deployed"], "model": model}))["model"] == told
+
+
+@pytest.mark.parametrize("size", [0, -1, True, "1000", None])
+def test_a_size_is_more_than_0(whole: bundle.Bundle, size: t.Any) -> None:
+    told = host(whole, answered(deployed={**answered()["deployed"], "bytes": size}))
+    assert "expected the size of the file there" in told["size_mb"]
+
+
+def test_a_byte_is_a_size(whole: bundle.Bundle) -> None:
+    assert host(whole, answered(deployed={**answered()["deployed"], "bytes": 1}))["size_mb"] == 1e-06
+
+
+def test_a_whole_number_stays_one(whole: bundle.Bundle) -> None:
+    assert type(host(whole)["throttle_events"]) is int
+
+
+def test_what_a_device_calls_itself_is_a_text_or_is_said_not_to_be_one(whole: bundle.Bundle) -> None:
+    told = of(whole, kernel=6.1, board=5)
+    assert (told["kernel"], told["board"]) == ("kernel is 6.1; expected text", None)
+
+
+def test_the_board_is_that_of_the_look_where_the_result_has_none(whole: bundle.Bundle) -> None:
+    told = {"edge01": Told(answered(measured(board=None)), {**LOOK, "board": "Raspberry Pi 5"})}
+    assert document.document(JOB, told, whole, JUDGED)["hosts"]["edge01"]["board"] == "Raspberry Pi 5"
 
 
 def test_a_swapped_model_is_told_also_of_a_device_that_could_not_measure_it(whole: bundle.Bundle) -> None:
@@ -142,21 +191,21 @@ def test_a_swapped_model_is_told_also_of_a_device_that_could_not_measure_it(whol
     assert host(whole, answered(deployed=other))["as_judged"] is False
     told = host(whole, answered(deployed=other, measured=None, problem={"id": "crashed", "text": "x"}))
     assert (told["as_judged"], told["size_mb"], told["p99_ms"]) == (False, 5e-06, "crashed: x")
-    judged = answered()["deployed"]
-    assert host(whole, answered(deployed={**judged, "model": "float"}))["as_judged"] is False
+    own = answered()["deployed"]
+    assert host(whole, answered(deployed={**own, "model": "float"}))["as_judged"] is False
 
 
 def test_a_whole_bundle_of_another_model_is_not_what_was_judged(whole: bundle.Bundle) -> None:
-    def judged(by: str | ProblemError, said: Json | None = None) -> t.Any:
+    def as_judged(by: str | ProblemError, said: Json | None = None) -> t.Any:
         told = document.document(JOB, {"edge01": Told(said or answered())}, whole, by)
         return told["hosts"]["edge01"]["as_judged"]
 
-    assert judged(JUDGED) is True
-    assert judged("0" * 64) is False
+    assert as_judged(JUDGED) is True
+    assert as_judged("0" * 64) is False
     unknown = ProblemError("metrics", "which model was judged is not known")
-    assert judged(unknown) == "metrics: which model was judged is not known"
+    assert as_judged(unknown) == "metrics: which model was judged is not known"
     other = {"model": "int8", **made_edge.described(b"other")}
-    assert judged(unknown, answered(deployed=other)) is False  # it is not even the bundle's
+    assert as_judged(unknown, answered(deployed=other)) is False  # it is not even the bundle's
 
 
 @pytest.mark.parametrize("deployed", [None, {}, {"model": "int8"}, {"model": "int8", "sha256": "x"}, [1], "int8"])
@@ -198,6 +247,7 @@ def test_a_measurement_without_its_latency_has_none(whole: bundle.Bundle) -> Non
     [
         ({"answers_b64": None}, "answers_b64 is null"),
         ({"answers_b64": "???"}, "its answers cannot be compared"),
+        ({"answers_b64": f"!{measured()['answers_b64']}"}, "its answers cannot be compared"),
         ({"answers_b64": base64.b64encode(made_edge.raw([1.0])).decode()}, "4 bytes; expected 32"),
         ({"answers_shape": [4, 2]}, "expected (8, 1)"),
         ({"answers_shape": "many"}, "expected whole numbers"),
@@ -224,6 +274,14 @@ def test_what_sensors_do_not_say_is_told_with_their_reason(whole: bundle.Bundle)
     assert told["throttle_events"] == "nothing says whether the board was throttled"
     assert told["power_w"] == "no power monitor in sysfs"
     assert told["millijoules_per_inference"] == "no power monitor in sysfs; no energy counter in sysfs"
+
+
+@pytest.mark.parametrize(("power", "energy"), [(None, None), ("", 5), (5, "")])
+def test_energy_that_is_missing_for_no_reason_is_told_so(whole: bundle.Bundle, power: t.Any, energy: t.Any) -> None:
+    soak = {**measured()["soak"], "power": {"mean": 1.0, "error": power}, "energy": {"error": energy}}
+    del soak["millijoules_per_inference"]
+    told = of(whole, soak=soak)["millijoules_per_inference"]
+    assert told == "its result does not have the energy of an inference"
 
 
 def test_a_sensor_that_was_gone_for_a_while_says_nothing_for_sure(whole: bundle.Bundle) -> None:
@@ -347,7 +405,7 @@ def test_the_answers_of_all_hosts_become_one_document(run: Path) -> None:
         ({**METRICS, "models": {"int8": {"sha256": "x"}}}, "models.int8.sha256"),
         ({**METRICS, "models": [1]}, "models.int8.sha256"),
         ([], "is of another job or attempt"),
-        (None, "No such file"),
+        (None, "metrics-PROFILE-EMBEDDED.json: No such file"),
         ("{", "metrics-PROFILE-EMBEDDED.json: "),
         ("[" * 100_000, "metrics-PROFILE-EMBEDDED.json: "),
     ],
@@ -366,6 +424,15 @@ def test_what_was_judged_is_in_the_metrics_of_the_job(run: Path, metrics: t.Any,
     else:
         assert told["as_judged"].startswith("metrics: which model was judged is not known: ")
         assert expected in told["as_judged"]
+
+
+def test_metrics_of_so_many_bytes_are_read_and_more_are_not(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = results.metrics_path(run, "PROFILE-EMBEDDED")
+    monkeypatch.setattr(judged, "MAX_BYTES", path.stat().st_size)
+    assert judged.sha256(path, JOB, "int8") == JUDGED
+    path.write_text(f"{path.read_text()} ")
+    with pytest.raises(ProblemError, match="more than"):
+        judged.sha256(path, JOB, "int8")
 
 
 def test_why_a_task_failed_is_the_reason_of_a_missing_answer(run: Path) -> None:
@@ -405,7 +472,9 @@ def test_an_answer_that_is_torn_or_foreign_is_told(run: Path, content: bytes, sa
 
 
 def test_an_answer_without_end_is_not_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    results.write(run, "PROFILE-EMBEDDED", "edge01", answered())
+    place = results.write(run, "PROFILE-EMBEDDED", "edge01", answered())
+    monkeypatch.setattr(results, "MAX_BYTES", place.stat().st_size)
+    assert made(run, {"edge01": READY})["hosts"]["edge01"]["p99_ms"] == 0.6
     monkeypatch.setattr(results, "MAX_BYTES", 100)
     assert "has more than 100 bytes" in made(run, {"edge01": READY})["hosts"]["edge01"]["p99_ms"]
 

@@ -86,9 +86,19 @@ def test_where_all_is_well_three_findings_pass() -> None:
     assert brief(findings) == [
         (name, "pass", {"host": "edge01"}) for name in ("edge.reached", "edge.python", "edge.wheels")
     ]
+    assert [each["why"] for each in findings] == ["x86_64 answers", "it is 3.11.2", "5 wheels for python311"]
     assert hosts["edge01"]["problem"] is None
     assert hosts["edge01"]["wheelhouse"]["packages"] == PACKAGES
     assert held(findings) == {}
+
+
+def test_a_board_is_called_by_its_name() -> None:
+    _hosts, findings = concluded({"edge01": looked(board="Raspberry Pi 5")})
+    assert findings[0]["why"] == "Raspberry Pi 5 answers"
+
+
+def test_a_host_with_a_problem_needs_no_wheels() -> None:
+    assert edge_wheels({"edge01": {**looked(), "problem": {"id": "crashed", "text": "x"}}}, "/cache") == []
 
 
 def test_a_host_that_cannot_be_reached_is_named_and_the_others_go_on() -> None:
@@ -112,18 +122,20 @@ def test_if_none_can_be_reached_nothing_is_submitted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "check"),
+    ("told", "check", "value"),
     [
-        (problem("python", "it is 3.7.3; expected 3.8 to 3.14", {**LOOK, "python": "3.7.3"}), "edge.python"),
-        (problem("python", "python3 cannot be run there"), "edge.python"),
-        (problem("wheels", "Linux on armv7l", {**LOOK, "machine": "armv7l"}), "edge.wheels"),
-        (problem("wheels", "its C library is musl", LOOK), "edge.wheels"),
+        (problem("python", "it is 3.7.3; expected 3.8 to 3.14", {**LOOK, "python": "3.7.3"}), "edge.python", "3.7.3"),
+        (problem("python", "python3 cannot be run there"), "edge.python", None),
+        (problem("wheels", "Linux on armv7l", {**LOOK, "machine": "armv7l"}), "edge.wheels", "armv7l"),
+        (problem("wheels", "its C library is musl", LOOK), "edge.wheels", "x86_64"),
     ],
 )
-def test_a_host_that_nothing_is_locked_for_fails_and_holds_the_workload_back(told: Json, check: str) -> None:
+def test_a_host_that_nothing_is_locked_for_fails_and_holds_the_workload_back(
+    told: Json, check: str, value: str | None
+) -> None:
     hosts, findings = concluded({"edge01": looked(), "edge02": told})
     assert brief(findings)[3:] == [(check, "fail", {"host": "edge02", "workload": ONE})]
-    assert findings[3]["why"] == told["problem"]["text"]
+    assert (findings[3]["why"], findings[3]["value"]) == (told["problem"]["text"], value)
     assert findings[3]["remedy"]
     assert held(findings) == {ONE: f"edge02: {told['problem']['text']}"}
     assert held_back.others(Table(findings)) == 0
@@ -137,12 +149,24 @@ def test_a_host_that_nothing_is_locked_for_fails_and_holds_the_workload_back(tol
         problem("result", "it answered 2 times"),
         {"msg": "become"},
         {"problem": "what"},
+        {"problem": {"id": "crashed"}},
+        {"problem": {"text": "exit code 1"}},
         {"failed": True},
+        "what",
+        [1],
     ],
 )
-def test_any_other_answer_is_as_none(told: Json) -> None:
+def test_any_other_answer_is_as_none(told: t.Any) -> None:
     _hosts, findings = concluded({"edge01": looked(), "edge02": told})
     assert brief(findings)[3:] == [("edge.reached", "undetermined", {"host": "edge02"})]
+
+
+@pytest.mark.parametrize(
+    ("told", "why"), [({"failed": True}, "its look has no answer"), ({"msg": "become"}, "become"), ([1], "not looked")]
+)
+def test_why_there_is_no_answer_is_told(told: t.Any, why: str) -> None:
+    _hosts, findings = concluded({"edge01": looked(), "edge02": told})
+    assert why in findings[3]["why"]
 
 
 def test_a_host_outside_of_the_limit_is_told_so() -> None:
@@ -172,6 +196,29 @@ def test_wheels_that_cannot_be_fetched_name_the_command() -> None:
 def test_a_command_that_came_to_no_end_leaves_it_open(stdout: str, rc: int | None) -> None:
     _hosts, findings = concluded({"edge01": looked()}, results={"stdout": stdout, "rc": rc})
     assert brief(findings) == [("edge.wheels", "undetermined", {"host": "edge01", "workload": ONE})]
+    assert findings[0]["why"].startswith("onnxruntime for Python 3.11 on x86_64 (glibc 2.36): it said nothing")
+
+
+ANSWER: Json = {"folder": "/cache/a", "wheels": [{"file": "a.whl"}] * 5, "packages": PACKAGES}
+
+
+def test_an_answer_with_folder_wheels_and_packages_is_enough() -> None:
+    _hosts, findings = concluded({"edge01": looked()}, results={"stdout": json.dumps(ANSWER)})
+    assert [each["verdict"] for each in findings] == ["pass"] * 3
+
+
+@pytest.mark.parametrize("missing", ANSWER)
+def test_an_answer_that_is_not_whole_is_none(missing: str) -> None:
+    stdout = json.dumps({**ANSWER, missing: 1}).replace(missing, "other")
+    _hosts, findings = concluded({"edge01": looked()}, results={"stdout": stdout})
+    assert brief(findings) == [("edge.wheels", "undetermined", {"host": "edge01", "workload": ONE})]
+
+
+def test_the_answer_of_a_command_that_failed_is_none() -> None:
+    failed = {"rc": 2, "msg": "MODULE FAILURE"}
+    _hosts, findings = concluded({"edge01": looked()}, results=failed)
+    assert brief(findings) == [("edge.wheels", "undetermined", {"host": "edge01", "workload": ONE})]
+    assert "(glibc 2.36): MODULE FAILURE: from kit wheelhouse" in findings[0]["why"]
 
 
 def test_if_nothing_was_fetched_the_reason_is_that_of_all() -> None:

@@ -33,6 +33,10 @@ def test_later_versions_have_a_longer_header() -> None:
     [
         (b"", "not a .npy file"),
         (b"PK" + b"\0" * 20, "not a .npy file"),
+        (made_edge.npy([1], (1,)).replace(b"NUMPY", b"NUMPX"), "not a .npy file"),
+        (b"\x93NUMPY", "not a .npy file"),
+        (b"\x93NUMPY\x01\x00\x01\x00 ", "not a .npy file"),
+        (b"\x93NUMPY\x01\x00\x02\x00{}", "its header cannot be read"),
         (b"\x93NUMPY\x09\x00" + b"\0" * 20, "not a .npy file"),
         (made_edge.npy([1], (1,))[:40], "cut off"),
         (b"\x93NUMPY\x02\x00" + struct.pack("<I", 1 << 30) + b"{}", "cut off"),
@@ -53,10 +57,39 @@ def test_anything_else_is_told(content: bytes, says: str) -> None:
         npy.parse(content)
 
 
-@pytest.mark.parametrize("shape", [None, "8", [8.0], [True], {"a": 1}, 8])
+@pytest.mark.parametrize("shape", [None, "8", [8.0], [True], {"a": 1}, 8, [8, -1]])
 def test_a_shape_is_of_whole_numbers(shape: t.Any) -> None:
     with pytest.raises(ValueError, match="expected whole numbers"):
         npy.floats(made_edge.raw([1.0] * 8), shape)
+
+
+def with_header(length: int) -> bytes:
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}"
+    content = b"\x93NUMPY\x02\x00" + struct.pack("<I", length)
+    return content + header + b" " * (length - len(header)) + made_edge.raw([1])
+
+
+def test_a_header_has_a_bounded_length() -> None:
+    assert list(npy.parse(with_header(npy.MAX_HEADER)).values) == [1]
+    with pytest.raises(ValueError, match="cut off"):
+        npy.parse(with_header(npy.MAX_HEADER + 1))
+
+
+def test_so_many_values_are_read_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(npy, "MAX_VALUES", 4)
+    assert list(npy.floats(made_edge.raw(range(4)), [2, 2]).values) == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="it has 6 values; at most 4 are read"):
+        npy.floats(made_edge.raw(range(6)), [3, 2])
+
+
+def test_the_largest_array_is_read_whole() -> None:
+    assert npy.MAX_BYTES == 12 + 10_000 + 4 * 5_000_000
+
+
+def test_bytes_are_in_the_order_of_the_file_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(npy.floats(struct.pack("<f", 1.5), (1,)).values) == [1.5]
+    monkeypatch.setattr(npy.sys, "byteorder", {"little": "big", "big": "little"}[npy.sys.byteorder])
+    assert list(npy.floats(struct.pack(">f", 1.5), (1,)).values) == [1.5]
 
 
 def floats(*values: float, shape: tuple[int, ...] | None = None) -> npy.Floats:
@@ -79,6 +112,12 @@ TRUTH = floats(-1, 1, -1, 1)  # of deviation 1
 )
 def test_the_share_of_answers_that_are_near(answers: tuple[float, ...], share: float) -> None:
     assert npy.near(floats(*answers), TRUTH, 0.02) == share
+
+
+def test_near_is_a_share_of_the_deviation_that_itself_included() -> None:
+    assert npy.near(floats(-1.015625, 1.015625), floats(-1, 1), 0.015625) == 1.0
+    assert npy.near(floats(-2.03125, 2.03125), floats(-2, 2), 0.015625) == 1.0
+    assert npy.near(floats(-2.046875, 2), floats(-2, 2), 0.015625) == 0.5
 
 
 def test_all_values_of_an_answer_must_be_near() -> None:
