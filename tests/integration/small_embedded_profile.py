@@ -41,7 +41,11 @@ def make(folder: Path, fault: str, changes: Json) -> Json:
         "command": ["python", *(["train.py"] if fault == "well" else [FAULTY.name, fault]), "--validate"],
         "sample_seconds": 0.1,
         "output": {"directory": f"models/{NAME.replace('_', '-')}/job-%j"},
-        "criteria": {"S4-24.learns": {"between": [0.385, 0.8]}, "S4-24.gap": {"between": [-0.1, 0.1]}},
+        "criteria": {
+            "S4-24.learns": {"between": [0.385, 0.8]},
+            "S4-24.gap": {"between": [-0.1, 0.1]},
+            "S4-5.prune_error": {"le": 0.05},  # a small model has less to spare
+        },
     }
     manifest = with_option(with_option(with_option(whole, whole.pop("options")["local"]), small), changes)
     for key in ("code", "edge"):

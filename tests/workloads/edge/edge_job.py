@@ -32,15 +32,18 @@ OUTPUT = Path(os.environ["OUTPUT_DIR"])
 
 
 def model(path: Path, width: int = 64, layers: int = 1) -> None:
-    """Write a model of that many hidden layers with weights by chance."""
+    """Write a model of that many hidden layers with weights by chance; those between hidden layers are the same."""
     random = np.random.default_rng(7)
-    sizes = [STEPS * FEATURES, *([width] * layers), 1]
-    weights = [random.standard_normal(pair).astype(np.float32) / pair[0] ** 0.5 for pair in zip(sizes, sizes[1:])]
+    shapes = {"first": (STEPS * FEATURES, width), "between": (width, width), "last": (width, 1)}
+    weights = {
+        name: random.standard_normal(shape).astype(np.float32) / shape[0] ** 0.5 for name, shape in shapes.items()
+    }
     nodes = [helper.make_node("Flatten", [sessions.INPUT], ["x0"])]
-    for number, _weight in enumerate(weights):
-        last = number == len(weights) - 1
+    products = ["first", *(["between"] * (layers - 1)), "last"]
+    for number, weight in enumerate(products):
+        last = weight == "last"
         made = sessions.OUTPUT if last else f"y{number}"
-        nodes.append(helper.make_node("MatMul", [f"x{number}", f"w{number}"], [made]))
+        nodes.append(helper.make_node("MatMul", [f"x{number}", weight], [made]))
         if not last:
             nodes.append(helper.make_node("Tanh", [made], [f"x{number + 1}"]))
     graph = helper.make_graph(
@@ -48,7 +51,7 @@ def model(path: Path, width: int = 64, layers: int = 1) -> None:
         "made",
         [helper.make_tensor_value_info(sessions.INPUT, TensorProto.FLOAT, [1, STEPS, FEATURES])],
         [helper.make_tensor_value_info(sessions.OUTPUT, TensorProto.FLOAT, [1, 1])],
-        [numpy_helper.from_array(weight, f"w{number}") for number, weight in enumerate(weights)],
+        [numpy_helper.from_array(weights[name], name) for name in dict.fromkeys(products)],
     )
     opset = [helper.make_opsetid("", sessions.OPSET)]
     onnx.save_model(helper.make_model(graph, opset_imports=opset, ir_version=sessions.NEWEST_IR), str(path))
