@@ -74,7 +74,7 @@ def other_weights_exported() -> None:
 def not_pruned() -> None:
     """Take nothing away."""
     prune = embedded.prune
-    embedded.prune = lambda model, _amount, example: prune(model, 0.001, example)
+    embedded.prune = lambda model, _amount, example: prune(model, 0.0, example)
 
 
 def not_tuned() -> None:
