@@ -80,9 +80,10 @@ status:  ## What the local cluster is and how to reach it
 LOCK = uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 EDGE = files/edge/requirements
 
-lock: .venv/ready  ## Renew the locks of the tools, and of the edge hosts
+lock: .venv/ready  ## Renew the locks of the tools, of the tests' MLflow server, and of the edge hosts
 	$(LOCK) --python-version 3.11 -o tests/requirements.txt tests/requirements.in
 	$(LOCK) --python-version 3.11 -o tests/sanity/requirements.txt tests/sanity/requirements.in
+	$(LOCK) --python-version 3.11 -o tests/mlflow/mlflow.txt tests/mlflow/mlflow.in
 	$(LOCK) --python-version 3.8 -o $(EDGE)/python38.txt $(EDGE)/python38.in
 	$(LOCK) --python-version 3.10 -o $(EDGE)/python310.txt $(EDGE)/python310.in
 	$(LOCK) --python-version 3.11 -o $(EDGE)/python311.txt $(EDGE)/python311.in

@@ -378,7 +378,7 @@ class EmbeddedOptimizations(Section):
 
     memory_efficient_attention: bool = key("Attention that keeps no matrix of all pairs", "S4-5")
     empty_cache_every_steps: int | None = key("Steps after which CUDA's cache is emptied", default=None, ge=1, le=10**9)
-    max_memory_gb: float = key("Highest memory of the training", "S4-6", ge=0.5, le=1024)
+    max_memory_gb: float = key("Highest memory of the training", "S4-6", ge=0.05, le=1024)
 
 
 class TransferLearning(Section):
