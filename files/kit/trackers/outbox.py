@@ -18,8 +18,8 @@ from kit.files import write_json
 from kit.trackers.mlflow import Point
 
 ROWS, STATE = "progress.jsonl", "tracker.json"
-AT_ONCE = 1 << 16  # bytes of rows that are read, and sent, at once
-LONGEST = 1 << 20  # bytes of a row
+AT_ONCE = 65_536  # bytes of rows that are read, and sent, at once
+LONGEST = 1_048_576  # bytes of a row
 NO_METRICS = ("attempt", "job_id", "step", "steps", "time", "eta_seconds")
 
 
@@ -72,12 +72,11 @@ def rewind(folder: Path) -> None:
 def count(path: Path, end: int | None = None) -> int:
     """Return how many points the rows of a file have, up to a byte. Raise KitError."""
     found, offset = 0, 0
-    while end is None or offset < end:
+    while True:
         rows = read_rows(path, offset, end)
         if rows.offset == offset:
-            break
+            return found
         found, offset = found + len(rows.points), rows.offset
-    return found
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def read_rows(path: Path, offset: int, end: int | None = None) -> Rows:
             most = AT_ONCE if end is None else min(AT_ONCE, end - offset)
             content = stream.read(most)
             if b"\n" not in content and len(content) == most:
-                content += stream.readline(LONGEST)
+                content += stream.readline(LONGEST if end is None else min(LONGEST, end - offset - most))
     except FileNotFoundError:
         return Rows([], 0, 0, offset)
     except OSError as error:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-import summary
+from edge import summary
 
 NOTHING = {"rails": [], "error": "none"}
 
@@ -35,6 +35,12 @@ def test_it_says_how_much_was_done_in_what_time():
     assert "millijoules_per_inference" not in found
 
 
+def test_its_time_is_that_between_the_first_row_and_the_last():
+    later = [{**row, "time": row["time"] + 50} for row in rows({}, {}, {})]
+    assert (of(later)["seconds"], of(later)["per_second"]) == (2, 5)
+    assert (of(later[:1])["seconds"], of(later[:1])["per_second"]) == (0, None)
+
+
 # -- power and energy
 
 
@@ -43,11 +49,24 @@ def test_the_mean_is_that_of_all_chosen_rails_together():
     assert found["power"] == {"mean": 5, "highest": 7, "rails": ["a", "b"], "error": None}
     assert found["millijoules_per_inference"] == 500  # 5 W in 1 s by 10 inferences
     assert found["energy_of"] == ["a", "b"]
+    found = of(watts({"a": 5}, {"a": 5}, {"a": 5}), {"rails": ["a"], "error": None})
+    assert found["millijoules_per_inference"] == 1000  # 5 W in 2 s
+
+
+def test_in_no_time_there_is_no_power():
+    found = of(watts({"a": 1}), {"rails": ["a"], "error": None})["power"]
+    assert (found["mean"], found["error"]) == (None, "the time of the soak could not be read all the time")
+
+
+def test_energy_that_was_not_chosen_is_no_power():
+    taken = [{**one, "energy": other["energy"]} for one, other in zip(watts({"a": 1}, {"a": 1}), counted(0, 9))]
+    assert of(taken, {"rails": ["a"], "error": None})["power"]["mean"] == 1
 
 
 def test_a_rail_that_was_not_read_all_the_time_is_named():
     found = of(watts({"a": 1}, {}), {"rails": ["a"], "error": None})
     assert (found["power"]["mean"], found["power"]["error"]) == (None, "a could not be read all the time")
+    assert found["power"]["highest"] is None
     assert "millijoules_per_inference" not in found
 
 
@@ -57,7 +76,9 @@ def test_power_that_is_not_known_keeps_its_reason():
 
 def test_the_power_of_packages_is_their_energy_by_time():
     found = of(counted(1_000_000, 3_000_000, 7_000_000), {"rails": ["package-0"], "error": None})
-    assert (found["power"]["mean"], found["power"]["error"]) == (3.0, None)
+    assert (found["power"]["mean"], found["power"]["highest"], found["power"]["error"]) == (3.0, 3.0, None)
+    later = [{**row, "time": row["time"] + 50} for row in counted(1_000_000, 3_000_000, 7_000_000)]
+    assert of(later, {"rails": ["package-0"], "error": None})["power"]["mean"] == 3.0
     found = of(counted(1_000_000, None), {"rails": ["package-0"], "error": None})
     assert found["power"]["mean"] is None
     assert found["power"]["error"].startswith("package-0: gone")
@@ -69,14 +90,25 @@ def test_an_energy_counter_that_wraps_goes_on():
     assert (found["millijoules_per_inference"], found["energy_of"]) == (200, ["package-0"])
     assert of(counted(9_000_000, 1_000_000, 2_000_000))["energy"]["joules"] == 3.0
     found = of(counted(9_000_000, 1_000_000, wraps_at=None))["energy"]
-    assert (found["joules"], found["error"]) == (None, "package-0: it wrapped, and where is not said")
+    error = "package-0: it wrapped, and where is not said"
+    assert found == {"joules": None, "packages": ["package-0"], "error": error}
+
+
+@pytest.mark.parametrize("wraps_at", [None, 10_000_000])
+def test_an_energy_counter_that_stands_still_for_a_time_has_not_wrapped(wraps_at):
+    assert of(counted(1_000_000, 1_000_000, 3_000_000, wraps_at=wraps_at))["energy"]["joules"] == 2.0
+
+
+def test_without_an_inference_none_has_an_energy():
+    assert "millijoules_per_inference" not in of(counted(1_000_000, 3_000_000), inferences=0)
 
 
 def test_energy_that_cannot_be_read_has_its_reason():
-    assert of(counted(5, 5, 5))["energy"]["error"] == "package-0: its counter stands still"
+    still = {"joules": None, "packages": ["package-0"], "error": "package-0: its counter stands still"}
+    assert of(counted(5, 5, 5))["energy"] == still
     taken = rows({"energy": {"p": {"microjoules": None, "error": "root only"}}}, {})
     assert of(taken)["energy"] == {"joules": None, "packages": ["p"], "error": "p: root only"}
-    assert of(rows({}, {}))["energy"]["error"] == "no energy counter in sysfs"
+    assert of(rows({}, {}))["energy"] == {"joules": None, "packages": [], "error": "no energy counter in sysfs"}
 
 
 # -- temperature
@@ -125,6 +157,7 @@ def counters(*counts, name="oc1"):
 def test_what_was_counted_before_the_soak_is_no_event():
     assert (of(counters(4, 4))["throttle"]["events"], of(counters(4, 4))["throttle"]["error"]) == (0, None)
     assert of(counters(4, 5, 6))["throttle"]["events"] == 2
+    assert of(counters(4, 5, 6))["throttle"]["counters"] == {"oc1": 2}
 
 
 def test_a_cooling_device_that_is_active_is_an_event():
@@ -161,6 +194,12 @@ def said(*bits):
         ((0x50000, 0x50005), 0b101, None),  # it was so before, and is so now
         ((0x50000, 0x50000), 0, "under-voltage and throttling was noted before"),
         ((0x10000, 0x50000), 0b100, "under-voltage was noted before"),
+        ((0x0, 0x10000, 0x10000), 0b1, None),
+        ((0x0, 0x0, 0x10000), 0b1, None),
+        ((0x10000, 0x10000), 0, "under-voltage was noted before"),
+        ((0x20000, 0x20000), 0, "a capped frequency was noted before"),
+        ((0x40000, 0x40000), 0, "throttling was noted before"),
+        ((0x80000, 0x80000), 0, "the soft limit of temperature was noted before"),
     ],
 )
 def test_the_firmwares_bits_are_those_of_now_and_those_that_are_new(bits, new, error):
@@ -178,6 +217,15 @@ def test_a_firmware_that_does_not_answer_is_named():
     assert found["error"] == "vcgencmd does not say whether the board was throttled: no permission"
 
 
+def test_a_firmware_that_is_gone_is_named():
+    for taken in ([*said(0), *rows({})], [*rows({}), *said(0)]):
+        found = of(taken)["throttle"]
+        assert found["events"] is None
+        assert found["error"] == "vcgencmd does not say whether the board was throttled: it has gone"
+
+
 def test_the_lowest_clock_is_kept():
+    taken = rows({"clocks": {"policy0": {"khz": 5}}}, {}, {"clocks": {"policy0": {"khz": 4}}})
+    assert of(taken)["clocks"] == {"policy0": 4}
     taken = rows({"clocks": {"policy0": {"khz": 5}}}, {"clocks": {"policy0": {"khz": 3}}})
     assert of(taken)["clocks"] == {"policy0": 3}

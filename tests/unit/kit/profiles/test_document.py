@@ -31,6 +31,9 @@ from kit.profiles.document import UnreadableError, parse
         ("[1, 2.5, a]", [1, 2.5, "a"]),
         ("{a: 1}", {"a": 1}),
         (".inf", math.inf),
+        ("+.inf", math.inf),
+        ("-.inf", -math.inf),
+        ("false", False),
     ],
 )
 def test_a_scalar_is_what_everybody_takes_it_for(text, value):
@@ -53,6 +56,7 @@ def test_a_scalar_is_what_everybody_takes_it_for(text, value):
         "48:00:00",
         "1_000",
         "017",
+        "08",
         "2026-01-31",
         "1:30.5",
         "1_000.5",
@@ -94,6 +98,73 @@ def test_of_a_key_that_is_there_twice_the_first_counts_and_its_line():
     assert (read.value, read.line(("a",))) == ({"a": 1}, 1)
 
 
+@pytest.mark.parametrize("text", [".nan", ".NaN"])
+def test_what_is_no_number_is_none(text):
+    read = parse(f"key: {text}\n")
+    assert (math.isnan(read.value["key"]), read.findings) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("yes", 'yes is True for most readers of YAML; write true, or "yes" if it is a text'),
+        ("NULL", 'NULL is None for most readers of YAML; write null, or "NULL" if it is a text'),
+        ("1:30", '1:30 is 90 for most readers of YAML; write 90, or "1:30" if it is a text'),
+        ("1_000.5", '1_000.5 is 1000.5 for most readers of YAML; write 1000.5, or "1_000.5" if it is a text'),
+        ("2026-01-31", '2026-01-31 is a date for most readers of YAML; write "2026-01-31"'),
+        ("0x_", '0x_ is no number that can be read; write "0x_" if it is a text'),
+    ],
+)
+def test_what_most_readers_take_it_for_is_told(text, said):
+    (refused,) = parse(f"key: {text}\n").findings
+    assert refused.text == said
+
+
+def test_a_word_of_more_than_forty_characters_is_not_shown():
+    shown, hidden = f"0x{'1' * 38}", f"0x{'1' * 39}"
+    (one,), (other,) = parse(f"key: {shown}\n").findings, parse(f"key: {hidden}\n").findings
+    assert one.text.startswith(f"{shown} is ")
+    assert other.text == "most readers of YAML take it for something else (int); write it in quotes if it is a text"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: 1\n---\nb: 2\n", {"a": 1}),
+        ("[1, 2]: 3\nb: 4\n", {"b": 4}),
+        ("a: 1\n<<: {b: 1}\n", {"a": 1}),
+    ],
+)
+def test_what_is_refused_is_not_taken_and_all_else_is(text, value):
+    assert parse(text).value == value
+
+
+def test_an_empty_file_is_called_one():
+    (refused,) = parse("").findings
+    assert refused.text == "an empty file, expected a profile"
+
+
+def test_twenty_levels_are_not_too_many():
+    assert parse("[" * 20 + "1" + "]" * 20).value
+    with pytest.raises(UnreadableError, match=r"^1: error: nested deeper than 20 levels"):
+        parse("[" * 21 + "1" + "]" * 21)
+
+
+def test_what_is_known_of_no_line_is_on_the_first():
+    assert document.Document({}, "", {}).line(("a", "b")) == 1
+
+
+@pytest.mark.parametrize("text", ["\nx\x85", "\nx\x07"])
+def test_the_first_line_may_be_empty(text):
+    with pytest.raises(UnreadableError, match=r"^2: error: "):
+        parse(text)
+
+
+def test_why_it_is_not_yaml_is_told_without_where_it_began():
+    with pytest.raises(UnreadableError, match=r"^2: error: not YAML: did not find expected ',' or '\]'$"):
+        parse("a: [1\n")
+
+
 def test_an_alias_is_not_followed():
     read = parse("a: &x {b: 1}\nc: *x\n")
     assert read.value == {"a": {"b": 1}, "c": None}
@@ -114,10 +185,12 @@ def test_what_is_not_yaml_names_its_line(text, line):
 
 
 def test_a_file_that_is_missing_too_long_or_no_text_cannot_be_read(tmp_path):
-    with pytest.raises(UnreadableError, match="No such file"):
+    with pytest.raises(UnreadableError, match=r"^cannot be read: No such file or directory$"):
         document.read(tmp_path / "none")
-    (tmp_path / "long").write_bytes(b"#" * (document.LIMIT + 1))
-    with pytest.raises(UnreadableError, match="more than"):
+    (tmp_path / "long").write_bytes(b"#" * 1_048_576)
+    assert document.read(tmp_path / "long").value is None
+    (tmp_path / "long").write_bytes(b"#" * 1_048_577)
+    with pytest.raises(UnreadableError, match=r"^has more than 1,048,576 bytes; a profile has some thousands$"):
         document.read(tmp_path / "long")
     (tmp_path / "bytes").write_bytes(b"a: 1\nb: \xff\n")
     with pytest.raises(UnreadableError, match=r"^2: error: byte 8 is not UTF-8"):

@@ -107,6 +107,8 @@ def test_a_key_gives_its_value_away(key):
     assert leaks.named(("s", key), "hunter2hunter2")
     assert not leaks.named(("s", key), "short")
     assert leaks.named(("s", key, 0), "hunter2hunter2")
+    assert leaks.named(("s", key), "hunter22")
+    assert not leaks.named(("s", key), "hunter2")
 
 
 @pytest.mark.parametrize(
@@ -120,6 +122,32 @@ def test_a_random_word_is_let_through_where_its_line_says_so():
     secret = word(40)
     assert values(f"a: {secret}\n", {"a": secret}) == [("a",)]
     assert values(f"a: {secret}  # not-a-secret\n", {"a": secret}) == []
+
+
+def test_a_plain_value_is_no_credential():
+    assert values("a: plain\n", {"a": "plain"}) == []
+    assert values("a: 5\n", {"a": 5, "b": None, "token": 12345678}) == []
+
+
+def test_a_credential_in_a_list_is_found_at_its_position():
+    assert values("a: x\n", {"a": ["x", word(40)]}) == [("a", 1)]
+
+
+@pytest.mark.parametrize(
+    "text", ["aBcDeFgHiJkLmNoPqRsTuVwX", "aB1" * 7, "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHijklmnop12345678"]
+)
+def test_what_is_of_two_kinds_or_always_the_same_is_not_random(text):
+    assert not leaks.random_word(text)
+    assert leaks.redacted(f"see {text} there") == f"see {text} there"
+
+
+def test_four_bits_a_character_are_random():
+    assert leaks.random_word("aB1cD2eF3gH4iJ5k" * 2)
+
+
+@pytest.mark.parametrize(("text", "share"), [("aB1", 1.0), ("aaB", 0.5), ("aBaB", 1.0), ("aaaa", 0.0), ("a_B1", 1.0)])
+def test_the_share_of_neighbours_of_two_kinds(text, share):
+    assert leaks._changes(text) == share
 
 
 def test_a_value_that_is_not_in_the_file_is_found_too():

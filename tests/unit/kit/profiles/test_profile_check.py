@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from kit.profiles import document
 from kit.profiles.check import check, judged
-from kit.profiles.findings import dotted, errors
+from kit.profiles.findings import WARNING, Finding, dotted, errors
 
 from tests.unit.kit.profiles.samples import EMBEDDED, HPC, changed, line_of
 
@@ -320,6 +320,11 @@ def test_cross_checks_that_did_not_run_are_named():
 def test_a_file_with_a_key_lets_wandb_be_online():
     text = changed(HPC, logging__wandb__mode="online\n    key_file: /etc/hpc/wandb")
     assert judged(document.parse(text)).good
+
+
+def test_a_line_has_the_key_and_the_requirement_if_there_are_any():
+    assert str(Finding(("a", "b", 0), "odd", requirement="S4-9", line=7)) == "7: error: a.b[0]: odd [S4-9]"
+    assert str(Finding((), "doubtful", WARNING)) == "0: warning: doubtful"
 
 
 def test_all_errors_come_at_once():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import io
 import json
 import typing as t
 from pathlib import Path
@@ -142,6 +143,7 @@ def test_another_runtime_is_a_fault_and_not_a_doubt(whole: bundle.Bundle) -> Non
     assert (told["as_locked"], told["runtime"]) == (False, "onnxruntime 1.19.2, expected 1.32.0")
     assert of(whole, numpy=None)["as_locked"] is False
 
+
 @pytest.mark.parametrize("packages", [None, {"onnxruntime": "1.32.0"}])
 def test_where_it_is_not_known_what_is_locked_the_runtime_is_in_doubt(whole: bundle.Bundle, packages: Json) -> None:
     told = host(whole, packages=packages)
@@ -276,7 +278,7 @@ def test_what_sensors_do_not_say_is_told_with_their_reason(whole: bundle.Bundle)
     assert told["millijoules_per_inference"] == "no power monitor in sysfs; no energy counter in sysfs"
 
 
-@pytest.mark.parametrize(("power", "energy"), [(None, None), ("", 5), (5, "")])
+@pytest.mark.parametrize(("power", "energy"), [(None, None), ("", 5), ("", "")])
 def test_energy_that_is_missing_for_no_reason_is_told_so(whole: bundle.Bundle, power: t.Any, energy: t.Any) -> None:
     soak = {**measured()["soak"], "power": {"mean": 1.0, "error": power}, "energy": {"error": energy}}
     del soak["millijoules_per_inference"]
@@ -383,7 +385,7 @@ def test_the_answers_of_all_hosts_become_one_document(run: Path) -> None:
     gone = {"look": None, "wheelhouse": None, "problem": {"id": "unreachable", "text": "no route"}}
     out = {"look": None, "wheelhouse": None, "problem": problem.problem(problem.LEFT_OUT, "left out by --limit login")}
     told = made(run, {"edge01": READY, "edge02": READY, "edge03": gone, "edge04": out, "edge05": READY})
-    assert told["expected"] == 5
+    assert (told["expected"], told["hosts"]["edge01"]["as_locked"]) == (5, True)
     assert {name: each["p99_ms"] for name, each in told["hosts"].items()} == {
         "edge01": 0.6,
         "edge02": "space: full",
@@ -433,6 +435,30 @@ def test_metrics_of_so_many_bytes_are_read_and_more_are_not(run: Path, monkeypat
     path.write_text(f"{path.read_text()} ")
     with pytest.raises(ProblemError, match="more than"):
         judged.sha256(path, JOB, "int8")
+
+
+class Kept(io.BytesIO):
+    """A file that can be asked afterwards how far it was read."""
+
+    def close(self) -> None:
+        pass
+
+
+def test_of_metrics_without_end_one_byte_too_many_is_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Kept(b" " * 100)
+    monkeypatch.setattr(judged, "MAX_BYTES", 10)
+    monkeypatch.setattr(Path, "open", lambda *_given: stream)
+    with pytest.raises(ProblemError, match="more than 10 bytes"):
+        judged.sha256(run, JOB, "int8")
+    assert stream.tell() == 11
+
+
+def test_of_an_answer_without_end_one_byte_too_many_is_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Kept(b" " * 100)
+    monkeypatch.setattr(results, "MAX_BYTES", 10)
+    monkeypatch.setattr(Path, "open", lambda *_given: stream)
+    assert "more than 10 bytes" in results.read(run, "W-1", "edge01")["problem"]["text"]
+    assert stream.tell() == 11
 
 
 def test_why_a_task_failed_is_the_reason_of_a_missing_answer(run: Path) -> None:

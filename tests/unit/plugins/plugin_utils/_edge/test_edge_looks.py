@@ -173,8 +173,9 @@ def test_a_host_outside_of_the_limit_is_told_so() -> None:
     hosts, findings = concluded({"edge01": looked(), "edge02": {}}, limit="login,edge01")
     assert findings[3]["why"] == "left out by --limit login,edge01"
     assert hosts["edge02"]["problem"]["id"] == "left_out"
-    _hosts, findings = concluded({"edge02": {}})
-    assert findings[0]["why"] == "it was not looked at"
+    for limit in ("", None):
+        _hosts, findings = concluded({"edge02": {}}, limit=limit)
+        assert findings[0]["why"] == "it was not looked at"
 
 
 def test_wheels_that_cannot_be_fetched_name_the_command() -> None:
@@ -209,9 +210,10 @@ def test_an_answer_with_folder_wheels_and_packages_is_enough() -> None:
 
 @pytest.mark.parametrize("missing", ANSWER)
 def test_an_answer_that_is_not_whole_is_none(missing: str) -> None:
-    stdout = json.dumps({**ANSWER, missing: 1}).replace(missing, "other")
+    stdout = json.dumps({key: value for key, value in ANSWER.items() if key != missing})
     _hosts, findings = concluded({"edge01": looked()}, results={"stdout": stdout})
     assert brief(findings) == [("edge.wheels", "undetermined", {"host": "edge01", "workload": ONE})]
+    assert "it said nothing" in findings[0]["why"]
 
 
 def test_the_answer_of_a_command_that_failed_is_none() -> None:

@@ -55,11 +55,17 @@ def test_a_payload_has_programs_bundle_wheels_and_what_is_asked(tmp_path: Path, 
         parts = {name: packed.read(name) for name in names if name != "request.json"}
         assert packed.testzip() is None
         assert {entry.compress_type for entry in packed.infolist()} == {zipfile.ZIP_STORED}
+        assert {(entry.date_time, entry.create_system, entry.external_attr >> 16) for entry in packed.infolist()} == {
+            ((1980, 1, 1, 0, 0, 0), 3, 0o100644)
+        }
+        # Of the bundle and of the wheels it is not known how large they are; version 4.5 has room for more than 4 GB.
+        assert {entry.extract_version for entry in packed.infolist() if "/" in entry.filename} == {45}
     assert set(parts) == {
         *PROGRAMS,
         *(f"bundle/{name}" for name in ("bundle.json", *files())),
         *(f"wheels/{each['file']}" for each in wheelhouse["wheels"]),
     }
+    assert {name: parts[f"bundle/{name}"] for name in files()} == files()
     assert asked["files"] == {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
     assert {key: value for key, value in asked.items() if key != "files"} == {
         "schema": 1,
@@ -82,6 +88,22 @@ def test_the_same_makes_the_same(tmp_path: Path, wheelhouse: Json) -> None:
     first = built(tmp_path / "1.pyz", one, wheelhouse).read_bytes()
     shuffled = {**wheelhouse, "wheels": wheelhouse["wheels"][::-1]}
     assert built(tmp_path / "2.pyz", other, shuffled).read_bytes() == first
+
+
+@pytest.mark.parametrize("name", ["../numpy.whl", "numpy.txt"])
+def test_a_wheel_has_the_name_of_one_and_lies_in_its_folder(wheelhouse: Json, name: str) -> None:
+    told = wheelhouse["wheels"][0]
+    (Path(wheelhouse["folder"]) / told["file"]).rename(Path(wheelhouse["folder"]) / name)
+    told["file"] = name
+    with pytest.raises(ProblemError, match="is not the wheel that was fetched"):
+        payload.wheels(wheelhouse)
+
+
+def test_a_bundle_that_is_torn_since_it_was_read_is_told(tmp_path: Path, wheelhouse: Json) -> None:
+    made = read(tmp_path / "b.zip")
+    made.path.write_bytes(made.path.read_bytes()[:100])
+    with pytest.raises(ProblemError, match=r"bundle: deploy\.zip is torn"):
+        built(tmp_path / "p.pyz", made, wheelhouse)
 
 
 @pytest.mark.parametrize("what", ["changed", "gone", "elsewhere"])
@@ -120,7 +142,12 @@ def test_a_soak_must_fit_into_the_time_of_a_host(timeout: int, soak: float, expe
     assert payload.limits(needed, soak)
 
 
-@pytest.mark.parametrize("soak", [None, "600", True, -1, float(10**6)])
+@pytest.mark.parametrize("soak", [0, 86400])
+def test_a_soak_takes_up_to_a_day(tmp_path: Path, soak: int) -> None:
+    assert payload.soak(read(tmp_path / "b.zip", limits={**LIMITS, "soak_seconds": soak})) == soak
+
+
+@pytest.mark.parametrize("soak", [None, "600", True, -1, 86401])
 def test_a_soak_is_a_number_of_seconds(tmp_path: Path, soak: t.Any) -> None:
     with pytest.raises(ProblemError, match="soak_seconds is"):
         payload.soak(read(tmp_path / "b.zip", limits={**LIMITS, "soak_seconds": soak}))

@@ -14,6 +14,7 @@ import yaml
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema, tree
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import (
     checking,
+    edge_group,
     manifests,
     plan,
     selection,
@@ -229,6 +230,11 @@ def test_without_one_it_is_refused_if_it_was_asked_for(by: Json) -> None:
         "E-1 is measured on the hosts of the inventory's group edge, which has none; add one"
     )
     assert yaml.safe_load(str(caught.value).split("such as ")[1])["edge"]["hosts"]
+
+
+def test_a_run_looks_at_the_hosts_only_if_a_workload_is_measured_there() -> None:
+    assert edge_group.of_run([{"id": "A-1"}, {"id": "E-1", "edge": {"model": "x"}}], iter(["edge01"])) == ["edge01"]
+    assert edge_group.of_run([{"id": "A-1"}], ["edge01"]) == []
 
 
 def test_others_do_not_need_one() -> None:
