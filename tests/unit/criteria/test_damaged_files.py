@@ -23,7 +23,8 @@ def rewritten(path, change):
 
 def replaced_by_a_link(path):
     """The content is right and lies outside the folder."""
-    elsewhere = path.parent.parent / "elsewhere"
+    output = next(folder for folder in path.parents if folder.name == "output")
+    elsewhere = output.parent / "elsewhere"
     shutil.move(path, elsewhere)
     path.symlink_to(elsewhere)
 
