@@ -124,7 +124,8 @@ def disk_full() -> None:
 
 def stops_at_once() -> None:
     """End at the first evaluation."""
-    Stopping.fires = property(lambda _self: LEG == "measured")  # type: ignore[method-assign, assignment]
+    fires = property(lambda self: LEG == "measured" and self.best is not None)
+    Stopping.fires = fires  # type: ignore[method-assign, assignment]
 
 
 def never_stops() -> None:
