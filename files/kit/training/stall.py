@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 
 from kit.ranks import state as ranks_state
 
@@ -21,6 +22,7 @@ FACTOR = 10.0  # a step may take so many times as long as half of the last ones 
 LOOK = 0.5  # seconds between two looks at the clock
 RECENT = 50  # steps
 COLLECTIVES = ("distributed_c10d.py", "deepspeed/comm/")
+BACKWARD = "_engine_run_backward"  # within which DistributedDataParallel's all-reduce waits, without a frame of its own
 
 
 class Stall:
@@ -89,8 +91,11 @@ class Stall:
         """Return whether the main thread waits for other ranks, else what it is at."""
         frame = sys._current_frames().get(self._main or 0)
         innermost = frame
+        among_others = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
         while frame is not None:
             if any(part in frame.f_code.co_filename for part in COLLECTIVES):
+                return ranks_state.WAITING
+            if among_others and frame.f_code.co_name == BACKWARD:
                 return ranks_state.WAITING
             frame = frame.f_back
         if innermost is None:
