@@ -215,7 +215,7 @@ def memory(profile: Profile) -> Findings:
     given = profile.resources.gpu_memory_gb
     if given > MEMORY_GB.get(kind, given):
         yield error("resources.gpu_memory_gb", f"{given:g}; {kind} has {MEMORY_GB[kind]}", "S4-13")
-    text = f"needs about {needed:.0f} GiB of {there:g}"
+    text = f"needs about {needed:.2f} GiB of {there:g}"
     if needed > there:
         yield error("training.batch_size", f"{text}; lower it, or turn activation_checkpointing on", "S4-28")
     elif needed > 0.9 * there:
