@@ -16,7 +16,8 @@ nox.options.sessions = ["lint", "types", "unit", "artifact", "integration"]
 # Where scripts, unlike pytest and ansible-playbook, do not find the collection by themselves.
 COLLECTION = {"PYTHONPATH": "collections"}
 SHELL = ["tests/setup-controller", ".ci/run"]
-SHELL += [str(path) for folder in ("tests/cluster", "tests/real_gpu", "files/workloads") for path in Path(folder).rglob("*.sh")]
+for folder in ("tests/cluster", "tests/real_gpu", "files/workloads"):
+    SHELL += [str(path) for path in Path(folder).rglob("*.sh")]
 
 
 @nox.session

@@ -17,13 +17,22 @@ CPU_SHARE, RUN_DELAY = 0.95, 0.01  # of the wall time: less, or more, is a distu
 
 def usage() -> dict[str, Any]:
     """Return this process's CPU time, its time in the run queue (s), and throttled periods of its control group."""
-    delay = sensors.text(Path("/proc/self/schedstat"))
     return {
         "cpu": time.process_time(),
-        "delay": int(delay.split()[1]) / 1e9 if delay else None,
+        "delay": run_delay(Path("/")),
         "throttled": throttled_periods(Path("/")),
         "switches": resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw,
     }
+
+
+def run_delay(root: Path) -> float | None:
+    """Return for how many seconds this process has waited for the CPU; None: it is not known.
+
+    A kernel that does not count says 0 0 0: a process that had no CPU would not read this.
+    """
+    fields = (sensors.text(root / "proc/self/schedstat") or "").split()
+    ran, waited = fields[:2] if len(fields) > 1 else ("", "")
+    return int(waited) / 1e9 if ran.isdigit() and waited.isdigit() and int(ran) else None
 
 
 def throttled_periods(root: Path) -> int | None:
@@ -48,7 +57,11 @@ def _throttled(stat: Path) -> int | None:
 
 
 def found(before: dict[str, Any], after: dict[str, Any], wall: float) -> dict[str, Any]:
-    """Return what shows whether something else ran on this core; what cannot be read shows nothing, and is named."""
+    """Return what shows whether something else ran on this core.
+
+    Nobody waits for the CPU for longer than without it: where the kernel does not say for how long it waited, the CPU
+    was its for so much of the time that it cannot have waited for too long, or that cannot be told.
+    """
     share = (after["cpu"] - before["cpu"]) / wall
     delay = None if after["delay"] is None or before["delay"] is None else (after["delay"] - before["delay"]) / wall
     periods = (after["throttled"], before["throttled"])
@@ -56,6 +69,11 @@ def found(before: dict[str, Any], after: dict[str, Any], wall: float) -> dict[st
     why = []
     if share < CPU_SHARE:
         why.append(f"the CPU was this process's for {share:.0%} of the time, expected {CPU_SHARE:.0%}")
+    elif delay is None and share < 1 - RUN_DELAY:
+        why.append(
+            f"it cannot be told for how long it waited for the CPU: the kernel does not say, and the CPU was this "
+            f"process's for {share:.1%} of the time, expected {1 - RUN_DELAY:.0%}"
+        )
     if delay is not None and delay > RUN_DELAY:
         why.append(f"it waited for the CPU for {delay:.1%} of the time, expected at most {RUN_DELAY:.0%}")
     if throttled:

@@ -29,14 +29,20 @@ def ours(name: str) -> Path:
     folder = Path(os.path.expanduser(name))
     if not folder.is_absolute():
         raise Problem("files", f"{name} is no place: expected an absolute path, or one that begins with ~/")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.stat()
-    if found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH:
+    if folder.is_symlink():
         raise Problem(
             "files",
-            f"{folder} belongs to user {found.st_uid} (mode {stat.S_IMODE(found.st_mode):o}), and this is user "
-            f"{os.geteuid()}: expected a folder of its own that others cannot write to; name another in "
+            f"{folder} is no folder but a link to {os.readlink(folder)}; name the folder itself in "
             "hpc_validation_edge_folder",
+        )
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.stat()
+    if found.st_uid != os.geteuid() or _is_written_by_others(found):
+        raise Problem(
+            "files",
+            f"{folder} belongs to user {found.st_uid}, group {found.st_gid} (mode {stat.S_IMODE(found.st_mode):o}), "
+            f"and this is user {os.geteuid()}, group {os.getgid()}: expected a folder of its own that others cannot "
+            "write to; name another in hpc_validation_edge_folder",
         )
     if not _is_marked(folder):
         others = sorted(set(os.listdir(folder)) - {MARK})
@@ -48,6 +54,11 @@ def ours(name: str) -> Path:
             )
         (folder / MARK).touch(mode=0o600)
     return folder
+
+
+def _is_written_by_others(found: os.stat_result) -> bool:
+    """Return whether others may write there; the user's own group is taken for one that has no other members."""
+    return bool(found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and found.st_gid != os.getgid()))
 
 
 def _is_marked(folder: Path) -> bool:

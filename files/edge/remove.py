@@ -35,9 +35,12 @@ def remove(path: str) -> dict[str, Any]:
     """Remove the folder; return what is to be said of it."""
     if not os.path.isabs(path):
         return refused("files", f"{path} is no place: expected an absolute path, or one that begins with ~/")
+    path = path.rstrip("/") or "/"  # with a slash behind it a link is what it leads to
     if not os.path.lexists(path):
         return {"removed": False}
-    if os.path.islink(path) or not os.path.isdir(path):
+    if os.path.islink(path):
+        return refused("files", f"{path} is no folder but a link to {os.readlink(path)}; it stays")
+    if not os.path.isdir(path):
         return refused("files", f"{path} is no folder; it stays")
     if not marked(path):
         if os.listdir(path):

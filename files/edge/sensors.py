@@ -20,10 +20,10 @@ from pathlib import Path
 
 import tegrastats
 
-COLDEST = -50.0  # degrees Celsius: a zone that is switched off reads -256
 OFF = {errno.EAGAIN, errno.ENXIO, errno.ENODATA}  # what reading a part gives that is switched off
 PROCESSORS = {"coretemp", "k10temp", "zenpower", "cpu_thermal", "soc_thermal"}  # hwmon has drives and network cards too
-# Rails that are the power of a whole board, by what the board calls itself; others are named in the profile.
+JETSON = re.compile(r"\b(Jetson|NVIDIA)\b")  # "NVIDIA Orin Nano Developer Kit" too; a NanoPi is none
+# Rails that are the power of a whole Jetson, by what the board calls itself; others are named in the profile.
 BOARDS = {
     "AGX Orin": ("VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0"),
     "Orin NX": ("VDD_IN",),
@@ -123,18 +123,18 @@ def rails(root: Path) -> dict[str, Reading]:
         millivolts = number(label.with_name(f"in{position}_input"))
         milliamperes = number(label.with_name(f"curr{position}_input"))
         if name and name != "NC" and millivolts is not None and milliamperes is not None:
-            reading = {"path": str(label.parent), "watts": millivolts * milliamperes / 1e6}
+            reading = tegrastats.power(str(label.parent), millivolts * milliamperes / 1e6)
             _put(found, name, label.parents[2].name, reading)
     for label in sorted(root.glob("sys/bus/i2c/drivers/ina3221x/*/iio:device*/rail_name_*")):
         position = label.name[len("rail_name_") :]
         name, milliwatts = text(label), number(label.with_name(f"in_power{position}_input"))
         if name and name != "NC" and milliwatts is not None:
-            _put(found, name, label.parent.name, {"path": str(label.parent), "watts": milliwatts / 1e3})
+            _put(found, name, label.parent.name, tegrastats.power(str(label.parent), milliwatts / 1e3))
     for power in sorted(root.glob("sys/class/hwmon/hwmon*/power*_input")):
         microwatts, chip = number(power), text(power.parent / "name")
         if chip and microwatts is not None:
             name = text(power.with_name(power.name.replace("_input", "_label"))) or chip
-            _put(found, name, power.parent.name, {"path": str(power), "watts": microwatts / 1e6})
+            _put(found, name, power.parent.name, tegrastats.power(str(power), microwatts / 1e6))
     return found
 
 
@@ -144,8 +144,7 @@ def whole_board(now: Reading, name: str | None, wanted: list[str] | None) -> Rea
     ``now``: a row. ``wanted`` may name processor packages, whose energy is counted.
     """
     there, counted = now["rails"], [each for each, of in now["energy"].items() if of["microjoules"] is not None]
-    known = next((each for part, each in BOARDS.items() if part in (name or "")), ())
-    chosen = list(wanted or known)
+    chosen = list(dict.fromkeys(wanted or _known(name or "")))
     missing = [each for each in chosen if each not in there and each not in counted]
     names = ", ".join([*sorted(there), *sorted(counted)])
     error = None
@@ -160,32 +159,38 @@ def whole_board(now: Reading, name: str | None, wanted: list[str] | None) -> Rea
     return {"rails": [] if error else chosen, "error": error}
 
 
+def _known(name: str) -> tuple[str, ...]:
+    """Return the rails that are a board's power, by the board's name."""
+    return next((each for part, each in BOARDS.items() if JETSON.search(name) and part in name), ())
+
+
 def zones(root: Path) -> dict[str, Reading]:
     """Return the temperatures in degrees Celsius: of thermal zones, and of processors that hwmon has."""
     found: dict[str, Reading] = {}
     for zone in sorted(root.glob("sys/class/thermal/thermal_zone*")):
         name = text(zone / "type")
         if name:
-            _put(found, name, zone.name, _temperature(zone / "temp"))
+            _put(found, name, zone.name, _temperature(name, zone / "temp"))
     for path in sorted(root.glob("sys/class/hwmon/hwmon*/temp*_input")):
         chip = text(path.parent / "name")
         label = text(path.with_name(path.name.replace("_input", "_label"))) or path.name[: -len("_input")]
         if chip in PROCESSORS:
-            _put(found, f"{chip} {label}", path.parent.name, _temperature(path))
+            _put(found, f"{chip} {label}", path.parent.name, _temperature(f"{chip} {label}", path))
     return found
 
 
-def _temperature(path: Path) -> Reading:
+def _temperature(name: str, path: Path) -> Reading:
     """Return a temperature, that the part is off, or why it cannot be read."""
     found: Reading = {"path": str(path)}
+    if tegrastats.CONSTANT.match(name):
+        return {**found, **tegrastats.NOT_MEASURED}
     try:
         said = path.read_text(errors="replace").strip("\0\n ")
-        celsius = int(said) / 1000
+        return tegrastats.temperature(name, str(path), int(said) / 1000)
     except OSError as error:
         return {**found, "off": True} if error.errno in OFF else {**found, "error": error.strerror}
     except ValueError:
         return {**found, "error": f"{said[:40]!r} is no number"}
-    return {**found, "celsius": celsius} if celsius > COLDEST else {**found, "off": True}
 
 
 def counters(root: Path) -> dict[str, Reading]:

@@ -36,10 +36,10 @@ def _names(rows: list[Reading], kind: str) -> list[str]:
     return sorted({name for each in rows for name in each[kind]})
 
 
-def _unread(rows: list[Reading], kind: str, *keys: str) -> list[str]:
-    """Return the names of what some row has no value for, each with a reason if one was given."""
+def _unread(rows: list[Reading], kind: str, *keys: str, names: list[str] | None = None) -> list[str]:
+    """Return the names of what some row has no value for, of these or all, each with a reason if one was given."""
     found = []
-    for name in _names(rows, kind):
+    for name in _names(rows, kind) if names is None else names:
         lacking = [
             each[kind].get(name, {}) for each in rows if all(each[kind].get(name, {}).get(key) is None for key in keys)
         ]
@@ -111,25 +111,20 @@ def _firmware(rows: list[Reading]) -> Reading:
 
 def _power(rows: list[Reading], chosen: Reading) -> Reading:
     names, missing = chosen["rails"], []
-    mean, highest = 0.0, 0.0
+    mean = highest = None
     if not chosen["error"]:
         measured = [name for name in names if name in rows[0]["rails"]]
-        missing = [name for name in measured if any(name not in each["rails"] for each in rows)]
-        watts = [sum(each["rails"].get(name, {"watts": 0})["watts"] for name in measured) for each in rows]
+        missing = _unread(rows, "rails", "watts", names=measured)
         counted = _energy(rows, [name for name in names if name not in measured])
         seconds = rows[-1]["time"] - rows[0]["time"]
-        if counted["joules"] is not None and seconds:
-            mean = sum(watts) / len(watts) + counted["joules"] / seconds
-            highest = max(watts) + counted["joules"] / seconds
-        else:
+        if counted["joules"] is None or not seconds:
             missing.append(counted["error"] or "the time of the soak")
-    error = chosen["error"] or _error(missing)
-    return {
-        "mean": None if error else mean,
-        "highest": None if error else highest,
-        "rails": names,
-        "error": error,
-    }
+        if not missing:
+            watts = [sum(each["rails"][name]["watts"] for name in measured) for each in rows]
+            computing = watts[1:]  # the first row is read before anything computes
+            mean = sum(computing) / len(computing) + counted["joules"] / seconds
+            highest = max(watts) + counted["joules"] / seconds
+    return {"mean": mean, "highest": highest, "rails": names, "error": chosen["error"] or _error(missing)}
 
 
 def _energy(rows: list[Reading], names: list[str] | None = None) -> Reading:

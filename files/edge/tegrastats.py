@@ -13,9 +13,12 @@ from contextlib import suppress
 
 INTERVAL, PATIENCE = 500, 5.0  # milliseconds between two lines; seconds for the first one
 KEPT = 1 << 16  # bytes of output, of which the last line counts
+OLD = 5 * INTERVAL / 1000  # seconds after which the last line is no reading of now
 COLDEST = -50.0  # degrees Celsius: a part that is switched off reads -256
+CONSTANT = re.compile("PMIC", re.IGNORECASE)  # of a Jetson, always 100: github.com/balena-os/balena-jetson/issues/142
+NOT_MEASURED = {"off": True, "reason": "it reads the same at all times"}
 ZONE = re.compile(r"(?<=\s)([\w-]+)@(-?\d+(?:\.\d+)?)C(?=\s|$)")  # cpu@38.25C
-RAIL = re.compile(r"(?<=\s)([A-Z]\w*) (\d+)(?:mW)?/\d+(?:mW)?(?=\s|$)")  # VDD_IN 4300mW/4280mW, or without mW: now/mean
+RAIL = re.compile(r"(?<=\s)([A-Z]\w*) (-?\d+)(?:mW)?/-?\d+(?:mW)?(?=\s|$)")  # VDD_IN 4300mW/4280mW, or no mW: now/mean
 
 
 class Tegrastats:
@@ -23,7 +26,7 @@ class Tegrastats:
 
     def __init__(self, command: str) -> None:
         """Start it, and wait for its first line; without one there are no readings."""
-        self._command, self._said = command, b""
+        self._command, self._said, self._came = command, b"", 0.0
         try:
             self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
                 [command, "--interval", str(INTERVAL)],
@@ -59,7 +62,7 @@ class Tegrastats:
         return found
 
     def _line(self) -> str:
-        """Return the last whole line that has come; none once it has ended: what it said is no reading of now."""
+        """Return the last whole line; none once it has ended or says no more: what it said is no reading of now."""
         if not self._process or not self._process.stdout:
             return ""
         with suppress(BlockingIOError):
@@ -68,20 +71,31 @@ class Tegrastats:
                 if not block:
                     return ""
                 self._said = (self._said + block)[-KEPT:]
+                if b"\n" in block:
+                    self._came = time.monotonic()
         lines = self._said.decode("utf-8", "replace").split("\n")
-        return lines[-2] if len(lines) > 1 else ""
+        return lines[-2] if len(lines) > 1 and time.monotonic() - self._came <= OLD else ""
 
 
 def rails(line: str, path: str) -> dict[str, dict]:
     """Return the power of each rail in watts, as it is now."""
-    return {name: {"path": path, "watts": int(milliwatts) / 1000} for name, milliwatts in RAIL.findall(f" {line}")}
+    return {name: power(path, int(milliwatts) / 1000) for name, milliwatts in RAIL.findall(f" {line}")}
 
 
 def zones(line: str, path: str) -> dict[str, dict]:
     """Return the temperature of each part that is on, in degrees Celsius."""
-    found = {}
-    for name, celsius in ZONE.findall(f" {line}"):
-        found[name] = (
-            {"path": path, "celsius": float(celsius)} if float(celsius) > COLDEST else {"path": path, "off": True}
-        )
-    return found
+    return {name: temperature(name, path, float(celsius)) for name, celsius in ZONE.findall(f" {line}")}
+
+
+def power(path: str, watts: float) -> dict:
+    """Return the reading of a rail: less than nothing is no power, and would lower the sum of the others."""
+    return {"path": path, "watts": watts} if watts >= 0 else {"path": path, "error": f"{watts:g} W"}
+
+
+def temperature(name: str, path: str, celsius: float) -> dict:
+    """Return the reading of a part: its temperature, that it is off, or that it was not read."""
+    if CONSTANT.match(name):
+        return {"path": path, **NOT_MEASURED}
+    if celsius == 0:
+        return {"path": path, "error": "reads 0"}
+    return {"path": path, "celsius": celsius} if celsius > COLDEST else {"path": path, "off": True}

@@ -25,6 +25,8 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
 REQUEST = "request.json"
 BUNDLE, WHEELS = "bundle/", "wheels/"
 CODE = ("disturbance.py", "runner.py", "sensors.py", "summary.py", "tegrastats.py")
+# What lies beside runner.py is what it could import: nothing of a bundle is written there by a name of its own.
+BUNDLED = ("answers.npy", "bundle.json", "float.onnx", "inputs.npy", "int8.onnx", "pruned.onnx")
 NEEDLESS = BUNDLE + "answers.npy"  # the controller compares
 IMPORTED = ("purelib", "platlib")  # the parts of a wheel's .data folder that belong beside the rest
 
@@ -65,6 +67,9 @@ def unpacked(payload: Path, run: Path, site: Path, files: dict[str, str]) -> Non
         unknown = sorted(name for name in there if name.startswith((BUNDLE, WHEELS)) and name not in files)
         if missing or unknown:
             raise Problem("files", f"{(missing or unknown)[0]} is not among the files that were to be sent")
+        strange = sorted(name for name in files if name.startswith(BUNDLE) and name[len(BUNDLE) :] not in BUNDLED)
+        if strange:
+            raise Problem("files", f"{strange[0]} is no file of a bundle; expected {', '.join(BUNDLED)}")
         site.mkdir()
         for name in sorted(files):
             target = run / PurePosixPath(name).name
@@ -88,13 +93,26 @@ def _whole(name: str) -> Iterator[None]:
 
 def _checked(outer: zipfile.ZipFile, name: str, target: Path, expected: str) -> None:
     """Write a file of the payload. Raise Problem if it is another one than was to be sent."""
+    with outer.open(name) as source:
+        found = _written(source, target)
+    if found != expected:
+        raise Problem("files", f"{name} is not what was sent: SHA-256 {found}, expected {expected}")
+
+
+def _written(source: IO[bytes], target: Path) -> str:
+    """Write a new file, whole or not at all: part of one would pass for one that was changed. Return its SHA-256."""
     digest = hashlib.sha256()
-    with outer.open(name) as source, target.open("xb") as stream:
-        for block in _blocks(source):
-            digest.update(block)
-            stream.write(block)
-    if digest.hexdigest() != expected:
-        raise Problem("files", f"{name} is not what was sent: SHA-256 {digest.hexdigest()}, expected {expected}")
+    try:
+        with target.open("xb") as stream:
+            for block in _blocks(source):
+                digest.update(block)
+                stream.write(block)
+    except FileExistsError:
+        raise
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+    return digest.hexdigest()
 
 
 def _blocks(stream: IO[bytes]) -> Iterator[bytes]:

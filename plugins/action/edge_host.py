@@ -22,6 +22,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.plain
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge import (
     answer,
     bundle,
+    judged,
     payload,
     problem,
     requirements,
@@ -118,12 +119,14 @@ class ActionModule(ActionBase):
         if known or not args["wheelhouse"]:
             return problem.document(known or problem.problem("wheels", "there are none for it"))
         made = bundle.read(results.bundle_path(run, args["workload"]), args["job"], args["found"])
-        asked = payload.request(run.name, args, made, args["wheelhouse"]["packages"])
+        judged.sha256(results.metrics_path(run, args["workload"]), args["job"], made)
+        place = results.device_folder(run, args["workload"])
+        asked = payload.request(place, args, made, args["wheelhouse"]["packages"])
         with tempfile.TemporaryDirectory(dir=constants.DEFAULT_LOCAL_TMP) as folder:
             built = Path(folder) / "payload.pyz"
             payload.build(built, asked, payload.parts(), made, args["wheelhouse"])
             document = self._asked(built, args["python"], [], hold=args["timeout"])
-        return answer.measured(document, run.name)
+        return answer.measured(document, place)
 
     def _asked(self, program: Path, python: str, words: list[str], hold: int = 0) -> Json:
         """Put a program there, run it, remove it, and return its answer. Raise ProblemError.

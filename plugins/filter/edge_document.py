@@ -10,7 +10,7 @@ version_added: 0.4.0
 short_description: Make edge.json, on which a workload is judged that was measured on edge hosts
 description:
   - Reads what M(mlops.hpc_validation.edge_host) wrote into the run's folder for each host, and the bundle and the
-    metrics that the job left. C(models.<name>.sha256) in these says which model was judged.
+    metrics that the job left. C(deployed), C(bundle.sha256) and C(models.<name>.sha256) in these say what was judged.
   - A value that cannot be had is a text that says why, so that the judge finds no number, and the report shows the
     text.
 options:
@@ -78,29 +78,28 @@ def edge_document(
 ) -> str:
     """Return the text."""
     run, job = Path(str(folder)), plain(job)
-    try:
-        made: bundle.Bundle | problem.ProblemError = bundle.read(
-            results.bundle_path(run, str(workload)), job, plain(found)
-        )
-    except problem.ProblemError as exc:
-        made = exc
+    made, known = _made(run, str(workload), job, plain(found))
     told = {
         host: _told(run, str(workload), host, each, plain(failures or {}).get(host))
         for host, each in plain(hosts).items()
     }
-    return json_files.encode(document.document(job, told, made, _judged(run, str(workload), job, made))).decode()
+    return json_files.encode(document.document(job, told, made, known)).decode()
 
 
-def _judged(
-    run: Path, workload: str, job: dict[str, t.Any], made: bundle.Bundle | problem.ProblemError
-) -> str | problem.ProblemError:
-    """Return the SHA-256 of the model that the job judged, or why it is not known."""
-    if isinstance(made, problem.ProblemError):
-        return made
+def _made(
+    run: Path, workload: str, job: dict[str, t.Any], found: dict[str, t.Any] | None
+) -> tuple[bundle.Bundle | problem.ProblemError, str | problem.ProblemError]:
+    """Return the bundle, and the SHA-256 of the model that the job judged; of each, or why it is not known."""
     try:
-        return judged.sha256(results.metrics_path(run, workload), job, made.deployed)
+        made = bundle.read(results.bundle_path(run, workload), job, found)
     except problem.ProblemError as exc:
-        return exc
+        return exc, exc
+    try:
+        return made, judged.sha256(results.metrics_path(run, workload), job, made)
+    except judged.OtherBundleError as exc:
+        return exc, exc
+    except problem.ProblemError as exc:
+        return made, exc
 
 
 def _told(run: Path, workload: str, host: str, known: dict[str, t.Any], failure: str | None) -> document.Told:

@@ -51,8 +51,9 @@ def test_a_model_is_measured_on_the_device(play, tmp_path):
     timed = found.pop("S4-6.p99")  # other tests run beside this one
     assert timed["verdict"] == "pass" or "disturbed" in timed["why"], timed
     assert {each["verdict"] for each in found.values()} == {"pass", "recorded"}, played.screen
-    card = json.loads((played.folder / "card-TEST-5.json").read_text(encoding="utf-8"))
-    assert card["deployed"]["sha256"]
+    told = json.loads((played.folder / "edge/TEST-5/edge01.json").read_text(encoding="utf-8"))
+    assert told["deployed"]["model"] == "int8"
+    assert told["measured"]["latency"]["inferences"] >= 1000
     assert processes() == []
     left = cluster("edge01", "ls", "-A", FOLDER).split()
     assert played.folder.name in " ".join(left)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 from kit import strict_json
 from kit.errors import KitError
 from kit.profiles import packages
+from kit.profiles.findings import printable
 
 WRONG, UNREADABLE = 1, 2  # exit codes
 
@@ -52,9 +54,16 @@ def run(arguments: argparse.Namespace) -> None:
 
 def answered(arguments: argparse.Namespace) -> int:
     """Check the files; return the exit code, which is UNREADABLE, with a line on stderr, if none can be checked."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         packages.require()
-        return checked(arguments)
+        code = checked(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever reads has seen enough, as `head`; Python flushes once more at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KitError as error:
         print(error, file=sys.stderr)
     except Exception as error:  # a file that nobody has thought of is none that can be used
@@ -90,7 +99,7 @@ def read_changes(source: str | None) -> dict[str, Any] | None:
     try:
         found = strict_json.parse(sys.stdin.read()) if source == "-" else strict_json.read(Path(source))
     except (OSError, ValueError, RecursionError) as error:
-        raise KitError(f"--changes {source}: {error}") from error
+        raise KitError(f"--changes {printable(source)}: {error}") from error
     if not isinstance(found, dict):
         raise KitError(f"--changes {source}: expected keys and values")
     return found
@@ -106,13 +115,14 @@ def checked(arguments: argparse.Namespace) -> int:
     code = 0
     documents: list[dict[str, Any]] = []
     for path in arguments.files:
+        name = printable(str(path))
         try:
             found = check(path, changes).findings
         except UnreadableError as error:
             code = UNREADABLE
             documents.append({"file": str(path), "unreadable": str(error)})
             if not arguments.json:
-                print(f"{path}:{error}" if str(error)[:1].isdigit() else f"{path}: error: {error}")
+                print(f"{name}:{error}" if str(error)[:1].isdigit() else f"{name}: error: {error}")
             continue
         wrong = len(errors(found))
         code = max(code, WRONG if wrong else 0)
@@ -121,7 +131,7 @@ def checked(arguments: argparse.Namespace) -> int:
                 "line": each.line,
                 "key": dotted(each.place),
                 "severity": each.severity,
-                "text": each.text,
+                "text": printable(each.text),
                 "requirement": each.requirement,
             }
             for each in found
@@ -129,8 +139,8 @@ def checked(arguments: argparse.Namespace) -> int:
         documents.append({"file": str(path), "findings": rows})
         if not arguments.json:
             for each in found:
-                print(f"{path}:{each}")
-            print(f"{path}: {_count(wrong, 'error')}, {_count(len(found) - wrong, 'warning')}")
+                print(f"{name}:{each}")
+            print(f"{name}: {_count(wrong, 'error')}, {_count(len(found) - wrong, 'warning')}")
     if arguments.json:
         print(json.dumps(documents))
     return code

@@ -17,10 +17,14 @@ from pydantic_core import ErrorDetails
 
 from kit.errors import KitError
 from kit.profiles import document, leaks, rules
-from kit.profiles.findings import WARNING, Finding, Place, errors
+from kit.profiles.findings import WARNING, Finding, Place, errors, printable
 from kit.profiles.model import Profile
 
 SHOWN = 60  # characters of a value
+NOT_RUN = (
+    "keys were not compared with one another before these errors are mended; these checks did not run: "
+    f"{', '.join(rule.__name__ for rule in rules.RULES)}"
+)
 
 
 @dataclass(frozen=True)
@@ -53,10 +57,10 @@ def usable(path: Path, changes: Mapping[str, Any] | None = None) -> Profile:
     try:
         checked = check(path, changes)
     except document.UnreadableError as error:
-        raise UnusableError(f"{path}:{error}") from error
+        raise UnusableError(f"{printable(str(path))}:{error}") from error
     wrong = errors(checked.findings)
     if wrong or checked.profile is None:
-        raise UnusableError("\n".join(f"{path}:{each}" for each in wrong))
+        raise UnusableError("\n".join(f"{printable(str(path))}:{each}" for each in wrong))
     return checked.profile
 
 
@@ -80,12 +84,11 @@ def judged(read: document.Document) -> Checked:
         try:
             profile = Profile.model_validate(read.value)
         except ValidationError as error:
-            hidden = {finding.place for finding in secret} | {
-                place for place, line in read.lines.items() if line in {each.line for each in secret}
-            }
+            on = {each.line for each in secret}
+            hidden = {finding.place for finding in secret} | {place for place, line in read.lines.items() if line in on}
             told = {finding.place for finding in read.findings}
             found += [each for each in _of_kinds(error.errors(), read.value, hidden) if each.place not in told]
-            found.append(Finding((), "keys were not compared with one another before these errors are mended", WARNING))
+            found.append(Finding((), NOT_RUN, WARNING))
         else:
             found += rules.check(profile)
     placed = {_redacted(_with_line(finding, read)) for finding in found}
@@ -110,9 +113,10 @@ def _of_kinds(problems: list[ErrorDetails], value: Any, hidden: set[Place]) -> I
     misspelt: set[Place] = set()
     for place, those in of_place.items():
         if those[0]["type"] == "extra_forbidden":
-            near = _nearest(place, missing)
-            misspelt |= {near} if near else set()
-            yield Finding(place, f"unknown key{f'; is it {near[-1]}?' if near else ''}", requirement="S4-9")
+            free = _free(place, value)
+            near = difflib.get_close_matches(str(place[-1]), free, 1, 0.75)
+            misspelt |= {(*place[:-1], *near)} & missing
+            yield Finding(place, f"unknown key; {_meant(near, free)}", requirement="S4-9")
     for place, those in of_place.items():
         kind = those[0]["type"]
         if kind == "extra_forbidden" or place in misspelt:
@@ -126,6 +130,8 @@ def _of_kinds(problems: list[ErrorDetails], value: Any, hidden: set[Place]) -> I
         secret = place in hidden or leaks.is_named(place) or (isinstance(given, str) and leaks.redacted(given) != given)
         found = "a value that is not shown" if secret else _shown(given)
         wanted = " or ".join(dict.fromkeys(_wanted(each) for each in those))
+        if kind == "string_type" and isinstance(given, (int, float)):
+            wanted += ": write it in quotes"
         yield Finding(place, f"{found}; expected {wanted}", requirement=described[1] if described else "")
 
 
@@ -144,11 +150,20 @@ def _there(problem: ErrorDetails, value: Any) -> Place:
     return tuple(place)
 
 
-def _nearest(place: Place, missing: set[Place]) -> Place | None:
-    """Return the missing key beside an unknown one that it is most like."""
-    beside = {str(each[-1]): each for each in missing if each[:-1] == place[:-1]}
-    near = difflib.get_close_matches(str(place[-1]), beside, 1, 0.75)
-    return beside[near[0]] if near else None
+def _free(place: Place, value: Any) -> list[str]:
+    """Return the keys that a section may have and has not, of the section that a key is in."""
+    section: type[BaseModel] | None = Profile
+    for part in place[:-1]:
+        section = section_of(section, str(part)) if section else None
+        value = value[part]
+    return [name for name in section.model_fields if name not in value] if section else []
+
+
+def _meant(near: list[str], free: list[str]) -> str:
+    """Say which key an unknown one may be, else which there are."""
+    if near:
+        return f"is it {near[0]}?"
+    return f"expected none, or one of {', '.join(free)}" if free else "expected none: all keys of the section are there"
 
 
 def _shown(value: Any) -> str:
@@ -182,7 +197,7 @@ _KINDS = {
 }
 # What the patterns of model.py ask for.
 _PATTERNS = {
-    r"^/[^\n\r]+$": "an absolute path",
+    r"^/[^\x00-\x1f\x7f-\x9f]+$": "an absolute path on one line",
     r"\S": "a text that is not blank",
     r"^[^\x00-\x20\x7f]([^\x00-\x1f\x7f]*[^\x00-\x20\x7f])?$": "a name on one line",
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$": 'a day such as "2026-01-31"',

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ import yaml
 
 from kit.errors import KitError
 from kit.profiles.findings import Finding, Place
-from kit.profiles.leaks import is_named
+from kit.profiles.leaks import HIDDEN, is_named
 
 LIMIT = 1 << 20  # bytes
 DEEPEST = 20  # levels
@@ -33,6 +34,9 @@ _KINDS = {type(None): "null", bool: "bool", int: "int", float: "float", str: "st
 _MOST = 40  # characters of a word that is shown
 # Line breaks for YAML and for few others.
 _BREAKS = re.compile("[\x85\u2028\u2029]")
+_NOT_ALLOWED = yaml.reader.Reader.NON_PRINTABLE
+# What messages quote is the file's, unless it is one character, or `<block end>` and the like.
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -63,6 +67,8 @@ class Document:
 def read(path: Path) -> Document:
     """Return the document at ``path``. Raise UnreadableError if there is no YAML to be judged."""
     try:
+        if stat.S_ISFIFO(path.stat().st_mode):  # one that nobody writes to would be waited for without end
+            raise UnreadableError(0, "is a pipe; expected a file")
         with path.open("rb") as stream:
             content = stream.read(LIMIT + 1)
     except OSError as error:
@@ -85,15 +91,22 @@ def parse(text: str) -> Document:
         raise UnreadableError(
             text.count("\n", 0, odd.start()) + 1, f"the line break U+{ord(odd[0]):04X}; expected plain ones"
         )
+    odd = _NOT_ALLOWED.search(text)
+    if odd:
+        raise UnreadableError(
+            text.count("\n", 0, odd.start()) + 1, f"not YAML: a character that it does not allow: U+{ord(odd[0]):04X}"
+        )
     try:
         return _Reader(text).document()
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise UnreadableError(line, f"not YAML: a character that it does not allow: {error.reason}") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
-        raise UnreadableError(mark.line + 1 if mark else 1, f"not YAML: {problem}") from error
+        raise UnreadableError(mark.line + 1 if mark else 1, f"not YAML: {_unquoted(problem)}") from error
+
+
+def _unquoted(problem: str) -> str:
+    """Return PyYAML's words without those of the file, which may be a secret."""
+    return _QUOTED.sub(lambda found: found[0] if len(found[0]) == 3 or found[0][1] == "<" else HIDDEN, problem)
 
 
 class _Reader:
@@ -133,7 +146,8 @@ class _Reader:
         if event.anchor:
             self._refuse(line, place, "an anchor (&name) is used; write the value out wherever it belongs")
         if event.tag:
-            self._refuse(line, place, f"the tag {event.tag!r} is used; a profile has none")
+            text = "a tag (!name) is used; a profile has none: write a text that begins with ! in quotes"
+            self._refuse(line, place, text)
         if len(place) > DEEPEST:
             raise UnreadableError(line, f"nested deeper than {DEEPEST} levels")
         if isinstance(event, yaml.MappingStartEvent):
@@ -207,5 +221,7 @@ def _disputed(text: str, tag: str, place: Place) -> str:
         return f'{text} is no number that can be read; write "{text}" if it is a text'
     plain = {"bool": str(read).lower(), "null": "null", "int": str(read), "float": str(read)}.get(tag)
     advice = f'write {plain}, or "{text}" if it is a text' if plain else f'write "{text}"'
+    if ":" in text:  # nobody who writes a time means its seconds
+        advice = f'write "{text}"'
     what = "a date" if tag == "timestamp" else repr(read)
     return f"{text} is {what} for most readers of YAML; {advice}"

@@ -26,7 +26,12 @@ class Finding:
         """Return it as a line, after the file's name."""
         key = f"{dotted(self.place)}: " if self.place else ""
         number = f" [{self.requirement}]" if self.requirement else ""
-        return f"{self.line}: {self.severity}: {key}{self.text}{number}"
+        return f"{self.line}: {self.severity}: {key}{printable(self.text)}{number}"
+
+
+def printable(text: str) -> str:
+    """Return a text with escapes for what is not seen, such as line breaks and the commands of terminals."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def dotted(place: Place) -> str:

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Find credentials in a profile: by the form that a service gives them, by the key's name, and by how random they are.
 
-What is found is never shown. A line that ends in `# not-a-secret` is not asked how random it is. A random word has
-upper and lower case and digits: those of one case cannot be told from digests and names.
+What is found is never shown. Prose that names a credential and gives a value with a digit holds one, `secret:
+none-since-2026` too, which is a false alarm. A line that ends in `# not-a-secret` is not asked how random it is. A
+random word has upper and lower case and digits: those of one case cannot be told from digests and names.
 """
 
 from __future__ import annotations
@@ -25,19 +26,27 @@ FORMS = {
     "a Hugging Face token": r"\bhf_[A-Za-z0-9]{20,}",
     "a Slack token": r"\bxox[abeoprs]-[\w-]{10,}",
     "a webhook of Slack": r"https://hooks\.slack\.com/(?:services|workflows)/[\w/]{10,}",
-    "an API key of the form sk-": r"\bsk-(?:[A-Za-z0-9]+-)*(?=\w*[0-9])\w{20,}",
+    "an API key of the form sk-": r"(?<![\w-])sk-(?:[A-Za-z0-9]+-)*(?=\w*[0-9])\w{20,}",
     "a Google API key": r"\bAIza[\w-]{30,}",
     "a token of Google's OAuth": r"\bya29\.[\w-]{20,}",
-    "a JSON web token": r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+",
+    "a JSON web token": r"(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+",
     "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
     "a password in an address": r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,30}://[^\s/:@]*:(?!\$\{|<|\{\{)[^\s/@]+@",
     "a token in an address": r"[?&](?i:token|api_?key|access_?key|passw(?:or)?d|secret|sig)=(?!\$\{|<|\{\{)[^&\s]{8,}",
+    "a key in an address": r"[?&](?i:key)=(?=[\w-]*[0-9])[\w-]{16,}",
+    "a token as the user of an address": r"://(?=[\w-]*[0-9])[\w-]{20,}@",
     "a bearer token": r"(?i:\bbearer\s+)(?=[\w.~+/-]*[0-9])[\w.~+/-]{16,}=*",
+    "a Vault token": r"\bhv[sbr]\.[\w-]{20,}|(?<![\w.])s\.(?=\w*[0-9])[A-Za-z0-9]{24}\b",
+    "a SendGrid key": r"\bSG\.[\w-]{16,}\.[\w-]{16,}",
     "a W&B key": r"\bwandb_v\d+_[A-Za-z0-9_]{20,}",
     "a Databricks token": r"\bdapi[0-9a-f]{32}\b",
 }
 _FORMS = {kind: re.compile(form) for kind, form in FORMS.items()}
-_KEY = re.compile(r"(?i)pass(?:word|wd|phrase)|secret|token|api_?key|credential|private_?key|access_?key|key_?file")
+# Tokens of a text, and what cuts it into them, are none of a service's.
+_KEY = re.compile(
+    r"(?i)pass(?:word|wd|phrase)(?!less)|pwd|secret(?!ar)|(?:access|api|auth|refresh)[-_]?token|token(?!i[sz]|s(?![a-z])|-mix)"
+    r"|(?:api|private|access)[-_]?key|credential|key[-_]?file"
+)
 # Values under such a key that say where the secret is, and not what it is.
 _ELSEWHERE = re.compile(r"\$\{.*\}|<.*>|\{\{.*\}\}|vault:.*|env:.*|[~.]?/.*|https?://.*", re.DOTALL)
 _SHORTEST_NAMED = 8
@@ -46,13 +55,14 @@ _WORD = re.compile(
     r"(?<![\w/+=!@$%^&*.-])(?:[A-Za-z0-9+_=!@$%^&*-]{20,}|[A-Za-z0-9+][A-Za-z0-9+/]{30,}[A-Za-z0-9+]={0,2})"
     r"(?![\w/+=!@$%^&*-]|\.[a-z]{2,5}\b)"
 )
-# What a comment says of a key.
-_SAID = re.compile(r"(?<![\w-])([\w-]{1,60})\s{0,9}[:=]\s{0,9}(\S+)")
+# What prose says of a key: `password: x`, `the password is: x`, `{"password": "x"}`.
+_SAID = re.compile(r"""(?<![\w-])([\w-]{1,60})(?:["']|\s{1,9}is)?\s{0,9}[:=]\s{0,9}(?=["']?(\S{8,200}))""")
 # Random by nature and no secret: names of GPUs, UUIDs and digests.
 _INNOCENT = re.compile(
     r"(?i:(?:GPU|MIG)-)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|(?i:sha(?:1|256|384|512)[-:=])[A-Za-z0-9+/=]+"
 )
 HIDDEN = "(not shown)"
+_BY_WORD = "looks like a credential, by the word before it"
 _RANDOM = "looks like a credential, as it is random; if it is none, end the line with `# not-a-secret`"
 _NO_SECRET = re.compile(r"#\s*not-a-secret\s*$")
 RANDOM = 4.0  # bits per character
@@ -66,25 +76,27 @@ def in_text(text: str) -> Iterator[Finding]:
         comment = line.partition("#")[2]
         if kind:
             yield _finding((), f"looks like {kind}", number)
-        elif any(named((key,), said) and re.search("[0-9]", said) for key, said in _SAID.findall(comment)):
-            yield _finding((), "looks like a credential, by the word before it", number)
+        elif said(comment):
+            yield _finding((), _BY_WORD, number)
         elif random_word(comment) and not _NO_SECRET.search(line):
             yield _finding((), _RANDOM, number)
 
 
 def in_values(value: Any, text: str, lines: dict[Place, int]) -> Iterator[Finding]:
-    """Find values that their form, a key's name or their randomness gives away; ``text`` is the whole file.
+    """Find values, and keys, that their form, a key's name or their randomness gives away; ``text`` is the whole file.
 
     A value that is not in the file, as it was changed, has the line of the nearest key around it.
     """
     written = text.split("\n")
-    for place, found in _texts(value, ()):
+    for place, found, is_key in _texts(value, ()):
         line = lines.get(place, 0)
         kind = form_of(found)
         if kind:
             yield _finding(place, f"looks like {kind}", line)
-        elif named(place, found):
+        elif not is_key and named(place, found):
             yield _finding(place, "looks like a credential, by its key", line)
+        elif said(found):
+            yield _finding(place, _BY_WORD, line)
         elif random_word(found) and not (found in text and _NO_SECRET.search(written[line - 1])):
             yield _finding(place, _RANDOM, line)
 
@@ -95,12 +107,20 @@ def form_of(text: str) -> str | None:
 
 
 def is_named(place: Place) -> bool:
-    """Return whether a key's name says that its value is a credential, or leads to one."""
-    return bool(_KEY.search(next((part for part in reversed(place) if isinstance(part, str)), "")))
+    """Return whether the name of a key, or of a section around it, says that it is a credential or leads to one."""
+    return any(isinstance(part, str) and _KEY.search(part) for part in place)
+
+
+def said(text: str) -> list[str]:
+    """Return the values of credentials in prose that says what they are."""
+    found = ((key, value.strip("\"',;")) for key, value in _SAID.findall(text))
+    return [value for key, value in found if re.search("[0-9]", value) and named((key,), value)]
 
 
 def redacted(text: str) -> str:
-    """Return a text without what looks like a credential by itself."""
+    """Return a text without what looks like a credential by itself, or by the word before it."""
+    for value in dict.fromkeys(said(text)):
+        text = re.sub(rf"{re.escape(value)}[^\s\"']*", HIDDEN, text)  # of a long one `said` has the beginning
     for form in _FORMS.values():
         text = form.sub(HIDDEN, text)
     return _WORD.sub(lambda found: HIDDEN if random_word(found[0]) else found[0], text)
@@ -132,15 +152,17 @@ def _changes(word: str) -> float:
     return sum(one != other for one, other in zip(kinds, kinds[1:])) / (len(word) - 1)
 
 
-def _texts(value: Any, place: Place) -> Iterator[tuple[Place, str]]:
+def _texts(value: Any, place: Place) -> Iterator[tuple[Place, str, bool]]:
+    """Return all texts with their places, and whether each is the key of its place."""
     if isinstance(value, dict):
         for key, inner in value.items():
+            yield (*place, key), key, True
             yield from _texts(inner, (*place, key))
     elif isinstance(value, list):
         for position, inner in enumerate(value):
             yield from _texts(inner, (*place, position))
     elif isinstance(value, str):
-        yield place, value
+        yield place, value, False
 
 
 def _finding(place: Place, why: str, line: int) -> Finding:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 HPC, EMBEDDED, LOCAL = "hpc", "embedded", "local"
 SCRATCH, FINE_TUNE, TRANSFER = "scratch", "fine_tune", "transfer"
@@ -22,7 +23,7 @@ Name = Annotated[
     StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x20\x7f]([^\x00-\x1f\x7f]*[^\x00-\x20\x7f])?$"),
 ]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"\S")]
-Folder = Annotated[str, StringConstraints(min_length=2, max_length=1000, pattern=r"^/[^\n\r]+$")]
+Folder = Annotated[str, StringConstraints(min_length=2, max_length=1000, pattern=r"^/[^\x00-\x1f\x7f-\x9f]+$")]
 Positive = Annotated[int, Field(ge=1, le=10**9)]
 Count = Annotated[int, Field(ge=0, le=10**9)]
 
@@ -34,6 +35,14 @@ def key(text: str, requirement: str = "", default: Any = ..., **bounds: Any) -> 
     """
     more: dict[str, Any] | None = {"requirement": requirement} if requirement else None
     return Field(default, description=text, json_schema_extra=more, **bounds)
+
+
+def different(names: list[str]) -> list[str]:
+    """Return the names. Raise PydanticCustomError if one is there twice: of a sum it would be part twice."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise PydanticCustomError("twice", "different names, found {name} twice", {"name": twice})
+    return names
 
 
 class Section(BaseModel):
@@ -367,7 +376,7 @@ class PowerManagement(Section):
     mode: Text = key("Power mode of nvpmodel, such as MAXN", "S4-5")
     max_temperature_c: float = key("Highest temperature", "S4-5", gt=0, le=150)
     max_power_w: float | None = key("Highest mean power", "S4-5", default=None, gt=0, le=10000)
-    power_rails: Annotated[list[Name], Field(min_length=1, max_length=64)] | None = key(
+    power_rails: Annotated[list[Name], Field(min_length=1, max_length=64), AfterValidator(different)] | None = key(
         "Rails that make the board's power; null: those known of the board", default=None
     )
     soak_seconds: float = key("How long a device computes while its sensors are read", "S4-5", ge=5, le=86400)

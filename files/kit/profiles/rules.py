@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 from kit.profiles import arithmetic
 from kit.profiles.findings import WARNING, Finding
@@ -34,6 +35,7 @@ METRICS = {"regression": ("loss", "mae", "rmse", "r2"), CLASSIFICATION: ("loss",
 BETTER = {"validation_loss": "min", "mae": "min", "rmse": "min", "accuracy": "max", "f1": "max"}
 EXPORTS = ("onnx", "torchscript", "tensorrt")
 DEVICE_MEMORY_GB = 12
+OLD = ("jetson", "other")  # kinds of GPU among which are some without bfloat16
 NARROW = 128  # below it a model of 8 bits is not faster, as measured
 
 
@@ -106,7 +108,7 @@ def stopping(profile: Profile) -> Findings:
         text = f"{early.mode}, but a better {early.monitor} is {'higher' if early.mode == 'min' else 'lower'}; "
         yield error("training.early_stopping.mode", f"{text}expected {BETTER[early.monitor]}", "S4-23")
     # One at the last step ends nothing; the first is the best so far.
-    evaluations = (arithmetic.steps(profile) - 1) // profile.training.evaluation.every_steps
+    evaluations = max(0, arithmetic.steps(profile) - 1) // profile.training.evaluation.every_steps
     if early.enabled and early.patience >= evaluations:
         text = (
             f"{early.patience} evaluations, and {evaluations} come before the last step: it can never end the training"
@@ -230,6 +232,10 @@ def precision(profile: Profile) -> Findings:
         yield error(path, "null; float16 needs one: expected dynamic", "S4-3")
     if mixed.dtype == "bfloat16" and mixed.loss_scale is not None:
         yield error(path, f"{mixed.loss_scale}; bfloat16 needs none: expected null", "S4-3")
+    kind = profile.resources.gpu_type
+    if mixed.enabled and mixed.dtype == "bfloat16" and kind in OLD and profile.metadata.target != LOCAL:
+        text = f"bfloat16, which a GPU of the kind {kind} may lack: Volta, Turing and Xavier have none"
+        yield warning("training.mixed_precision.dtype", text, "S4-3")
 
 
 def ranks(profile: Profile) -> Findings:
@@ -315,7 +321,7 @@ def exports(profile: Profile) -> Findings:
     for position, kind in enumerate(after.export):
         place = ("post_training", "export", position)
         if kind in after.export[:position]:
-            yield Finding(place, f"{kind} is there twice", requirement="S4-22")
+            yield Finding(place, f"{kind!r} is there twice", requirement="S4-22")
         if kind not in EXPORTS:
             offered = "executorch is not offered" if kind == "executorch" else "an unknown form"
             yield Finding(place, f"{offered}; expected some of {', '.join(EXPORTS)}", requirement="S4-22")
@@ -354,6 +360,18 @@ def device(profile: Profile) -> Findings:
     for name in ("max_latency_ms", "max_size_mb"):
         if getattr(profile.post_training, name) is None:
             yield error(f"post_training.{name}", "missing on embedded: nothing would be judged", "S4-6")
+    after = profile.post_training
+    for name, step in (("pruning", after.pruning), ("quantization", after.quantization)):
+        if not step.enabled:
+            text = "false: PROFILE-EMBEDDED cannot pass, since it judges what that gains"
+            yield warning(f"post_training.{name}.enabled", text, "S4-5")
+    if (
+        after.quantization.enabled
+        and after.quantization.method == "dynamic"
+        and not after.quantization.calibration_data
+    ):
+        text = "missing: PROFILE-EMBEDDED cannot pass, since it compares that with the training data"
+        yield warning("post_training.quantization.calibration_data", text, "S4-5")
     if profile.power_management and profile.power_management.max_power_w is None:
         yield error("power_management.max_power_w", "missing on embedded: nothing would be judged", "S4-5")
     if profile.resources.num_gpus > 1:
@@ -393,9 +411,21 @@ def trackers(profile: Profile) -> Findings:
     if wandb.enabled and wandb.mode == "online" and wandb.key_file is None:
         yield error("logging.wandb.mode", "online without key_file; expected offline", "S4-3")
     mlflow = profile.logging.mlflow
+    if mlflow.tracking_uri is not None and not _reachable(mlflow.tracking_uri):
+        text = "no host, or a port that is none; expected https://HOST or https://HOST:PORT"
+        yield error("logging.mlflow.tracking_uri", text, "S4-3")
     if mlflow.token_file is not None and (mlflow.tracking_uri or "").startswith("http:"):
         text = "begins with http: the token would cross the network in the clear; expected https"
         yield error("logging.mlflow.tracking_uri", text, "S4-12")
+
+
+def _reachable(address: str) -> bool:
+    """Return whether an address has a host, and a port that is one if it has any."""
+    try:
+        parts = urlsplit(address)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 RULES: tuple[Callable[[Profile], Any], ...] = (

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kit.errors import KitError
 from kit.files import write_atomic
 from kit.job import current_job
 from kit.pretraining.checkpoints import describe
@@ -18,6 +19,16 @@ from kit.profiles.model import Profile
 
 NAME, CONTENTS, INPUTS, TRUTH = "deploy.zip", "bundle.json", "inputs.npy", "answers.npy"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # a bundle of the same files is the same
+ANSWERS = 1000  # samples that every form of the model answers, and a device
+
+
+def require_enough(samples: int, where: str) -> None:
+    """Raise KitError if a device's answers to so many samples would say little of it."""
+    if samples < ANSWERS:
+        raise KitError(
+            f"data.test, {where}, has {samples} windows; expected {ANSWERS} at least: on these the devices' answers "
+            "are compared with this job's"
+        )
 
 
 def limits(profile: Profile) -> dict[str, Any]:

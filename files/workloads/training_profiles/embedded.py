@@ -20,7 +20,7 @@ import quantising
 import sessions
 import torch
 from acceptance import CHECKPOINTS, SOURCE, Leg, changed, weights
-from bundle import INPUTS, NAME, TRUTH, pack
+from bundle import ANSWERS, INPUTS, NAME, TRUTH, pack, require_enough
 from encoder import Encoder
 from kit import strict_json
 from kit.files import METRICS_FILE
@@ -35,7 +35,6 @@ from windows import Windows
 MADE = "made"
 SOURCE_STEPS = 400
 EXTRA_STEPS, EXTRA_RATE = 150, 3e-4  # of what is pruned, and of what it is compared with
-ANSWERS = 1000  # samples that every form of the model answers
 INFERENCES = 500  # of each form, for its time
 FLOAT, PRUNED, INT8 = "float", "pruned", "int8"
 
@@ -98,11 +97,12 @@ def short(profile: Profile, purpose: str, steps: int, rate: float, data: dict[st
 
 
 def made(leg: Leg) -> dict[str, Any]:
-    """Make the model smaller, export it, make whole numbers of it; return the job's metrics."""
+    """Make the model smaller, export it, make whole numbers of it; return the job's metrics. Raise KitError."""
     joined, profile, after = leg.joined, leg.profile, leg.profile.post_training
     whole = strict_json.read(leg.job / METRICS_FILE)
     best = leg.saver(leg.kept).best()
     windows, truth = samples_of(leg.data(profile.data.test))
+    require_enough(len(windows), profile.data.test)
     found: dict[str, Any] = {key: value for key, value in whole.items() if key not in ("job_id", "attempt")}
     found["source"] = source_of(leg)
     found["learnt"] = found["source"]["test"]["mae"] - whole["test"]["mae"]

@@ -25,7 +25,8 @@ MAX_BYTES = 500 * MB  # packed, and unpacked; roles/edge does not even fetch a l
 MAX_CONTENTS = 1 << 20
 CONTENTS, INPUTS, ANSWERS = "bundle.json", "inputs.npy", "answers.npy"
 MODELS = ("float", "pruned", "int8")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+# A device unpacks them beside the programs that run there: a json.py would be imported.
+FILES = (*(f"{model}.onnx" for model in MODELS), INPUTS, ANSWERS)
 SHA256 = re.compile(r"[0-9a-f]{64}")
 CHUNK = 1 << 20
 # What zipfile raises for an archive that is damaged, encrypted or packed in a way that it does not know.
@@ -148,7 +149,7 @@ def _wrong(contents: t.Any) -> str | None:
         return "expected a document of schema 1"
     files, limits = contents.get("files"), contents.get("limits")
     if not isinstance(files, dict) or not all(map(_is_described, files, files.values())):
-        return "files: expected plain names, each with sha256 and bytes"
+        return f"files: expected some of {', '.join(FILES)}, each with sha256 and bytes{_foreign(files)}"
     if contents.get("deployed") not in MODELS:
         return f"deployed is {scalars.show(contents.get('deployed'))}; expected one of {', '.join(MODELS)}"
     lacking = [name for name in (f"{contents['deployed']}.onnx", INPUTS, ANSWERS) if name not in files]
@@ -159,10 +160,15 @@ def _wrong(contents: t.Any) -> str | None:
     return None
 
 
+def _foreign(files: t.Any) -> str:
+    """Return which name is not one that a bundle has, as the end of a sentence."""
+    others = sorted(set(files) - set(FILES)) if isinstance(files, dict) else []
+    return f"; found {scalars.show(others[0])}" if others else ""
+
+
 def _is_described(name: str, entry: t.Any) -> bool:
     return (
-        NAME.fullmatch(name) is not None
-        and name != CONTENTS
+        name in FILES
         and isinstance(entry, dict)
         and isinstance(entry.get("sha256"), str)
         and SHA256.fullmatch(entry["sha256"]) is not None

@@ -16,6 +16,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._common impor
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge import npy, problem
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge.bundle import Bundle
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge.figures import Figures
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge.judged import OtherBundleError
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge.problem import ProblemError
 
 Json = dict[str, t.Any]
@@ -72,18 +73,19 @@ def _host(told: Told, bundle: Bundle | ProblemError, truth: npy.Floats | str, ju
     elif isinstance(bundle, ProblemError):
         why = problem.words(bundle.told)
     result = told.document.get("measured") if why is None else None
-    measured = Figures(result, why or NOTHING)
+    soak = None if isinstance(bundle, ProblemError) else bundle.contents["limits"].get("soak_seconds")
+    measured = Figures(result, why or NOTHING, soak)
     look = told.look or {}
     return {
         **{name: measured.text(name, look.get(name)) for name in FACTS},
         "board": measured.board(look),
         **_deployed(told.document, bundle, judged, why),
         **_runtime(measured, told.packages, told.document.get("problem")),
-        "cold_start_s": measured.number("cold_start_seconds"),
+        "cold_start_s": measured.positive("cold_start_seconds"),
         **measured.latencies(),
         "cpu_share": measured.number("latency", "cpu_share"),
         "repeats": measured.repeats(),
-        "memory_gb": measured.number("peak_rss_bytes", per=GB),
+        "memory_gb": measured.positive("peak_rss_bytes", per=GB),
         "near": measured.near(truth),
         **measured.soak(),
         "power_mode": measured.power_mode(),
@@ -97,7 +99,8 @@ def _deployed(document: Json, bundle: Bundle | ProblemError, judged: str | Probl
     This is told also of a host that has it and could not measure it.
     """
     if isinstance(bundle, ProblemError):
-        return dict.fromkeys(("model", "as_judged", "size_mb"), why)
+        is_other = isinstance(bundle, OtherBundleError) and why == problem.words(bundle.told)
+        return {"model": why, "as_judged": False if is_other else why, "size_mb": why}
     found = document.get("deployed")
     deployed: Json = found if isinstance(found, dict) else {}
     name, digest = deployed.get("model"), deployed.get("sha256")

@@ -10,10 +10,12 @@ import binascii
 import typing as t
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge import npy
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge import npy, payload
 
 Json = dict[str, t.Any]
 NEAR = 0.02  # of the deviation of the cluster's answers
+ANSWERS = 1000  # at least: of a few, all may be near by chance
+ROUNDING = 1e-6  # of a time that was divided by and multiplied with
 LATENCIES = ("p50_ms", "p95_ms", "p99_ms", "max_ms", "per_second")
 MODELS, OF_MODELS = ("float", "pruned", "int8"), ("p50_ms", "p99_ms")
 
@@ -21,9 +23,11 @@ MODELS, OF_MODELS = ("float", "pruned", "int8"), ("p50_ms", "p99_ms")
 class Figures:
     """The result of a host; what it does not have is a text with the reason."""
 
-    def __init__(self, result: t.Any, why: str) -> None:
+    def __init__(self, result: t.Any, why: str, soak: t.Any) -> None:
+        """Keep the result; `why` there is none, if so; `soak`: the seconds that were asked for."""
         self.result = result if isinstance(result, dict) else None
         self.why = why
+        self.asked = soak
 
     def _at(self, *keys: str) -> t.Any:
         found: t.Any = self.result
@@ -39,6 +43,14 @@ class Figures:
         if not scalars.is_number(found) or found < 0:
             return f"{'.'.join(keys)} is {scalars.describe(found)}; expected a number, 0 or more"
         return found / per if per != 1.0 else found
+
+    def positive(self, *keys: str, per: float = 1.0) -> t.Any:
+        """Return a number above 0, which would be within every upper bound."""
+        found = self._at(*keys)
+        if self.result is not None and (not scalars.is_number(found) or found <= 0):
+            told = f"{'.'.join(keys)} is {scalars.describe(found)}"
+            return f"{told}{', which no device has' if scalars.is_number(found) else ''}; expected a number above 0"
+        return self.number(*keys, per=per)
 
     def text(self, name: str, otherwise: t.Any = None) -> str:
         """Return a text that the result has, or else the look."""
@@ -75,13 +87,24 @@ class Figures:
 
     def latencies(self) -> Json:
         """Return the times of an inference, unless something disturbed them."""
-        why = self.disturbance("latency")
-        return {name: why or self.number("latency", name) for name in LATENCIES}
+        why = self.disturbance("latency") or self._too_short()
+        return {name: why or self.positive("latency", name) for name in LATENCIES}
+
+    def _too_short(self) -> str | None:
+        """Return why the times are fewer than were asked for, or of less time."""
+        count, rate = self.positive("latency", "inferences"), self.positive("latency", "per_second")
+        if isinstance(count, str) or isinstance(rate, str):
+            return str(count if isinstance(count, str) else rate)
+        if count < payload.COUNT:
+            return f"latency.inferences is {count}; expected {payload.COUNT} at least"
+        if count / rate < payload.SECONDS * (1 - ROUNDING):
+            return f"its inferences took {count / rate:.3g} s; expected {payload.SECONDS:g} s at least"
+        return None
 
     def models(self) -> Json:
         """Return the times of each model, measured in turn."""
         why = self.disturbance("compared")
-        return {model: {name: why or self.number("models", model, name) for name in OF_MODELS} for model in MODELS}
+        return {model: {name: why or self.positive("models", model, name) for name in OF_MODELS} for model in MODELS}
 
     def near(self, truth: npy.Floats | str) -> float | str:
         """Return the share of answers that are the cluster's."""
@@ -89,6 +112,9 @@ class Figures:
             return self.why
         if isinstance(truth, str):
             return truth
+        if not truth.shape or truth.shape[0] < ANSWERS:
+            answers = truth.shape[0] if truth.shape else 1
+            return f"the cluster's answers to compare with are {answers}; expected {ANSWERS} at least"
         encoded, shape = self._at("answers_b64"), self._at("answers_shape")
         if not isinstance(encoded, str):
             return f"answers_b64 is {scalars.describe(encoded)}; expected text"
@@ -110,15 +136,27 @@ class Figures:
             return dict.fromkeys([*quantities, energy], why)
         found = {name: self._sensed(*keys) for name, keys in quantities.items()}
         known = scalars.is_number(self._at("soak", energy))
-        return {**found, energy: self.number("soak", energy) if known else self._no_energy()}
+        return {**found, energy: self.positive("soak", energy) if known else self._no_energy()}
 
     def _no_soak(self) -> str | None:
         if self.result is None:
             return self.why
-        found = self._at("soak")
+        found, asked = self._at("soak"), self.asked
+        if not scalars.is_number(asked):
+            return f"how long the soak was to be is not known: soak_seconds is {scalars.describe(asked)}"
         if found is None:
-            return "there was no soak: the profile's soak_seconds is 0"
-        return None if isinstance(found, dict) else f"soak is {scalars.describe(found)}; expected an object"
+            return f"there was no soak: the profile's soak_seconds is {scalars.show(asked)}"
+        if not isinstance(found, dict):
+            return f"soak is {scalars.describe(found)}; expected an object"
+        return self._too_short_a_soak(asked)
+
+    def _too_short_a_soak(self, asked: float) -> str | None:
+        seconds, inferences = self.positive("soak", "seconds"), self.positive("soak", "inferences")
+        if isinstance(seconds, str) or isinstance(inferences, str):
+            return str(seconds if isinstance(seconds, str) else inferences)
+        if seconds < asked:
+            return f"soak.seconds is {scalars.show(seconds)}; expected {scalars.show(asked)} at least"
+        return None
 
     def _sensed(self, quantity: str, key: str) -> t.Any:
         """Return a sensor's value. If it could not be read all the time, what was read is only part of the reason."""
@@ -127,7 +165,7 @@ class Figures:
         if error:
             read = f"; read: {scalars.show(value)}" if scalars.is_number(value) else ""
             return f"{scalars.bounded(error) if isinstance(error, str) else scalars.show(error)}{read}"
-        return self.number("soak", quantity, key)
+        return (self.number if quantity == "throttle" else self.positive)("soak", quantity, key)
 
     def _no_energy(self) -> str:
         errors = [self._at("soak", name, "error") for name in ("power", "energy")]

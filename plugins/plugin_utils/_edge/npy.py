@@ -59,9 +59,10 @@ def floats(content: bytes, shape: t.Any) -> Floats:
 
 
 def near(answers: Floats, truth: Floats, deviations: float) -> float:
-    """Return the share of answers that are no further from `truth` than so many of its standard deviations.
+    """Return the share of answers whose values are no further from those of `truth` than so many standard deviations.
 
-    An answer is what belongs to one sample; all of its values must be near. Raise ValueError if there is no such share.
+    An answer is what belongs to one sample; all of its values must be near, each by the deviation of the values in its
+    place: one that varies much would hide others. Raise ValueError if there is no such share.
     """
     if answers.shape != truth.shape:
         raise ValueError(f"the answers have the shape {answers.shape}; expected {truth.shape}")
@@ -69,14 +70,21 @@ def near(answers: Floats, truth: Floats, deviations: float) -> float:
         raise ValueError("there are no answers")
     if not all(map(math.isfinite, truth.values)):
         raise ValueError("some of the cluster's answers are not finite numbers")
-    count = len(truth.values)
-    mean = math.fsum(truth.values) / count
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in truth.values) / count)
-    if not deviation > 0:
-        raise ValueError("the cluster's answers are all the same")
-    samples = truth.shape[0]
-    each, bound = count // samples, deviations * deviation
+    samples = truth.shape[0] if truth.shape else 1
+    each = len(truth.values) // samples
+    bounds = [deviations * _deviation(truth.values[at::each], at) for at in range(each)]
     far = {
-        at // each for at, (one, other) in enumerate(zip(answers.values, truth.values)) if not abs(one - other) <= bound
+        at // each
+        for at, (one, other) in enumerate(zip(answers.values, truth.values))
+        if not abs(one - other) <= bounds[at % each]
     }
     return (samples - len(far)) / samples
+
+
+def _deviation(values: array[float], place: int) -> float:
+    """Return the standard deviation of all samples' values in one place. Raise ValueError if there is none."""
+    mean = math.fsum(values) / len(values)
+    found = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
+    if not found > 0:
+        raise ValueError(f"the cluster's answers are all the same in place {place}")
+    return found

@@ -30,6 +30,11 @@ def metrics_path(run: Path, workload: str) -> Path:
     return run / FOLDER / f"metrics-{workload}.json"
 
 
+def device_folder(run: Path, workload: str) -> str:
+    """Return the name of the folder on a device: one for each workload, or the next would replace its model."""
+    return f"{run.name}-{workload}"
+
+
 def path(run: Path, workload: str, host: str) -> Path:
     """Return where the answer of a host is; a name that is no file's is written in another way."""
     return run / FOLDER / workload / f"{urllib.parse.quote(host, safe='')}.json"
@@ -56,7 +61,7 @@ def read(run: Path, workload: str, host: str, without: str | None = None) -> Jso
         document = strict_json.parse(content, parse_constant=str)
         if not isinstance(document, dict) or document.get("schema") != 1:
             raise ProblemError("result", f"{place} is not a document of schema 1")
-        return answer.measured(document, run.name)
+        return answer.measured(document, device_folder(run, workload))
     except ProblemError as exc:
         return problem.document(exc.told)
     except FileNotFoundError:

@@ -95,6 +95,31 @@ def test_what_cannot_be_read_is_null_and_shows_nothing():
     assert (found["undisturbed"], found["run_delay"], found["throttled_periods"]) == (True, None, None)
 
 
+@pytest.mark.parametrize(("cpu", "calm"), [(10.95, True), (10.91, True), (10.89, False), (10.6, False), (10.4, False)])
+def test_a_kernel_that_does_not_count_the_delay_leaves_it_to_the_share(cpu, calm):
+    """Of 10 s it was without the CPU for at most 0.1 s: no longer can it have waited for it."""
+    found = disturbance.found({**USED, "delay": None}, after(delay=None, cpu=cpu), 10.0)
+    assert (found["undisturbed"], found["run_delay"]) == (calm, None)
+    assert disturbance.found(USED, after(cpu=cpu), 10.0)["undisturbed"] == (cpu > 10.5)
+
+
+def test_a_delay_that_cannot_be_told_is_named():
+    found = disturbance.found(USED, after(delay=None, cpu=10.7), 10.0)
+    assert found["disturbed_by"] == (
+        "it cannot be told for how long it waited for the CPU: the kernel does not say, and the CPU was this process's "
+        "for 97.0% of the time, expected 99%"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [("2000000000 500000000 7", 0.5), ("7 0 1", 0.0), ("0 0 0", None), ("0 9 1", None), ("7", None), ("7 x 1", None)],
+)
+def test_the_delay_of_a_kernel_that_counts_it(tree, said, seconds):
+    assert disturbance.run_delay(tree(**{"proc/self/schedstat": said})) == seconds
+    assert disturbance.run_delay(tree() / "none") is None
+
+
 @pytest.mark.parametrize(
     ("group", "stat"),
     [

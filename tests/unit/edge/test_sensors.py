@@ -107,6 +107,38 @@ def test_two_monitors_of_one_name_are_two(tree):
     assert {name: each["watts"] for name, each in sensors.rails(root).items()} == {"ina226": 1, "ina226 (hwmon1)": 2}
 
 
+def test_less_than_no_power_is_no_reading(tree):
+    hwmon, iio = "sys/class/hwmon/hwmon0", "sys/bus/i2c/drivers/ina3221x/1-0041/iio:device1"
+    other = {f"{hwmon}/name": "ina226", f"{hwmon}/power1_input": -1_000_000}
+    other |= {f"{iio}/rail_name_0": "POM_5V_IN", f"{iio}/in_power0_input": -250}
+    found = sensors.rails(tree(**{**ORIN, **other, f"{FIRST}/curr2_input": -1}))
+    assert {name: each["error"] for name, each in found.items() if "watts" not in each} == {
+        "VDD_CPU_CV": "-0.012008 W",
+        "POM_5V_IN": "-0.25 W",
+        "ina226": "-1 W",
+    }
+    assert {name for name, each in found.items() if "watts" in each} == {"VDD_GPU_SOC", "VIN_SYS_5V0"}
+
+
+@pytest.mark.parametrize(
+    ("name", "rails"),
+    [
+        ("NVIDIA Jetson Nano Developer Kit", ["POM_5V_IN"]),
+        ("NVIDIA Orin Nano Developer Kit", ["VDD_IN"]),
+        ("FriendlyElec NanoPi R5S", []),
+        ("Radxa Nano", []),
+        ("Somebody's TX2", []),
+    ],
+)
+def test_a_board_is_a_jetson_only_if_it_says_so(name, rails):
+    there = {"rails": {each: {"watts": 1} for each in ("POM_5V_IN", "VDD_IN")}, "energy": {}}
+    assert sensors.whole_board(there, name, None)["rails"] == rails
+
+
+def test_a_rail_that_is_named_twice_counts_once(tree):
+    assert board(tree(**ORIN), ["VDD_CPU_CV", "VDD_GPU_SOC", "VDD_CPU_CV"])["rails"] == ["VDD_CPU_CV", "VDD_GPU_SOC"]
+
+
 def test_a_pcs_packages_are_its_power_only_if_the_profile_says_so(tree):
     package = "sys/class/powercap/intel-rapl:0"
     root = tree(**{f"{package}/name": "package-0", f"{package}/energy_uj": 5})
@@ -152,6 +184,23 @@ def test_a_part_that_is_off_is_not_0(tree):
         "gpu-thermal": "No such file or directory",
         "odd": "'hot' is no number",
     }
+
+
+def test_a_zone_that_reads_0_was_not_read(tree):
+    zone = "sys/class/thermal/thermal_zone"
+    told = {f"{zone}0/type": "cpu", f"{zone}0/temp": 0, f"{zone}1/type": "tj", f"{zone}1/temp": 48500}
+    found = sensors.zones(tree(**told))
+    assert (found["cpu"]["error"], found["cpu"].get("celsius")) == ("reads 0", None)
+    assert found["tj"]["celsius"] == 48.5
+
+
+@pytest.mark.parametrize("name", ["PMIC-Die", "pmic"])
+@pytest.mark.parametrize("said", [100000, 50000, "what"])
+def test_the_constant_of_a_jetsons_pmic_is_no_temperature(tree, name, said):
+    zone = "sys/class/thermal/thermal_zone0"
+    (found,) = sensors.zones(tree(**{f"{zone}/type": name, f"{zone}/temp": said})).values()
+    assert (found.get("celsius"), found.get("error"), found.get("off")) == (None, None, True)
+    assert found["reason"] == "it reads the same at all times"
 
 
 @pytest.mark.parametrize(

@@ -45,12 +45,29 @@ def test_its_time_is_that_between_the_first_row_and_the_last():
 
 
 def test_the_mean_is_that_of_all_chosen_rails_together():
-    found = of(watts({"a": 1, "b": 2}, {"a": 3, "b": 4}), {"rails": ["a", "b"], "error": None})
+    taken = watts({"a": 1, "b": 2}, {"a": 3, "b": 4}, {"a": 2, "b": 1})
+    found = of(taken, {"rails": ["a", "b"], "error": None})
     assert found["power"] == {"mean": 5, "highest": 7, "rails": ["a", "b"], "error": None}
-    assert found["millijoules_per_inference"] == 500  # 5 W in 1 s by 10 inferences
+    assert found["millijoules_per_inference"] == 1000  # 5 W in 2 s by 10 inferences
     assert found["energy_of"] == ["a", "b"]
     found = of(watts({"a": 5}, {"a": 5}, {"a": 5}), {"rails": ["a"], "error": None})
     assert found["millijoules_per_inference"] == 1000  # 5 W in 2 s
+
+
+def test_the_mean_is_of_what_was_read_while_it_computed():
+    found = of(watts({"a": 4}, *[{"a": 20}] * 5), {"rails": ["a"], "error": None})
+    assert (found["power"]["mean"], found["power"]["highest"]) == (20, 20)
+    found = of(watts({"a": 24}, {"a": 20}), {"rails": ["a"], "error": None})
+    assert (found["power"]["mean"], found["power"]["highest"]) == (20, 24)
+
+
+@pytest.mark.parametrize("row", [0, 1, 2])
+def test_a_rail_that_was_not_read_lowers_no_sum(row):
+    taken = watts(*[{"a": 20, "b": 1}] * 3)
+    taken[row]["rails"]["b"] = {"error": "-8 W"}
+    found = of(taken, {"rails": ["a", "b"], "error": None})["power"]
+    assert (found["mean"], found["error"]) == (None, "b (-8 W) could not be read all the time")
+    assert of(taken, {"rails": ["a"], "error": None})["power"]["mean"] == 20
 
 
 def test_in_no_time_there_is_no_power():
@@ -71,7 +88,8 @@ def test_a_rail_that_was_not_read_all_the_time_is_named():
 
 
 def test_power_that_is_not_known_keeps_its_reason():
-    assert of(watts({"a": 1}, {"a": 1}), {"rails": [], "error": "unknown"})["power"]["error"] == "unknown"
+    found = of(watts({"a": 1}, {"a": 1}), {"rails": [], "error": "unknown"})["power"]
+    assert found == {"mean": None, "highest": None, "rails": [], "error": "unknown"}
 
 
 def test_the_power_of_packages_is_their_energy_by_time():
@@ -197,6 +215,7 @@ def said(*bits):
         ((0x0, 0x10000, 0x10000), 0b1, None),
         ((0x0, 0x0, 0x10000), 0b1, None),
         ((0x10000, 0x10000), 0, "under-voltage was noted before"),
+        ((0x10000,), 0, "under-voltage was noted before"),
         ((0x20000, 0x20000), 0, "a capped frequency was noted before"),
         ((0x40000, 0x40000), 0, "throttling was noted before"),
         ((0x80000, 0x80000), 0, "the soft limit of temperature was noted before"),

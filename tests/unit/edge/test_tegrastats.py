@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 import sensors
@@ -45,13 +46,34 @@ def test_a_part_that_is_off_has_no_temperature():
         "gpu": 36.5,
     }
     assert found["cv0"]["off"] is True
-    assert {"PLL", "CPU", "thermal"} < set(tegrastats.zones(NANO, "x"))
+    assert {name: each.get("celsius") for name, each in tegrastats.zones(NANO, "x").items()} == {
+        "PLL": 30,
+        "CPU": 31.5,
+        "PMIC": None,
+        "GPU": 30,
+        "AO": 37,
+        "thermal": 30.75,
+    }
+    pmic = {"path": "x", "off": True, "reason": "it reads the same at all times"}
+    assert tegrastats.zones(NANO, "x")["PMIC"] == tegrastats.zones("PMIC-Die@100C", "x")["PMIC-Die"] == pmic
     assert tegrastats.zones("", "x") == tegrastats.rails("", "x") == {}
 
 
+def test_what_cannot_be_is_no_reading():
+    assert tegrastats.zones("CPU@0C tj@40C", "x") == {
+        "CPU": {"path": "x", "error": "reads 0"},
+        "tj": {"path": "x", "celsius": 40},
+    }
+    assert tegrastats.rails("VDD_IN -8mW/4mW VDD_CPU 0mW/-1mW", "x") == {
+        "VDD_IN": {"path": "x", "error": "-0.008 W"},
+        "VDD_CPU": {"path": "x", "watts": 0},
+    }
+
+
 @pytest.fixture
-def program(tmp_path):
-    """A stand-in that says these lines, and then what it is told to do."""
+def program(tmp_path, monkeypatch):
+    """A stand-in that says these lines, and then what it is told to do; on a busy machine too they are new for long."""
+    monkeypatch.setattr(tegrastats, "OLD", 600.0)
 
     def write(*lines: str, then: str = "time.sleep(600)", place: str = "usr/bin/tegrastats") -> str:
         path = tmp_path / place
@@ -114,6 +136,29 @@ def test_what_it_said_before_it_ended_is_no_reading_of_now(program):
         time.sleep(0.05)
     assert running.filled(EMPTY) == EMPTY
     running.end()
+
+
+def test_what_it_said_long_before_is_no_reading_of_now(program, tmp_path, monkeypatch):
+    later, again = [0.0], tmp_path / "again"
+    wait = f"\nwhile not os.path.exists({str(again)!r}): time.sleep(0.05)\nprint({NANO!r}, flush=True)\n"
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + later[0], sleep=time.sleep)
+    monkeypatch.setattr(tegrastats, "time", clock)
+    running = tegrastats.Tegrastats(program(ORIN, then=f"{wait}time.sleep(600)"))
+    try:
+        assert running.filled(EMPTY)["rails"]
+        later[0] = 601.0
+        assert running.filled(EMPTY) == EMPTY
+        again.touch()
+        deadline = time.monotonic() + 40
+        while "POM_5V_IN" not in running.filled(EMPTY)["rails"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        running.end()
+
+
+def test_a_line_is_old_after_five_intervals():
+    assert tegrastats.OLD == 5 * tegrastats.INTERVAL / 1000
 
 
 def test_one_that_says_nothing_is_not_waited_for_long(program, monkeypatch):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Train on a Slurm cluster as a profile says: train_hpc.sh PROFILE [OPTIONS OF SBATCH]
 # The profile's resources are asked for on one node; --nodes=2 --ntasks-per-node=2 --gres=gpu:2 takes two.
-# PYTHON is one with PyTorch and pydantic, by default the newest that the playbook has installed on the share.
+# PYTHON is one with PyTorch and pydantic, by default the one that the playbook has installed on the share from today's lock.
 set -euo pipefail
 
 [ "$#" -ge 1 ] || { echo "usage: train_hpc.sh PROFILE [OPTIONS OF SBATCH]" >&2; exit 2; }
@@ -9,10 +9,9 @@ home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 kit=$(dirname "$home")  # on the share; in the repository it is one folder further up
 [ -d "$kit/kit" ] || kit=$(dirname "$kit")
 python=${PYTHON:-}
-for each in "$kit"/../venvs/deepspeed-*/bin/python; do
-    if [ -z "${PYTHON:-}" ] && [ -x "$each" ] && { [ -z "$python" ] || [ "$each" -nt "$python" ]; }; then
-        python=$each
-    fi
+lock=$(sha256sum "$kit/requirements/deepspeed.txt" | cut -c1-12)
+for each in "$kit"/../venvs/deepspeed-"$lock"-*/bin/python; do
+    [ -n "$python" ] || [ ! -x "$each" ] || python=$each
 done
 python=${python:-python3}
 profile=$(realpath -- "$1")

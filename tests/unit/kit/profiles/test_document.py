@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+import os
+import threading
 
 import pytest
 from kit.profiles import document
@@ -109,7 +111,9 @@ def test_what_is_no_number_is_none(text):
     [
         ("yes", 'yes is True for most readers of YAML; write true, or "yes" if it is a text'),
         ("NULL", 'NULL is None for most readers of YAML; write null, or "NULL" if it is a text'),
-        ("1:30", '1:30 is 90 for most readers of YAML; write 90, or "1:30" if it is a text'),
+        ("0x10", '0x10 is 16 for most readers of YAML; write 16, or "0x10" if it is a text'),
+        ("1:30.5", '1:30.5 is 90.5 for most readers of YAML; write "1:30.5"'),
+        ("48:00:00", '48:00:00 is 172800 for most readers of YAML; write "48:00:00"'),
         ("1_000.5", '1_000.5 is 1000.5 for most readers of YAML; write 1000.5, or "1_000.5" if it is a text'),
         ("2026-01-31", '2026-01-31 is a date for most readers of YAML; write "2026-01-31"'),
         ("0x_", '0x_ is no number that can be read; write "0x_" if it is a text'),
@@ -213,6 +217,47 @@ def test_a_line_break_that_few_know_is_refused_on_its_line(mark):
 def test_lines_are_the_same_however_they_end(end):
     found = parse(f"a: 1{end}b:{end}  c: 010{end}")
     assert (found.lines[("b", "c")], [each.line for each in found.findings]) == (3, [3])
+
+
+@pytest.mark.parametrize("loader", [document.yaml.SafeLoader, document._Loader])
+def test_a_character_that_is_not_allowed_is_told_with_its_line_whatever_stands_before(monkeypatch, loader):
+    monkeypatch.setattr(document, "_Loader", loader)
+    with pytest.raises(UnreadableError, match=r"^2: error: not YAML: a character that it does not allow: U\+0001$"):
+        parse("# " + "\xfc" * 300 + "\na: x # \x01\nb: 2\nc: 3\n")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = os.open(tmp_path / "pipe", os.O_RDWR)  # else the test would wait without end where this is reverted
+    os.write(writer, b"#" * 1000)
+    threading.Timer(5, os.close, [writer]).start()
+    with pytest.raises(UnreadableError, match=r"^is a pipe; expected a file$"):
+        document.read(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("text", ["a: !Winter2026 x", "a: !<Winter2026> x", "a: !!Winter2026 x"])
+def test_a_tag_is_not_shown_as_it_may_be_a_secret_that_is_not_in_quotes(text):
+    (refused,) = parse(text).findings
+    assert refused.text == "a tag (!name) is used; a profile has none: write a text that begins with ! in quotes"
+
+
+def test_what_pyyaml_quotes_of_the_file_is_not_shown(monkeypatch):
+    monkeypatch.setattr(document, "_Loader", document.yaml.SafeLoader)
+    with pytest.raises(UnreadableError) as refused:
+        parse("a: 1\npassword: !hunter2hunter2!x y\n")
+    assert str(refused.value) == "2: error: not YAML: found undefined tag handle (not shown)"
+
+
+@pytest.mark.parametrize(
+    "problem",
+    ["did not find expected ',' or ']'", "expected <block end>, but found '<scalar>'", 'found "\'"', "it's so"],
+)
+def test_what_pyyaml_quotes_of_its_own_is_shown(problem):
+    assert document._unquoted(problem) == problem
+
+
+def test_both_kinds_of_quotes_are_emptied():
+    assert document._unquoted("found \"it's\", not 'ab'") == "found (not shown), not (not shown)"
 
 
 def test_a_character_that_is_not_allowed_is_told_with_its_line():

@@ -39,6 +39,12 @@ def keys(text: str, severity: str = "error") -> list[str]:
     return [key for kind, key, _requirement, _line in found(text) if kind == severity]
 
 
+def test_a_rail_that_is_named_twice_is_named_in_the_refusal():
+    text = changed(EMBEDDED, power_management__power_rails="[VDD_IN, VDD_SOC, VDD_IN]")
+    told = [each.text for each in judged(document.parse(text)).findings if each.severity == "error"]
+    assert told == ["a list; expected different names, found VDD_IN twice"]
+
+
 GOOD = {
     "hpc": HPC,
     "embedded": EMBEDDED,
@@ -213,6 +219,7 @@ BAD = [
     ),
     (HPC, {"post_training__export": "[onnx, onnx]"}, "post_training.export[1]", "S4-22"),
     (EMBEDDED, {"power_management__power_rails": "[]"}, "power_management.power_rails", ""),
+    (EMBEDDED, {"power_management__power_rails": "[VDD_IN, VDD_SOC, VDD_IN]"}, "power_management.power_rails", ""),
     (EMBEDDED, {"resources__gpu_type": "a100-80"}, "resources.gpu_type", "S4-16"),
     (EMBEDDED, {"model__window": "512", "model__num_layers": "200"}, "training.batch_size", "S4-28"),
     (
@@ -369,6 +376,12 @@ SECRET = "hf_" + "aB3dE5gH7jK9mN1pQ2sT4uV6"
         changed(HPC, notes=f"x\n  {SECRET}"),
         changed(HPC, logging__wandb__mode=f"online\n    key_file: {'0123456789abcdef' * 2}"),
         changed(HPC, logging__mlflow__tracking_uri="null\n    token_file: s3cret7"),
+        changed(HPC, logging__mlflow__tracking_uri="null\n    token_file: !s3cret7"),
+        HPC + "credentials:\n  - value: 0123456789_1\n",
+        HPC + '"password: s3cret7-s3cret7": 1\n',
+        HPC + "mine: {pwd=s3cret7-s3cret7}\n",
+        changed(HPC, notes='"password: s3cret7-s3cret7"'),
+        changed(HPC, logging__wandb__mode='"password: s3cret7-s3cret7"'),
         changed(HPC, logging__mlflow__tracking_uri="null\n    token_file: 123456789012"),
     ],
 )
@@ -376,7 +389,7 @@ def test_wherever_a_credential_is_it_is_an_error_and_not_shown(text):
     checked = judged(document.parse(text))
     shown = "\n".join(str(each) for each in checked.findings)
     assert errors(checked.findings)
-    for secret in (SECRET, SECRET[:25], "0123456789abcdef", "s3cret7", "123456789012"):
+    for secret in (SECRET, SECRET[:25], "0123456789abcdef", "s3cret7", "123456789012", "0123456789_1", "1234567891"):
         assert secret not in shown
 
 
@@ -404,3 +417,40 @@ def test_a_key_that_is_no_name_is_shown_so_that_nobody_is_misled(key):
     assert line.isprintable()
     assert "unknown key" in line
     assert "error: '" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "words"),
+    [
+        (HPC.replace("prefetch_factor:", "prefetch_facter:"), "data.prefetch_facter", "is it prefetch_factor?"),
+        (HPC.replace("num_classes:", "num_clases:"), "model.num_clases", "is it num_classes?"),
+        (EMBEDDED.replace("power_management:", "powermanagement:"), "powermanagement", "is it power_management?"),
+        (
+            HPC.replace("  seed: 42", "  seed: 42\n  sed: 1"),
+            "reproducibility.sed",
+            "expected none: all keys of the section are",
+        ),
+        (HPC.replace("  num_classes: null\n", "  x: 1\n"), "model.x", "expected none, or one of num_classes"),
+        (HPC + "x: 1\n", "x", "expected none, or one of power_management, embedded_optimizations, transfer_learning"),
+    ],
+)
+def test_an_unknown_key_is_told_with_the_one_that_is_meant_or_those_that_are_free(text, key, words):
+    (wrong,) = errors(judged(document.parse(text)).findings)
+    assert dotted(wrong.place) == key
+    assert wrong.text.startswith(f"unknown key; {words}")
+
+
+def test_a_path_has_no_characters_that_command_a_terminal():
+    for character in ("\\0", "\\e[31m", "\\t", "\\x7f", "\\x9b"):
+        assert keys(changed(HPC, logging__directory=f'"/mnt/{character}x"')) == ["logging.directory"]
+    assert keys(changed(HPC, logging__directory='"/mnt/Mod\u00e8les 2"')) == []
+
+
+def test_a_finding_is_one_line_that_commands_no_terminal():
+    text = changed(
+        HPC, post_training__export='[onnx, "x\\n/etc/good.yaml: 0 errors\\e[2J", "x\\n/etc/good.yaml: 0 errors\\e[2J"]'
+    )
+    shown = [str(each) for each in judged(document.parse(text)).findings]
+    assert shown
+    assert all(each.isprintable() for each in shown)
+    assert str(Finding(("a",), "x\n\x1b\u00fc\udcff")) == "0: error: a: x\\n\\x1b\u00fc\\udcff"

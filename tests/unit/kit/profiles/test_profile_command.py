@@ -19,9 +19,11 @@ KIT = [sys.executable, "-m", "kit", "profile", "check"]
 BARE = [sys.executable, "-S", "-s", *TOOL[1:]]  # a Python without packages
 
 
-def called(command: list[str], *arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def called(
+    command: list[str], *arguments: object, stdin: str = "", **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Call it."""
-    environment = {**os.environ, "PYTHONPATH": str(FOLDER.parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(FOLDER.parents[2]), **variables}
     return subprocess.run(
         [*command, *map(str, arguments)],
         env=environment,
@@ -126,3 +128,37 @@ def test_every_number_of_the_schema_has_both_bounds():
 
     look("", json.loads((FOLDER.parent / "schema.json").read_text(encoding="utf-8")))
     assert free == []
+
+
+def test_a_package_that_is_too_old_is_no_fault_of_the_check(tmp_path):
+    (tmp_path / "pydantic.py").write_text('VERSION = "1.10.2"\n', encoding="utf-8")
+    done = called(TOOL, *FOLDER.glob("*.yaml"), PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f"{sys.executable} -m pip install 'pydantic>=2.7'\n")
+
+
+def test_a_terminal_without_a_character_gets_its_number(file):
+    done = called(TOOL, file(changed(HPC, logging__wandb__mode='"\u00fc"')), PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "logging.wandb.mode: '\\xfc'; expected offline or online" in done.stdout
+
+
+def test_a_files_name_is_on_one_line(file, tmp_path):
+    done = called(TOOL, file(HPC, "a\nb\x1b[31m.yaml"), tmp_path / "no\nne")
+    assert done.stdout.startswith(f"{tmp_path}/a\\nb\\x1b[31m.yaml: 0 errors")
+    assert f"{tmp_path}/no\\nne: error: cannot be read" in done.stdout
+    assert len(done.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize("command", [TOOL, KIT])
+def test_who_reads_no_further_is_told_nothing(command, file):
+    path = file("".join(f"k{number}: x\n" for number in range(3000)))
+    environment = {**os.environ, "PYTHONPATH": str(FOLDER.parents[2])}
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*command, str(path)], env=environment, stdout=pipe, stderr=pipe) as done:
+        assert done.stdout
+        assert done.stdout.read(1)
+        done.stdout.close()
+        assert done.stderr
+        assert done.stderr.read() == b""
+    assert done.returncode == 2

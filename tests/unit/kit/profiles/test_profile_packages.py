@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from kit.errors import KitError
 from kit.profiles import packages
+
+HERE = {"pydantic": SimpleNamespace(VERSION="2.7.0"), "yaml": SimpleNamespace()}
 
 
 @pytest.mark.parametrize(
@@ -18,6 +22,7 @@ def test_what_is_missing_is_named(monkeypatch, missing, named):
     def imported(name):
         if name in missing:
             raise ImportError(name)
+        return HERE[name]
 
     monkeypatch.setattr(packages.importlib, "import_module", imported)
     with pytest.raises(KitError, match="profiles are checked with packages") as refused:
@@ -25,8 +30,18 @@ def test_what_is_missing_is_named(monkeypatch, missing, named):
     assert str(refused.value).endswith(f" -m pip install {named}")
 
 
-def test_with_all_of_them_nothing_is_said(monkeypatch):
+@pytest.mark.parametrize("version", ["2.7", "2.7.0b1", "2.10.1", "3.0"])
+def test_with_all_of_them_nothing_is_said(monkeypatch, version):
     asked = []
-    monkeypatch.setattr(packages.importlib, "import_module", asked.append)
+    there = {**HERE, "pydantic": SimpleNamespace(VERSION=version)}
+    monkeypatch.setattr(packages.importlib, "import_module", lambda name: asked.append(name) or there[name])
     packages.require()
     assert asked == ["pydantic", "yaml"]
+
+
+@pytest.mark.parametrize("old", [{"VERSION": "1.10.2"}, {"VERSION": "2.6.4"}, {"VERSION": 1}, {}])
+def test_what_is_too_old_is_named_as_what_is_missing(monkeypatch, old):
+    there = {**HERE, "pydantic": SimpleNamespace(**old)}
+    monkeypatch.setattr(packages.importlib, "import_module", there.__getitem__)
+    with pytest.raises(KitError, match=r"or too old; install them: .* -m pip install 'pydantic>=2.7'$"):
+        packages.require()

@@ -309,8 +309,12 @@ CASES = [
             post_training__quantization__calibration_data=None,
             post_training__quantization__method="dynamic",
         ),
-        *(CALIBRATION, []),
+        *(CALIBRATION, WARNING),
     ),
+    (with_(EMBEDDED, post_training__quantization__method="dynamic"), CALIBRATION, []),
+    (with_(EMBEDDED, post_training__quantization__enabled=False), FASTER, WARNING),
+    (with_(EMBEDDED, post_training__pruning__enabled=False), "post_training.pruning.enabled", WARNING),
+    (with_(HPC, post_training__pruning__enabled=False), "post_training.pruning.enabled", []),
     (HPC, CALIBRATION, []),
     (with_(HPC, model__hidden_size=64), FASTER, []),
     (with_(EMBEDDED, model__hidden_size=128), FASTER, []),
@@ -398,3 +402,36 @@ def test_why_so_few_steps_happen_is_told():
 def test_a_form_that_is_not_offered_is_told(form, said):
     (text,) = texts(with_(HPC, post_training__export=["onnx", form]), f"{EXPORT}[1]")
     assert text == f"{said}expected some of onnx, torchscript, tensorrt"
+
+
+@pytest.mark.parametrize(("gpu", "severities"), [("jetson", ["warning"]), ("other", ["warning"]), ("a100-80", [])])
+def test_bfloat16_is_doubtful_where_a_gpu_may_lack_it(gpu, severities):
+    half = {"training__mixed_precision__dtype": "bfloat16", "training__mixed_precision__loss_scale": None}
+    key = "training.mixed_precision.dtype"
+    assert kinds(with_(kind(gpu), **half), key, "S4-3") == severities
+    assert kinds(with_(kind(gpu), **half, training__mixed_precision__enabled=False), key) == []
+    assert kinds(with_(kind(gpu), **half, metadata__target="local"), key) == []  # a CPU has it
+    assert kinds(kind(gpu), key) == []
+
+
+@pytest.mark.parametrize(
+    "address", ["http:///x", "https://:5000", "https://a:99999999", "https://a:x", "http://[x", "http://a:0"]
+)
+def test_an_address_has_a_host_and_a_port_that_is_one(address):
+    said = texts(with_(HPC, logging__mlflow__tracking_uri=address), ADDRESS)
+    assert said == ["no host, or a port that is none; expected https://HOST or https://HOST:PORT"]
+
+
+@pytest.mark.parametrize("address", [None, "http://h", "https://h:65535/path", "http://[::1]:5000"])
+def test_an_address_with_a_host_is_one(address):
+    assert kinds(with_(HPC, logging__mlflow__tracking_uri=address), ADDRESS) == []
+
+
+def test_without_a_step_no_evaluation_comes_before_the_last():
+    (said,) = texts(with_(HPC, data__train_samples=100), "training.early_stopping.patience")
+    assert " and 0 come before the last step" in said
+
+
+def test_what_is_there_twice_is_shown_in_one_line():
+    said = texts(with_(HPC, post_training__export=["onnx", "x\n", "x\n"]), "post_training.export[2]")
+    assert said[0] == "'x\\n' is there twice"

@@ -106,12 +106,14 @@ def said(text, severity="error"):
         ({"training__optimizer": "adam"}, "training.optimizer", "'adam'; expected a section"),
         ({"notes": "' '"}, "notes", "' '; expected a text that is not blank"),
         ({"notes": "''"}, "notes", "''; expected at least so many characters: 1"),
-        ({"notes": "7"}, "notes", "7; expected a text"),
+        ({"notes": "7"}, "notes", "7; expected a text: write it in quotes"),
+        ({"environment__python": "3.10"}, "environment.python", "3.1; expected a text: write it in quotes"),
+        ({"notes": "[a]"}, "notes", "a list; expected a text"),
         ({"metadata__name": "a" * 201}, "metadata.name", f"'{'a' * 58}…; expected at most so many characters: 200"),
         ({"metadata__name": "' a'"}, "metadata.name", "' a'; expected a name on one line"),
         ({"metadata__created": "2026-1-1"}, "metadata.created", "'2026-1-1'; expected a day such as \"2026-01-31\""),
         ({"resources__time": '"1 day"'}, "resources.time", "'1 day'; expected a time such as \"48:00:00\", in quotes"),
-        ({"logging__directory": "logs"}, "logging.directory", "'logs'; expected an absolute path"),
+        ({"logging__directory": "logs"}, "logging.directory", "'logs'; expected an absolute path on one line"),
         (
             {"training__mixed_precision__loss_scale": "high"},
             "training.mixed_precision.loss_scale",
@@ -143,7 +145,7 @@ def test_the_nearest_missing_key_beside_an_unknown_one_is_named():
     assert said(HPC.replace("  epochs: 100", "  epoch: 100")) == [("training.epoch", "unknown key; is it epochs?")]
     text = HPC.replace("  epochs: 100\n", "").replace("  shuffle: true", "  shuffle: true\n  epochs: 100")
     assert sorted(said(text)) == [
-        ("data.epochs", "unknown key"),
+        ("data.epochs", "unknown key; expected none: all keys of the section are there"),
         ("training.epochs", "missing: Times that the training data is read"),
     ]
 
@@ -154,7 +156,12 @@ def test_what_is_refused_as_it_is_written_is_told_once():
 
 def test_that_keys_were_not_compared_is_told_only_where_they_were_not():
     assert said(changed(HPC, training__epochs="0"), WARNING) == [
-        ("", "keys were not compared with one another before these errors are mended")
+        (
+            "",
+            "keys were not compared with one another before these errors are mended; these checks did not run: "
+            "shapes, tasks, stopping, rates, reachable, batches, memory, precision, ranks, reading, times, watching, "
+            "exports, device, transfers, trackers",
+        )
     ]
     assert said(changed(HPC, model__num_heads="7"), WARNING) == []
 

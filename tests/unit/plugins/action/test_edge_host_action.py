@@ -19,6 +19,7 @@ from ansible.errors import AnsibleActionFail, AnsibleAuthenticationFailure, Ansi
 from ansible_collections.mlops.hpc_validation.plugins.action import edge_host
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge import payload, results
 
+from tests.unit.plugins.plugin_utils._edge import made_edge
 from tests.unit.plugins.plugin_utils._edge.made_edge import JOB, LOOK, PACKAGES, RUN, answered, found, write_bundle
 
 Json = dict[str, t.Any]
@@ -253,6 +254,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Json:
     monkeypatch.setattr(payload, "parts", lambda: {"__main__.py": STAND_IN.encode()})
     run = tmp_path / "results" / RUN
     path = write_bundle(results.bundle_path(run, "PROFILE-EMBEDDED"))
+    results.metrics_path(run, "PROFILE-EMBEDDED").write_text(json.dumps(made_edge.metrics(path)))
     (tmp_path / "wheels").mkdir()
     (tmp_path / "wheels/a-1-py3-none-any.whl").write_bytes(b"wheel")
     told = {"file": "a-1-py3-none-any.whl", "sha256": hashlib.sha256(b"wheel").hexdigest(), "bytes": 5}
@@ -280,7 +282,7 @@ def test_a_device_is_measured_and_left_as_it_was(
     assert result["path"] == str(Path(asked["run"]) / "edge/PROFILE-EMBEDDED/edge01.json")
     assert len(json.dumps(result)) < 300  # no answers, no histogram
     found = written(asked)["measured"]
-    assert found["asked"]["run"] == RUN
+    assert found["asked"]["run"] == f"{RUN}-PROFILE-EMBEDDED"  # another workload has another
     assert found["asked"]["folder"] == str(tmp_path / "ours")
     # The connection closes standard input at once; what runs there has it open.
     assert found["ended"] is False
@@ -376,6 +378,23 @@ def test_a_bundle_that_is_torn_is_not_sent(act: t.Callable[..., tuple[Json, Devi
     path.write_bytes(path.read_bytes()[:-50])
     result, device = act(**asked)
     assert (result["problem"]["id"], device.put) == ("bundle", [])
+
+
+def test_a_bundle_that_was_not_judged_is_not_sent(act: t.Callable[..., tuple[Json, Device]], asked: Json) -> None:
+    write_bundle(
+        results.bundle_path(Path(asked["run"]), "PROFILE-EMBEDDED"), {**made_edge.files(), "int8.onnx": b"another"}
+    )
+    result, device = act(**asked)
+    assert (result["problem"]["id"], device.put, device.commands) == ("bundle", [], [])
+    assert "deploy.zip is not the one that was judged" in written(asked)["problem"]["text"]
+
+
+def test_a_bundle_of_which_it_is_not_known_whether_it_was_judged_is_not_sent(
+    act: t.Callable[..., tuple[Json, Device]], asked: Json
+) -> None:
+    results.metrics_path(Path(asked["run"]), "PROFILE-EMBEDDED").unlink()
+    result, device = act(**asked)
+    assert (result["problem"]["id"], device.put, device.commands) == ("metrics", [], [])
 
 
 class Late(BaseException):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 Json = dict[str, t.Any]
 RUN = "20261126T080000Z-abc123"
+PLACE = f"{RUN}-PROFILE-EMBEDDED"  # on a device
 JOB: Json = {
     "job_id": "12",
     "attempt": 0,
@@ -38,7 +39,7 @@ LIMITS: Json = {
     "soak_seconds": 60.0,
     "power_mode": "MAXN",
 }
-ANSWERS = [float(value) for value in range(8)]
+ANSWERS = [float(value % 8) for value in range(1000)]
 PACKAGES = {"onnxruntime": "1.32.0", "numpy": "2.4.6", "packaging": "26.4"}
 LOOK: Json = {
     "schema": 1,
@@ -67,7 +68,7 @@ def npy(values: t.Iterable[float], shape: tuple[int, ...], kind: str = "<f4", or
 
 def files() -> dict[str, bytes]:
     models = {f"{name}.onnx": f"model {name}".encode() * 100 for name in ("float", "pruned", "int8")}
-    return {**models, "inputs.npy": npy(range(8), (8, 1, 1)), "answers.npy": npy(ANSWERS, (8, 1))}
+    return {**models, "inputs.npy": npy(range(8), (8, 1, 1)), "answers.npy": npy(ANSWERS, (1000, 1))}
 
 
 def described(content: bytes) -> Json:
@@ -91,6 +92,13 @@ def write_bundle(path: Path, parts: dict[str, bytes] | None = None, told: t.Any 
     return path
 
 
+def metrics(path: Path, **changes: t.Any) -> Json:
+    """What the job that left this bundle wrote of it into its metrics."""
+    models = {name: described(files()[f"{name}.onnx"]) for name in ("float", "pruned", "int8")}
+    found: Json = {"job_id": "12", "attempt": 0, "models": models, "deployed": "int8"}
+    return {**found, "bundle": {"name": "deploy.zip", **described(path.read_bytes())}, **changes}
+
+
 def found(path: Path) -> Json:
     """What ansible.builtin.stat says of a regular file."""
     return {"stat": {"exists": True, "isreg": True, "size": path.stat().st_size if path.exists() else 1}}
@@ -98,7 +106,7 @@ def found(path: Path) -> Json:
 
 def measured(**changes: t.Any) -> Json:
     """A runner's result in which all is well."""
-    figures = {"p50_ms": 0.4, "p95_ms": 0.5, "p99_ms": 0.6, "max_ms": 0.9, "per_second": 2400.0}
+    figures = {"p50_ms": 0.4, "p95_ms": 0.5, "p99_ms": 0.6, "max_ms": 0.9, "per_second": 2400.0, "inferences": 24_000}
     calm = {"undisturbed": True, "disturbed_by": "nothing", "cpu_share": 0.99}
     return {
         "schema": 1,
@@ -116,8 +124,10 @@ def measured(**changes: t.Any) -> Json:
         "peak_rss_bytes": 90_000_000,
         "models": {name: {"p50_ms": 0.4, "p99_ms": 0.6} for name in ("float", "pruned", "int8")},
         "answers_b64": base64.b64encode(raw(ANSWERS)).decode(),
-        "answers_shape": [8, 1],
+        "answers_shape": [1000, 1],
         "soak": {
+            "seconds": 60.5,
+            "inferences": 140_000,
             "temperature": {"highest": 61.5, "error": None},
             "throttle": {"events": 0, "error": None},
             "power": {"mean": 14.2, "error": None},
@@ -135,7 +145,7 @@ def answered(result: Json | None = None, **changes: t.Any) -> Json:
         "schema": 1,
         "problem": None,
         "host": "device",
-        "folder": f"/home/admin/.hpc_validation/{RUN}",
+        "folder": f"/home/admin/.hpc_validation/{PLACE}",
         "deployed": deployed,
         "measured": measured() if result is None else result,
         **changes,

@@ -15,7 +15,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge.problem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.plugins.plugin_utils._edge.made_edge import LOOK, RUN, answered
+from tests.unit.plugins.plugin_utils._edge.made_edge import LOOK, PLACE, answered
 
 Json = dict[str, t.Any]
 
@@ -100,9 +100,9 @@ def test_what_a_device_calls_itself_cannot_move_a_cursor() -> None:
 
 
 def test_a_measurement_is_taken_whole() -> None:
-    assert answer.measured(answered(), RUN) == answered()
+    assert answer.measured(answered(), PLACE) == answered()
     told = answered(problem={"id": "space", "text": "too\nlittle"}, measured=None, folder=None)
-    assert answer.measured(told, RUN)["problem"] == {"id": "space", "text": "too little"}
+    assert answer.measured(told, PLACE)["problem"] == {"id": "space", "text": "too little"}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_measurement_is_taken_whole() -> None:
     [
         ({"folder": "/home/a/.hpc_validation/20250101T000000Z-000000"}, "expected a folder of the run"),
         ({"folder": None}, "it is of null"),
-        ({"folder": f"/x/{RUN}/other"}, "expected a folder of the run"),
+        ({"folder": f"/x/{PLACE}/other"}, "expected a folder of the run"),
         ({"measured": None}, "neither a result nor a problem"),
         ({"measured": {}}, "neither a result nor a problem"),
         ({"measured": [1]}, "measured is a list of 1; expected an object"),
@@ -123,7 +123,7 @@ def test_a_measurement_is_taken_whole() -> None:
 )
 def test_what_is_no_measurement_of_this_run_is_told(changes: Json, says: str) -> None:
     with pytest.raises(ProblemError) as caught:
-        answer.measured(answered(**changes), RUN)
+        answer.measured(answered(**changes), PLACE)
     assert told(caught)[0] == "result"
     assert says in told(caught)[1]
 
@@ -151,6 +151,6 @@ anything = st.recursive(
 
 @given(anything, st.sampled_from([*answered(), *LOOK]))
 def test_nothing_that_a_device_says_raises_anything_else(value: t.Any, key: str) -> None:
-    for read, whole in ((answer.look, LOOK), (lambda each: answer.measured(each, RUN), answered())):
+    for read, whole in ((answer.look, LOOK), (lambda each: answer.measured(each, PLACE), answered())):
         with contextlib.suppress(ProblemError):
             read({**whole, key: value})

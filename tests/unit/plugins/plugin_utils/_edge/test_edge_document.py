@@ -250,8 +250,8 @@ def test_a_measurement_without_its_latency_has_none(whole: bundle.Bundle) -> Non
         ({"answers_b64": None}, "answers_b64 is null"),
         ({"answers_b64": "???"}, "its answers cannot be compared"),
         ({"answers_b64": f"!{measured()['answers_b64']}"}, "its answers cannot be compared"),
-        ({"answers_b64": base64.b64encode(made_edge.raw([1.0])).decode()}, "4 bytes; expected 32"),
-        ({"answers_shape": [4, 2]}, "expected (8, 1)"),
+        ({"answers_b64": base64.b64encode(made_edge.raw([1.0])).decode()}, "4 bytes; expected 4000"),
+        ({"answers_shape": [500, 2]}, "expected (1000, 1)"),
         ({"answers_shape": "many"}, "expected whole numbers"),
         ({"answers_shape": [1 << 40, 1]}, "at most"),
     ],
@@ -292,7 +292,7 @@ def test_a_sensor_that_was_gone_for_a_while_says_nothing_for_sure(whole: bundle.
 
 
 @pytest.mark.parametrize(
-    ("soak", "says"), [(None, "there was no soak"), ([], "soak is an empty list"), ({}, "expected a number")]
+    ("soak", "says"), [(None, "there was no soak"), ([], "soak is an empty list"), ({}, "expected a number above 0")]
 )
 def test_without_a_soak_no_sensor_says_anything(whole: bundle.Bundle, soak: t.Any, says: str) -> None:
     told = of(whole, soak=soak)
@@ -303,7 +303,97 @@ def test_without_a_soak_no_sensor_says_anything(whole: bundle.Bundle, soak: t.An
 @pytest.mark.parametrize("value", [None, "0.3", True, -1, "NaN", {}, [], float("nan"), float("inf")])
 def test_what_is_no_number_is_a_text(whole: bundle.Bundle, value: t.Any) -> None:
     told = of(whole, cold_start_seconds=value, peak_rss_bytes=value)
-    assert all("expected a number, 0 or more" in told[name] for name in ("cold_start_s", "memory_gb"))
+    assert all("expected a number above 0" in told[name] for name in ("cold_start_s", "memory_gb"))
+
+
+@pytest.mark.parametrize("value", [None, "0.3", True, -1, "NaN", {}, [], float("nan"), float("inf")])
+def test_a_share_is_a_number_or_a_text(whole: bundle.Bundle, value: t.Any) -> None:
+    told = of(whole, latency={**measured()["latency"], "cpu_share": value})
+    assert "latency.cpu_share is" in told["cpu_share"]
+    assert "expected a number, 0 or more" in told["cpu_share"]
+
+
+@pytest.mark.parametrize("value", [0, 0.0, -0.0, -1, -0.5])
+def test_what_no_device_has_is_within_no_bound(whole: bundle.Bundle, value: float) -> None:
+    timed = dict.fromkeys(("p50_ms", "p95_ms", "p99_ms", "max_ms"), value)
+    soak = copy.deepcopy(measured()["soak"])
+    soak["temperature"]["highest"] = soak["power"]["mean"] = soak["millijoules_per_inference"] = value
+    told = of(
+        whole,
+        latency={**measured()["latency"], **timed},
+        models=dict.fromkeys(measured()["models"], timed),
+        soak=soak,
+        cold_start_seconds=value,
+        peak_rss_bytes=value,
+    )
+    names = (*timed, "cold_start_s", "memory_gb", "temperature_c", "power_w", "millijoules_per_inference")
+    values = [*(told[name] for name in names), told["models"]["int8"]["p99_ms"]]
+    assert [each for each in values if "which no device has; expected a number above 0" not in str(each)] == []
+    assert told["p99_ms"].startswith("latency.p99_ms is ")
+
+
+def test_none_of_what_may_be_0_is_doubted(whole: bundle.Bundle) -> None:
+    told = of(whole, latency={**measured()["latency"], "cpu_share": 0})
+    assert (told["cpu_share"], told["throttle_events"], told["repeats"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"inferences": 999}, "latency.inferences is 999; expected 1000 at least"),
+        ({"inferences": None}, "latency.inferences is null; expected a number above 0"),
+        ({"inferences": 0}, "latency.inferences is 0, which no device has"),
+        ({"inferences": 23_900}, "its inferences took 9.96 s; expected 10 s at least"),
+        ({"per_second": 1e9}, "its inferences took 2.4e-05 s; expected 10 s at least"),
+        ({"per_second": None}, "latency.per_second is null"),
+        ({"per_second": 0}, "latency.per_second is 0, which no device has"),
+    ],
+)
+def test_times_that_are_fewer_than_were_asked_for_say_nothing(whole: bundle.Bundle, changes: Json, says: str) -> None:
+    told = of(whole, latency={**measured()["latency"], **changes})
+    assert {says in told[name] for name in LATENCIES} == {True}
+
+
+@pytest.mark.parametrize(("count", "seconds"), [(1000, 10.0), (1000, 36.7), (99_991, 10.000003)])
+def test_times_just_as_many_as_were_asked_for_count(whole: bundle.Bundle, count: int, seconds: float) -> None:
+    told = of(whole, latency={**measured()["latency"], "inferences": count, "per_second": count / seconds})
+    assert told["p99_ms"] == 0.6
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"seconds": 59.9}, "soak.seconds is 59.9; expected 60 at least"),
+        ({"seconds": None}, "soak.seconds is null"),
+        ({"seconds": 0}, "soak.seconds is 0"),
+        ({"inferences": 0}, "soak.inferences is 0"),
+        ({"inferences": None}, "soak.inferences is null"),
+    ],
+)
+def test_sensors_of_a_soak_that_was_too_short_say_nothing(whole: bundle.Bundle, changes: Json, says: str) -> None:
+    told = of(whole, soak={**measured()["soak"], **changes})
+    assert {says in told[name] for name in (*SENSED, "millijoules_per_inference")} == {True}
+
+
+def test_a_soak_just_as_long_as_was_asked_for_counts(whole: bundle.Bundle) -> None:
+    told = of(whole, soak={**measured()["soak"], "seconds": 60, "inferences": 1})
+    assert (told["temperature_c"], told["power_w"]) == (61.5, 14.2)
+
+
+def test_a_soak_of_unknown_length_says_nothing(tmp_path: Path) -> None:
+    path = write_bundle(tmp_path / "b.zip", limits={**LIMITS, "soak_seconds": "60"})
+    told = host(bundle.read(path, JOB, found(path)))
+    assert {"soak_seconds is the text" in told[name] for name in SENSED} == {True}
+
+
+def test_few_answers_say_nothing_however_near_they_are(tmp_path: Path) -> None:
+    for count, near in ((999, None), (1000, 1.0)):
+        values = made_edge.ANSWERS[:count]
+        path = write_bundle(tmp_path / "b.zip", {**made_edge.files(), "answers.npy": made_edge.npy(values, (count, 1))})
+        encoded = base64.b64encode(made_edge.raw(values)).decode()
+        said = answered(measured(answers_b64=encoded, answers_shape=[count, 1]))
+        told = host(bundle.read(path, JOB, found(path)), said)["near"]
+        assert told == (near or "the cluster's answers to compare with are 999; expected 1000 at least")
 
 
 def test_without_a_bundle_every_value_says_so() -> None:
@@ -365,11 +455,11 @@ def test_every_criterion_of_the_collection_asks_for_what_is_there(whole: bundle.
 def run(tmp_path: Path) -> Path:
     folder = tmp_path / RUN
     write_bundle(results.bundle_path(folder, "PROFILE-EMBEDDED"))
-    results.metrics_path(folder, "PROFILE-EMBEDDED").write_text(json.dumps(METRICS))
+    told = made_edge.metrics(results.bundle_path(folder, "PROFILE-EMBEDDED"))
+    results.metrics_path(folder, "PROFILE-EMBEDDED").write_text(json.dumps(told))
     return folder
 
 
-METRICS: Json = {"job_id": "12", "attempt": 0, "models": {"int8": {"sha256": JUDGED}}}
 READY: Json = {"look": LOOK, "requirement": {}, "wheelhouse": {"packages": PACKAGES}, "problem": None}
 
 
@@ -398,14 +488,18 @@ def test_the_answers_of_all_hosts_become_one_document(run: Path) -> None:
 @pytest.mark.parametrize(
     ("metrics", "expected"),
     [
-        (METRICS, True),
-        ({**METRICS, "models": {"int8": {"sha256": "0" * 64}}}, False),
-        ({**METRICS, "job_id": "11"}, "is of another job or attempt"),
-        ({**METRICS, "attempt": 1}, "is of another job or attempt"),
-        ({**METRICS, "attempt": False}, "is of another job or attempt"),
-        ({**METRICS, "models": {}}, "models.int8.sha256 in metrics-PROFILE-EMBEDDED.json is null"),
-        ({**METRICS, "models": {"int8": {"sha256": "x"}}}, "models.int8.sha256"),
-        ({**METRICS, "models": [1]}, "models.int8.sha256"),
+        ({}, True),
+        ({"models": {"int8": {"sha256": "0" * 64}}}, False),
+        ({"job_id": "11"}, "is of another job or attempt"),
+        ({"attempt": 1}, "is of another job or attempt"),
+        ({"attempt": False}, "is of another job or attempt"),
+        ({"models": {}}, "models.int8.sha256 in metrics-PROFILE-EMBEDDED.json is null"),
+        ({"models": {"int8": {"sha256": "x"}}}, "models.int8.sha256"),
+        ({"models": [1]}, "models.int8.sha256"),
+        ({"deployed": None}, "deployed in metrics-PROFILE-EMBEDDED.json is null; expected text"),
+        ({"bundle": {}}, "bundle.sha256 in metrics-PROFILE-EMBEDDED.json is null"),
+        ({"bundle": "x"}, "bundle.sha256"),
+        ({"bundle": {"sha256": "0" * 63}}, "expected a SHA-256"),
         ([], "is of another job or attempt"),
         (None, "metrics-PROFILE-EMBEDDED.json: No such file"),
         ("{", "metrics-PROFILE-EMBEDDED.json: "),
@@ -417,7 +511,9 @@ def test_what_was_judged_is_in_the_metrics_of_the_job(run: Path, metrics: t.Any,
     if metrics is None:
         path.unlink()
     else:
-        path.write_text(metrics if isinstance(metrics, str) else json.dumps(metrics))
+        whole = json.loads(path.read_text())
+        told = {**whole, **metrics} if isinstance(metrics, dict) else metrics
+        path.write_text(told if isinstance(told, str) else json.dumps(told))
     results.write(run, "PROFILE-EMBEDDED", "edge01", answered())
     told = made(run, {"edge01": READY})["hosts"]["edge01"]
     assert told["p99_ms"] == 0.6
@@ -428,13 +524,63 @@ def test_what_was_judged_is_in_the_metrics_of_the_job(run: Path, metrics: t.Any,
         assert expected in told["as_judged"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"deployed": "float"}, "it deploys int8; expected float"),
+        ({"bundle": {"sha256": "0" * 64}}, f"expected {'0' * 64}"),
+    ],
+)
+def test_a_bundle_that_was_not_judged_fails_and_says_nothing_else(run: Path, changes: Json, says: str) -> None:
+    path = results.metrics_path(run, "PROFILE-EMBEDDED")
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    why = "bundle: deploy.zip is not the one that was judged: "
+    results.write(run, "PROFILE-EMBEDDED", "edge01", answered())  # it was put there after it was measured
+    gone = {"look": None, "wheelhouse": None, "problem": {"id": "unreachable", "text": "no route"}}
+    told = made(run, {"edge01": READY, "edge02": gone})
+    for name in (*NUMBERS, "model"):
+        assert told["hosts"]["edge01"][name].startswith(why)
+        assert says in told["hosts"]["edge01"][name]
+    assert told["hosts"]["edge01"]["as_judged"] is False
+    assert told["hosts"]["edge02"]["as_judged"] == "unreachable: no route"
+    assert {each.startswith(why) for each in told["limits"].values()} == {True}
+    text = told["hosts"]["edge01"]["p99_ms"].removeprefix("bundle: ")
+    results.write(run, "PROFILE-EMBEDDED", "edge01", problem.document(problem.problem("bundle", text)))  # by edge_host
+    assert made(run, {"edge01": READY})["hosts"]["edge01"]["as_judged"] is False
+
+
+def test_a_whole_bundle_of_another_model_fails(run: Path) -> None:
+    other = {**made_edge.files(), "int8.onnx": b"another model"}
+    write_bundle(results.bundle_path(run, "PROFILE-EMBEDDED"), other)
+    results.write(
+        run, "PROFILE-EMBEDDED", "edge01", answered(deployed={"model": "int8", **made_edge.described(b"another model")})
+    )
+    told = made(run, {"edge01": READY})["hosts"]["edge01"]
+    assert told["as_judged"] is False
+    assert "its SHA-256 is" in told["near"]
+
+
 def test_metrics_of_so_many_bytes_are_read_and_more_are_not(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = results.metrics_path(run, "PROFILE-EMBEDDED")
     monkeypatch.setattr(judged, "MAX_BYTES", path.stat().st_size)
-    assert judged.sha256(path, JOB, "int8") == JUDGED
+    whole = of_run(run)
+    assert judged.sha256(path, JOB, whole) == JUDGED
     path.write_text(f"{path.read_text()} ")
     with pytest.raises(ProblemError, match="more than"):
-        judged.sha256(path, JOB, "int8")
+        judged.sha256(path, JOB, whole)
+
+
+def of_run(run: Path) -> bundle.Bundle:
+    path = results.bundle_path(run, "PROFILE-EMBEDDED")
+    return bundle.read(path, JOB, found(path))
+
+
+def test_a_bundle_that_is_gone_since_it_was_read_is_told(run: Path) -> None:
+    whole = of_run(run)
+    whole.path.unlink()
+    with pytest.raises(ProblemError, match=r"bundle: .*cannot be read: No such file") as caught:
+        judged.sha256(results.metrics_path(run, "PROFILE-EMBEDDED"), JOB, whole)
+    assert not isinstance(caught.value, judged.OtherBundleError)  # that is not known
 
 
 class Kept(io.BytesIO):
@@ -445,11 +591,11 @@ class Kept(io.BytesIO):
 
 
 def test_of_metrics_without_end_one_byte_too_many_is_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = Kept(b" " * 100)
+    stream, whole = Kept(b" " * 100), of_run(run)
     monkeypatch.setattr(judged, "MAX_BYTES", 10)
     monkeypatch.setattr(Path, "open", lambda *_given: stream)
     with pytest.raises(ProblemError, match="more than 10 bytes"):
-        judged.sha256(run, JOB, "int8")
+        judged.sha256(run, JOB, whole)
     assert stream.tell() == 11
 
 
@@ -507,8 +653,13 @@ def test_an_answer_without_end_is_not_read(run: Path, monkeypatch: pytest.Monkey
 
 def test_a_name_that_is_no_files_stays_in_the_folder(run: Path) -> None:
     for name in ("../../x", "a/b", "..", "edge 01", "ä"):
-        path = results.path(run, "W-1", name)
-        assert path.parent == run / "edge" / "W-1"
-        results.write(run, "W-1", name, answered())
-        assert results.read(run, "W-1", name) == answered()
+        path = results.path(run, "PROFILE-EMBEDDED", name)
+        assert path.parent == run / "edge" / "PROFILE-EMBEDDED"
+        results.write(run, "PROFILE-EMBEDDED", name, answered())
+        assert results.read(run, "PROFILE-EMBEDDED", name) == answered()
     assert results.path(run, "W-1", "edge01").name == "edge01.json"
+
+
+def test_the_answer_of_another_workload_of_the_run_is_foreign(run: Path) -> None:
+    results.write(run, "W-1", "edge01", answered())
+    assert f"expected a folder of the run {RUN}-W-1" in results.read(run, "W-1", "edge01")["problem"]["text"]

@@ -121,9 +121,16 @@ def test_near_is_a_share_of_the_deviation_that_itself_included() -> None:
 
 
 def test_all_values_of_an_answer_must_be_near() -> None:
-    truth = floats(-1, 1, -1, 1, shape=(2, 2))
-    assert npy.near(floats(-1, 2, -1, 1, shape=(2, 2)), truth, 0.02) == 0.5
-    assert npy.near(floats(-2, 2, -1, 1, shape=(2, 2)), truth, 0.02) == 0.5
+    truth = floats(-1, 1, 1, -1, shape=(2, 2))
+    assert npy.near(floats(-1, 2, 1, -1, shape=(2, 2)), truth, 0.02) == 0.5
+    assert npy.near(floats(-2, 2, 1, -1, shape=(2, 2)), truth, 0.02) == 0.5
+
+
+def test_each_value_is_near_by_the_deviation_of_its_place() -> None:
+    truth = floats(-1000, -1, 1000, 1, shape=(2, 2))
+    assert npy.near(floats(-1000, 1, 1000, -1, shape=(2, 2)), truth, 0.02) == 0.0
+    assert npy.near(floats(-990, -1, 1000, 1, shape=(2, 2)), truth, 0.02) == 1.0
+    assert npy.near(floats(-1000, -1, 1000, 1.03125, shape=(2, 2)), truth, 0.02) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -132,7 +139,9 @@ def test_all_values_of_an_answer_must_be_near() -> None:
         (floats(1, 2), TRUTH, r"shape \(2, 1\); expected \(4, 1\)"),
         (floats(-1, 1, -1, 1, shape=(2, 2)), TRUTH, "shape"),
         (floats(shape=(0, 1)), floats(shape=(0, 1)), "there are no answers"),
-        (floats(1, 1), floats(1, 1), "all the same"),
+        (floats(1, 1), floats(1, 1), "all the same in place 0"),
+        (floats(1, 5, 2, 5, shape=(2, 2)), floats(1, 5, 2, 5, shape=(2, 2)), "all the same in place 1"),
+        (floats(1, shape=()), floats(1, shape=()), "all the same"),
         (floats(1, 2), floats(1, float("nan")), "not finite"),
         (floats(1, 2), floats(1, float("inf")), "not finite"),
     ],

@@ -27,7 +27,7 @@ def folder(tmp_path, example):
     plan = {"title": "Embedded", "accelerator": "simulated", "workloads": [workload]}
     folder = runs.start(tmp_path / "results", plan, VERSIONS)
     answer = made_card.answer()
-    answer["folder"] = f"/home/a/.hpc_validation/{folder.name}"
+    answer["folder"] = f"/home/a/.hpc_validation/{results.device_folder(folder, WORKLOAD)}"
     results.write(folder, WORKLOAD, HOST, answer)
     results.bundle_path(folder, WORKLOAD).write_bytes(b"a bundle")
     (folder / f"edge/profile-{WORKLOAD}.json").write_text(json.dumps(made_card.profile()))
