@@ -58,8 +58,8 @@ def test_an_environment_with_this_collection_gets_its_packages(tmp_path):
         (collection / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, collection / name)
     python, system = introspect.process_collection(str(collection))
-    assert {line.split(">")[0] for line in python} == {"ansible-core", "jmespath", "jsonschema"}
+    assert {line.split(">")[0] for line in python} == {"ansible-core", "jmespath", "jsonschema", "pydantic"}
     assert system == ["openssh-clients [platform:rpm]", "openssh-client [platform:dpkg]"]
     kept = introspect.filter_requirements({"mlops.hpc_validation": python})
     # Which ansible-core, the definition says.
-    assert {line.split(">")[0] for line in kept} == {"jmespath", "jsonschema"}
+    assert {line.split(">")[0] for line in kept} == {"jmespath", "jsonschema", "pydantic"}
