@@ -154,9 +154,9 @@ def _free(place: Place, value: Any) -> list[str]:
     """Return the keys that a section may have and has not, of the section that a key is in."""
     section: type[BaseModel] | None = Profile
     for part in place[:-1]:
-        section = section_of(section, str(part)) if section else None
+        section = None if section is None else section_of(section, str(part))
         value = value[part]
-    return [name for name in section.model_fields if name not in value] if section else []
+    return [name for name in section.model_fields if name not in value] if section is not None else []
 
 
 def _meant(near: list[str], free: list[str]) -> str:

@@ -136,7 +136,7 @@ class _Marker:
             if not self._next(")"):
                 raise ValueError("a bracket is open")
             return found
-        kinds, (name, operator, text) = zip(*(self._tokens.pop(0) for _ in range(3)))
+        kinds, (name, operator, text) = zip(*(self._tokens.pop(0) for _each in range(3)))
         if kinds != ("word", "operator", "text"):
             raise ValueError(f"{name} {operator} {text}; expected NAME OPERATOR 'TEXT'")
         return _compared(name, self._known[name], operator, text)

@@ -172,7 +172,8 @@ def _is_described(name: str, entry: t.Any) -> bool:
         and isinstance(entry, dict)
         and isinstance(entry.get("sha256"), str)
         and SHA256.fullmatch(entry["sha256"]) is not None
-        and type(entry.get("bytes")) is int
+        and isinstance(entry.get("bytes"), int)
+        and not isinstance(entry["bytes"], bool)
     )
 
 

@@ -45,7 +45,9 @@ def parse(content: bytes) -> Floats:
 
 def floats(content: bytes, shape: t.Any) -> Floats:
     """Return an array of these bytes, float32 in little endian. Raise ValueError if they are not of this shape."""
-    if not isinstance(shape, (tuple, list)) or not all(type(size) is int and size >= 0 for size in shape):
+    if not isinstance(shape, (tuple, list)) or not all(
+        isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in shape
+    ):
         raise ValueError(f"its shape is {str(shape)[:80]}; expected whole numbers")
     wanted = math.prod(shape)
     if wanted > MAX_VALUES:

@@ -49,9 +49,9 @@ def running(tmp_path):
 
 def test_a_process_spins_until_it_is_off(host, tmp_path):
     assert host("busy", "on").returncode == 0
-    (first,) = running(tmp_path)
+    [first] = list(running(tmp_path))
     assert host("busy", "on").returncode == 0
-    (second,) = running(tmp_path)
+    [second] = list(running(tmp_path))
     assert first != second
     assert host("busy", "off").returncode == 0
     assert running(tmp_path) == {}
@@ -59,7 +59,7 @@ def test_a_process_spins_until_it_is_off(host, tmp_path):
 
 def test_memory_is_held_when_the_command_returns(host, tmp_path):
     assert host("memory", "32").returncode == 0
-    (process,) = running(tmp_path)
+    [process] = list(running(tmp_path))
     status = Path(f"/proc/{process}/status").read_text()
     anonymous = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon:"))
     assert anonymous >= 32 * 1024
