@@ -23,6 +23,10 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/cluster"))
+
+from hpcval_cluster import host  # noqa: E402 - its folder was named just above
+
 TARGET = {
     "python_version": "3.12",
     "python_full_version": "3.12.3",
@@ -33,7 +37,7 @@ TARGET = {
 }
 PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in range(39, 16, -1)] + ["manylinux2014_x86_64"]
 # bookworm's C library is older than that of Ubuntu 24.04, for which these are; trixie's is newer.
-SUITE, MIRROR = "bookworm", "http://deb.debian.org/debian"
+SUITE = "bookworm"
 PACKAGES = """
     munge libmunge2 slurmctld slurmd slurm-client slurm-wlm-basic-plugins
     libhwloc15 libjson-c5 liblua5.1-0 libdbus-1-3 libreadline8 libyaml-0-2 libnuma1 liblz4-1 libsystemd0 libpam0g
@@ -65,7 +69,7 @@ def debs(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         sources, lists = Path(temporary, "sources.list"), Path(temporary, "lists")
         (lists / "partial").mkdir(parents=True)
-        sources.write_text(f"deb {MIRROR} {SUITE} main\n", encoding="utf-8")
+        sources.write_text(f"deb {host.debian_mirror()} {SUITE} main\n", encoding="utf-8")
         settings = {
             "Dir::Etc::sourcelist": sources,
             "Dir::Etc::sourceparts": "/dev/null",
