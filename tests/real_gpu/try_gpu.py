@@ -292,6 +292,19 @@ def pretrain(rig: Rig) -> None:
     shutil.rmtree(job / "checkpoints", ignore_errors=True)
 
 
+def pretrain_speeds(rig: Rig) -> None:
+    """PRETRAIN-1's model with other micro-batches, compiled, not sharded."""
+    stage(rig, "pretraining_tokens")
+    folder, output = ROOT / "files" / "workloads" / "gpt_pretraining", WORK / "pretrain-speeds"
+    profile = "mini" if rig.small else "one_gpu"
+    argv = [str(RIG / "pretrain_speeds.py"), str(output / "speeds.jsonl"), "--profile", profile, "--seconds", "130"]
+    given = {"PYTHONPATH": f"{ROOT / 'files'}:{folder}", "DATA_DIR": str(SHARE / "datasets" / "pretraining_tokens")}
+    leg(rig, "pretrain-speeds", 160, folder, output, argv, **given)
+    found = output / "speeds.jsonl"
+    for line in found.read_text(encoding="utf-8").splitlines() if found.is_file() else []:
+        rig.figure("pretrain speed", line)
+
+
 def long_windows(samples: int) -> dict[str, Any]:
     """Write windows of noise of LONG time steps, whose speed is that of any others; return the profile's keys."""
     import numpy as np
@@ -409,7 +422,9 @@ def main() -> int:
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--play", type=float, default=200, help="seconds that the play of PRETRAIN-1 must have left")
     parser.add_argument(
-        "--only", default="look,plays,pretrain,speeds,embedded,pretrain-play", help="parts, in this order"
+        "--only",
+        default="look,plays,pretrain,pretrain-speeds,speeds,embedded,pretrain-play",
+        help="parts, in this order",
     )
     arguments = parser.parse_args()
     until = time.monotonic() + arguments.seconds
@@ -427,6 +442,8 @@ def main() -> int:
             play(rig, "validate_category1", 150, changes)
         if "pretrain" in parts:
             pretrain(rig)
+        if "pretrain-speeds" in parts:
+            pretrain_speeds(rig)
         if "speeds" in parts or "embedded" in parts:
             stage(rig, "training_windows")
         if "speeds" in parts:

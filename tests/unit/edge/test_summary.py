@@ -17,8 +17,8 @@ def rows(*each):
     return [{**empty, "time": float(second), **row} for second, row in enumerate(each)]
 
 
-def of(taken, chosen=NOTHING, inferences=10):
-    return summary.summary(taken, chosen, inferences)
+def of(taken, chosen=None, inferences=10):
+    return summary.summary(taken, chosen or NOTHING, inferences)
 
 
 def watts(*each):

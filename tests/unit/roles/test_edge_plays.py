@@ -36,10 +36,10 @@ def templated(value: t.Any, **variables: t.Any) -> t.Any:
     return templar.template(trust_as_template(value)) if isinstance(value, str) else value
 
 
-def hosts_of(play: Json, login: Json | None, groups: Json = GROUPS) -> t.Any:
+def hosts_of(play: Json, login: Json | None, groups: Json | None = None) -> t.Any:
     """The hosts of a play when the login node knows this."""
     known = {} if login is None else {"hostvars": {"login": login}}
-    return templated(play["hosts"], groups=groups, **known)
+    return templated(play["hosts"], groups=GROUPS if groups is None else groups, **known)
 
 
 def test_the_plays_are_in_their_order() -> None:

@@ -49,7 +49,7 @@ class Device:
         self._shell.remove.side_effect = lambda path, **_how: f"rm -rf {path}"
 
     def put_file(self, local: str, remote: str) -> None:
-        if self.fails_to_put:
+        if isinstance(self.fails_to_put, Exception):
             raise self.fails_to_put
         self.put.append(remote)
         Path(remote).write_bytes(Path(local).read_bytes())

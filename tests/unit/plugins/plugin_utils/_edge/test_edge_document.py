@@ -57,9 +57,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bundle.Bundle:
     return bundle.read(path, JOB, found(path))
 
 
-def host(made: t.Any, said: Json | None = None, packages: Json | None = PACKAGES) -> Json:
+def host(made: t.Any, said: Json | None = None, **other: t.Any) -> Json:
     """What is judged of one device that answered `said`."""
-    told = {"edge01": Told(answered() if said is None else said, LOOK, packages)}
+    told = {"edge01": Told(answered() if said is None else said, LOOK, other.get("packages", PACKAGES))}
     whole = document.document(JOB, told, made, JUDGED)
     return t.cast(Json, whole["hosts"]["edge01"])
 
@@ -175,7 +175,7 @@ def test_a_byte_is_a_size(whole: bundle.Bundle) -> None:
 
 
 def test_a_whole_number_stays_one(whole: bundle.Bundle) -> None:
-    assert type(host(whole)["throttle_events"]) is int
+    assert isinstance(host(whole)["throttle_events"], int)
 
 
 def test_what_a_device_calls_itself_is_a_text_or_is_said_not_to_be_one(whole: bundle.Bundle) -> None:
