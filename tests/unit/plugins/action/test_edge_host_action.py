@@ -35,6 +35,11 @@ print("HPC_VALIDATION_EDGE " + json.dumps({**said, "measured": {"ended": ended, 
 """
 
 
+def _raise(error: Exception | None) -> None:
+    if error:
+        raise error
+
+
 class Device:
     """A connection to a folder of this machine: commands run here, files are copied; anything can be made to fail."""
 
@@ -49,8 +54,7 @@ class Device:
         self._shell.remove.side_effect = lambda path, **_how: f"rm -rf {path}"
 
     def put_file(self, local: str, remote: str) -> None:
-        if isinstance(self.fails_to_put, Exception):
-            raise self.fails_to_put
+        _raise(self.fails_to_put)
         self.put.append(remote)
         Path(remote).write_bytes(Path(local).read_bytes())
 
