@@ -50,8 +50,8 @@ class Scene:
         return {**os.environ, **ANSI, **own}
 
     def facts(self) -> str:
-        """What Ansible's own modules find on every host."""
-        return self.run("ansible", "all", *self._inventories, "-m", "ansible.builtin.setup")
+        """What Ansible's own modules find on the cluster's hosts; an edge host keeps its own Python."""
+        return self.run("ansible", "hpc_login:hpc_compute", *self._inventories, "-m", "ansible.builtin.setup")
 
     def run(self, *command: str, seconds: float = 120) -> str:
         """Run a program of the controller in the checkout; return what it printed."""

@@ -100,7 +100,9 @@ def parse(expression: Any, *, element: bool = False) -> dict[str, Any]:
     if len(expression) > MAX_EXPRESSION:
         raise QueryError(f"expected at most {MAX_EXPRESSION} characters")
     try:
-        tree: dict[str, Any] = _parser().parse(expression).parsed
+        parser = _parser()
+        parser.purge()  # where its cache of 128 expressions is full, jmespath 1.0.0 fails on Python 3.11
+        tree: dict[str, Any] = parser.parse(expression).parsed
         _check(tree, literal_allowed=False)
     except QueryError:
         raise

@@ -204,6 +204,22 @@ def test_the_documents_that_were_read_are_known():
     assert unanswered.value.root == "gone"
 
 
+def test_more_expressions_than_jmespath_keeps_are_parsed(monkeypatch):
+    from jmespath.parser import Parser
+
+    real = Parser._do_parse
+
+    def full(self, expression):
+        # jmespath 1.0.0 on Python 3.11, which takes a sample of a dictionary's keys
+        if len(self._CACHE) >= 3:
+            raise TypeError("Population must be a sequence. For dicts or sets, use sorted(d).")
+        return real(self, expression)
+
+    monkeypatch.setattr(Parser, "_do_parse", full)
+    for number in range(10):
+        assert query.parse(f"metrics.field_{number}")["type"] == "subexpression"
+
+
 def test_a_missing_jmespath_says_how_to_get_it(monkeypatch):
     import sys
 
