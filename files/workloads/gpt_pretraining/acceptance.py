@@ -290,6 +290,7 @@ def measured(leg: Leg) -> dict[str, Any]:
         "samples_a_step": done.samples[0][1] - done.samples[0][0] + 1,
         "mfu": training.mfu(done_seconds(done)),
         "precision": settings.precision,
+        "repeats_exactly": torch.are_deterministic_algorithms_enabled(),
         "settings": {"fingerprint": settings.fingerprint()},
         "skipped_steps": engine.skipped,
         "first_loss_above_uniform": done.losses[0] - math.log(settings["model.vocab_size"]),

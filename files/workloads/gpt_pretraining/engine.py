@@ -11,6 +11,7 @@ loss_scaler, and param_names.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib
 import os
@@ -95,62 +96,84 @@ def now(device: torch.device) -> float:
 
 
 class Replicated:
-    """Every rank has the whole model: PyTorch's distributed data parallel."""
+    """Every rank has the whole model: PyTorch's distributed data parallel.
+
+    In half precision it keeps what ZeRO keeps: weights of 16 bits to compute with, and for the optimizer those of 32.
+    """
 
     skipped = 0
 
     def __init__(self, settings: Settings, joined: Group) -> None:
         """Build the same model on every rank."""
         self._settings, self._device = settings, joined.device
-        self.model = build(settings, joined.device)
-        self._optimizer = optimizer_of(self.model, settings)
+        dtype = PRECISIONS[settings.precision]
+        self.model = build(settings, joined.device).to(dtype)
+        # As with ZeRO, the weights of 32 bits begin with the values of those of 16.
+        exact = self.model if dtype == torch.float32 else copy.deepcopy(self.model).float()
+        self._exact = [] if exact is self.model else list(exact.parameters())
+        self._optimizer = optimizer_of(exact, settings)
         self._trained = DistributedDataParallel(
             self.model, device_ids=[joined.device.index] if joined.device.type == "cuda" else None
         )
-        dtype = PRECISIONS[settings.precision]
-        self._context = nullcontext() if dtype == torch.float32 else torch.autocast(joined.device.type, dtype)
 
     def step(self, batches: Sequence[Batch], learning_rate: float) -> Step:
         """Train on a rank's micro batches and update the weights."""
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate
-        self._optimizer.zero_grad(set_to_none=True)
+        self.model.zero_grad(set_to_none=True)
         losses, forward, backward = [], 0.0, 0.0
         for position, (tokens, targets) in enumerate(batches):
             last = position == len(batches) - 1
             began = now(self._device)
             with nullcontext() if last else self._trained.no_sync():
-                with self._context:
-                    loss = self._trained(tokens, targets)
+                loss = self._trained(tokens, targets)
                 between = now(self._device)
                 (loss / len(batches)).backward()
             losses.append(loss.detach())
             forward, backward = forward + between - began, backward + now(self._device) - between
         began = now(self._device)
+        for exact, computes in self._pairs():
+            exact.grad = None if computes.grad is None else computes.grad.float()
         norm = torch.nn.utils.clip_grad_norm_(
-            self.model.parameters(), self._settings["deepspeed.gradient_clipping"] or float("inf")
+            self._exact or self.model.parameters(), self._settings["deepspeed.gradient_clipping"] or float("inf")
         )
         self._optimizer.step()
+        with torch.no_grad():
+            for exact, computes in self._pairs():
+                computes.copy_(exact)
+                exact.grad = None
         took = now(self._device) - began
         return Step(torch.stack(losses).mean().item(), float(norm), forward, backward, took)
+
+    def _pairs(self) -> Iterator[tuple[torch.nn.Parameter, torch.nn.Parameter]]:
+        """Yield each parameter of 32 bits with that of 16; nothing where the model computes with the former."""
+        return zip(self._exact, self.model.parameters(), strict=bool(self._exact))
 
     @torch.no_grad()
     def loss(self, batches: Sequence[Batch]) -> float:
         """Return this rank's mean loss without training."""
-        with self._context:
-            return float(torch.stack([self.model(*batch) for batch in batches]).mean())
+        return float(torch.stack([self.model(*batch) for batch in batches]).mean())
 
     def gradients(self, batch: Batch) -> str:
         """Return a SHA-256 of the gradients of one micro batch, which leave no trace."""
         self.model.zero_grad(set_to_none=True)
-        with self._context:
-            self.model(*batch).backward()
+        self.model(*batch).backward()
         digest = hashlib.sha256()
         for parameter in self.model.parameters():
             if parameter.grad is not None:
                 digest.update(parameter.grad.contiguous().cpu().view(torch.uint8).numpy().tobytes())
         self.model.zero_grad(set_to_none=True)
         return digest.hexdigest()
+
+
+def repeat_exactly() -> None:
+    """Let the same training have the same losses to the last bit, so that trainings can be compared.
+
+    Before the group is joined, for PyTorch then keeps NCCL from algorithms that add up in any order.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it PyTorch refuses to multiply
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # only for finding mistakes, and it takes time
 
 
 def deepspeed_for(device: torch.device) -> Any:
@@ -173,6 +196,9 @@ class Sharded:
         model = build(settings, joined.device)
         optimizer = optimizer_of(model, settings)
         configuration = {**settings.deepspeed(), "zero_allow_untested_optimizer": True, "wall_clock_breakdown": False}
+        if settings["training.compile"]:
+            # With DeepSpeed's own linear function a compiled model on a GPU has no gradients.
+            configuration["zero_optimization"]["memory_efficient_linear"] = False
         self._engine, *_others = deepspeed.initialize(
             model=model, optimizer=optimizer, config=configuration, dist_init_required=False
         )

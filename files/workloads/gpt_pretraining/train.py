@@ -16,6 +16,7 @@ from pathlib import Path
 
 import chain
 from acceptance import LEGS, MEASURED, Leg, run
+from engine import repeat_exactly
 from kit import strict_json
 from kit.errors import KitError
 from kit.pretraining.checkpoints import NONE_WHOLE, NoneWholeError
@@ -38,6 +39,9 @@ def main() -> int:
         if name not in LEGS:
             raise KitError(f"unknown leg {name!r}; there are {', '.join(LEGS)}")
         own = strict_json.read(Path(environment["SETTINGS_FILE"])) if environment.get("SETTINGS_FILE") else {}
+        of_a_chain = chain.folder() is not None
+        if not of_a_chain:
+            repeat_exactly()
         with group(accelerator, output) as joined:
             # A leg on fewer ranks keeps the batch; the shape is that of the whole job.
             ranks = int(environment.get("HPC_VALIDATION_ALL_RANKS", joined.size)) if name == "shape" else joined.size
@@ -45,7 +49,6 @@ def main() -> int:
             stall = Stall(output, joined.state, joined.rank, settings["training.watch.stall_seconds"])
             job = output if name == MEASURED else output.parent
             data = Path(environment["DATA_DIR"])
-            of_a_chain = chain.folder() is not None
             found = (chain.run if of_a_chain else run)(
                 Leg(name, joined, settings, data, job, output, accelerator, stall)
             )

@@ -19,6 +19,7 @@ class Survives(Case):
         code, said = self.run_legs("shape:1", "measured", "killed::killed", "resumed", "export:1")
         self.assertEqual(code, 0, said)
         metrics, legs = self.written("metrics.json"), self.written("legs.json")
+        self.assertTrue(metrics["repeats_exactly"])
         self.assertEqual({each["outcome"] for each in legs["outcomes"].values()}, {"as expected"})
         self.assertRegex(legs["killed"]["first_failure"], r"^rank 1 .*killed by SIGKILL, last in saving, step 8$")
         resumed = metrics["resumed"]

@@ -34,6 +34,15 @@ class Whole(Case):
         self.assertEqual(metrics["resized"]["from_ranks"], 2)
         self.assertEqual(metrics["shape"]["counted_parameters"], metrics["shape"]["parameters"])
 
+    def test_all_legs_agree_in_half_precision(self) -> None:
+        code, said = self.run_legs(*LEGS, settings={"deepspeed": {"bf16": {"enabled": True}}})
+        self.assertEqual(code, 0, said)
+        metrics = self.written("metrics.json")
+        self.assertEqual(metrics["precision"], "bf16")
+        self.assertLessEqual(metrics["plain"]["apart"]["loss"], 1e-3)
+        self.assertEqual([each["equal"] for each in metrics["plain"]["replayed_equal"].values()], [True, True])
+        self.assertEqual(metrics["resumed"]["apart"]["loss"], 0)
+
     def test_the_leg_on_fewer_ranks_goes_on_from_a_checkpoint_that_is_kept(self) -> None:
         settings = {"training": {"steps": 24, "checkpoint": {"keep": 2}}}
         code, said = self.run_legs("measured", "resized:1", settings=settings)
@@ -139,6 +148,7 @@ class Chains(Case):
     def test_its_end_outlasts_the_watch_and_what_a_link_left_over_is_uploaded_by_the_next(self) -> None:
         code, said = self.link("1", {"training": {"steps": 8}})
         self.assertEqual((code, self.said()["outcome"]), (0, "complete"), said)
+        self.assertFalse(self.written("metrics.json")["repeats_exactly"])  # it is compared with nothing
         self.goes_on()
         flipped = self.chain / "checkpoints/final_checkpoint_step_8/rank-0001-of-0002.safetensors"
         flipped.write_bytes(flipped.read_bytes()[:-1] + b"!")
