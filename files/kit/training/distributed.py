@@ -112,16 +112,31 @@ class Group:
         return tensor.item()
 
 
+def repeat_exactly() -> None:
+    """Have PyTorch take only kernels whose results are the same each time.
+
+    Before a group is joined, for it then keeps NCCL from NVLS, which adds up in any order.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it PyTorch refuses to multiply on a GPU
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # shows mistakes, and takes time
+
+
 @contextmanager
-def group(accelerator: str, output: Path, patience: float = PATIENCE) -> Iterator[Group]:
+def group(
+    accelerator: str, output: Path, patience: float = PATIENCE, *, repeats_exactly: bool = False
+) -> Iterator[Group]:
     """Join the other ranks on this rank's own device; leave a state file in any case.
 
-    NCCL on GPUs, gloo on CPUs; a collective may take ``patience`` seconds. Raise KitError if the device is not the
-    requested one.
+    NCCL on GPUs, gloo on CPUs; a collective may take ``patience`` seconds. With ``repeats_exactly`` the same training
+    has the same losses each time, to the last bit, and an operation that cannot be repeated raises RuntimeError. Raise
+    KitError if the device is not the requested one.
     """
     die_with_parent(signal.SIGKILL)  # ranks have their own sessions, so nothing else ends them
     rank, local_rank, size = (int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
     state = ranks_state.RankState(output, rank)
+    if repeats_exactly:
+        repeat_exactly()
     try:
         state.phase("started")
         device, gpu = _own_device(accelerator, local_rank)

@@ -166,16 +166,6 @@ class Replicated:
         return digest.hexdigest()
 
 
-def repeat_exactly() -> None:
-    """Let the same training have the same losses to the last bit, so that trainings can be compared.
-
-    Before the group is joined, for PyTorch then keeps NCCL from algorithms that add up in any order.
-    """
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it PyTorch refuses to multiply
-    torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # only for finding mistakes, and it takes time
-
-
 def deepspeed_for(device: torch.device) -> Any:
     """Return DeepSpeed, imported for a device."""
     if device.type != "cuda":

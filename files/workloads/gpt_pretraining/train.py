@@ -16,7 +16,6 @@ from pathlib import Path
 
 import chain
 from acceptance import LEGS, MEASURED, Leg, run
-from engine import repeat_exactly
 from kit import strict_json
 from kit.errors import KitError
 from kit.pretraining.checkpoints import NONE_WHOLE, NoneWholeError
@@ -40,9 +39,8 @@ def main() -> int:
             raise KitError(f"unknown leg {name!r}; there are {', '.join(LEGS)}")
         own = strict_json.read(Path(environment["SETTINGS_FILE"])) if environment.get("SETTINGS_FILE") else {}
         of_a_chain = chain.folder() is not None
-        if not of_a_chain:
-            repeat_exactly()
-        with group(accelerator, output) as joined:
+        # Legs are compared; the training itself is not.
+        with group(accelerator, output, repeats_exactly=not of_a_chain) as joined:
             # A leg on fewer ranks keeps the batch; the shape is that of the whole job.
             ranks = int(environment.get("HPC_VALIDATION_ALL_RANKS", joined.size)) if name == "shape" else joined.size
             settings = load(arguments.config, arguments.profile, own, ranks)

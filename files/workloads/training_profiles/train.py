@@ -63,7 +63,8 @@ def trained(profile: Profile, output: Path, *, validate: bool) -> tuple[int, dic
         raise KitError("training.checkpointing.every_steps must be below the steps of a training that is validated")
     # Whoever waits for a rank that stands still is not to be the one who gives up first.
     patience = max(PATIENCE, profile.monitoring.stall_seconds + 60)
-    with group(said, output, patience) as joined:
+    repeats = profile.reproducibility.deterministic
+    with group(said, output, patience, repeats_exactly=repeats) as joined:
         ranks = 1 if name in ON_ONE_RANK else arithmetic.ranks(profile)
         if joined.size != ranks:
             raise KitError(f"started on {joined.size}, and distributed.world_size is {ranks}")

@@ -84,7 +84,6 @@ class Trainer:
         self._train, self._validation, self._saver, self._stall = train, validation, saver, stall
         training, reproducible = profile.training, profile.reproducibility
         torch.manual_seed(reproducible.seed)
-        torch.use_deterministic_algorithms(reproducible.deterministic)
         torch.backends.cudnn.benchmark = reproducible.benchmark
         torch.autograd.set_detect_anomaly(profile.debug.detect_anomaly)
         self.module = module or Encoder(profile.model, activation_checkpointing=training.activation_checkpointing)

@@ -4,7 +4,7 @@
 # ruff: noqa: PT009 - unittest, for pytest is not in the runtime
 """Which linear function a sharded model computes with: PyTorch's own where it is compiled.
 
-DeepSpeed puts its own in the place of PyTorch's, for the whole process. Compiled, that one gave no gradients on an H200.
+DeepSpeed puts its own in the place of PyTorch's, for the whole process. Compiled, it gave no gradients on an H200.
 """
 
 from __future__ import annotations

@@ -35,18 +35,46 @@ class Case(OutputCase):
     """A group of one rank."""
 
     @contextmanager
-    def alone(self) -> Iterator[Group]:
+    def alone(self, *, repeats_exactly: bool = False) -> Iterator[Group]:
         """Form the group."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
         said = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        with mock.patch.dict(os.environ, {**said, "SLURMD_NODENAME": "compute01"}), group("cpu", self.output) as joined:
+        with (
+            mock.patch.dict(os.environ, {**said, "SLURMD_NODENAME": "compute01"}),
+            group("cpu", self.output, repeats_exactly=repeats_exactly) as joined,
+        ):
             yield joined
 
     def state(self) -> dict[str, Any]:
         """Return what the rank left of itself."""
         return dict(json.loads((self.output / "ranks/rank-0.json").read_text()))
+
+
+class Repeatable(Case):
+    """Only who asks for it gets the kernels whose results are the same each time; they cost time on GPUs."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.addCleanup(torch.use_deterministic_algorithms, False)
+
+    def test_who_does_not_ask_gets_any(self) -> None:
+        with self.alone():
+            self.assertFalse(torch.are_deterministic_algorithms_enabled())
+            self.assertNotIn("CUBLAS_WORKSPACE_CONFIG", os.environ)
+
+    def test_who_asks_gets_them_before_the_group_is_joined(self) -> None:
+        seen = []
+        real = distributed.init_process_group
+
+        def noted(*arguments: Any, **named: Any) -> None:
+            seen.append(torch.are_deterministic_algorithms_enabled())
+            real(*arguments, **named)
+
+        with mock.patch.object(distributed, "init_process_group", noted), self.alone(repeats_exactly=True):
+            self.assertEqual(os.environ["CUBLAS_WORKSPACE_CONFIG"], ":4096:8")
+        self.assertEqual(seen, [True])
 
 
 class Agreement(Case):
