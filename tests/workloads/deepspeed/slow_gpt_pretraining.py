@@ -148,7 +148,6 @@ class Chains(Case):
     def test_its_end_outlasts_the_watch_and_what_a_link_left_over_is_uploaded_by_the_next(self) -> None:
         code, said = self.link("1", {"training": {"steps": 8}})
         self.assertEqual((code, self.said()["outcome"]), (0, "complete"), said)
-        self.assertFalse(self.written("metrics.json")["repeats_exactly"])  # it is compared with nothing
         self.goes_on()
         flipped = self.chain / "checkpoints/final_checkpoint_step_8/rank-0001-of-0002.safetensors"
         flipped.write_bytes(flipped.read_bytes()[:-1] + b"!")
