@@ -79,7 +79,7 @@ class Job:
 
     def ended(self) -> int:
         """Its exit code; nothing of it is left, and its end was told once and last."""
-        code = self.process.wait(60)
+        code = self.process.wait(20)
         for which in ("train", "sample"):
             assert not Path(f"/proc/{self.pid(which)}").exists()
         ends = [call for call in self.says("calls") if call.startswith("-m kit end")]

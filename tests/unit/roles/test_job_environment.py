@@ -58,7 +58,7 @@ class Job:
             env={**GIVEN, **(given or {})},
             cwd=self.place,
             check=False,
-            timeout=60,
+            timeout=20,
             capture_output=True,
             umask=0,  # the worst that a user can have
         )

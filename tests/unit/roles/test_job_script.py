@@ -249,7 +249,7 @@ def test_hostile_paths_and_arguments_stay_words(job, tmp_path):
     # A workload that ends at once would have its sampler ended before that has come to anything.
     sampled = f'if [ "$1" = train.py ]; then until grep -q "kit|sample" {tmp_path}/noted; do sleep 0.05; done; fi'
     argv = job(["python", "train.py", "--name", "x'; touch pwned; '", "$(touch pwned)"], sampled, share=share)
-    ended = subprocess.run(argv, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run(argv, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=20)
     assert ended.returncode == 0, ended.stderr
     calls = (tmp_path / "noted").read_text().splitlines()
     assert "train.py|--name|x'; touch pwned; '|$(touch pwned)" in calls
@@ -260,7 +260,7 @@ def test_hostile_paths_and_arguments_stay_words(job, tmp_path):
 
 def test_every_way_out_writes_the_end_marker_with_the_right_code(job, tmp_path):
     argv = job(["python", "train.py"], '[ "$1" = train.py ] && exit 3\nexit 0')
-    assert subprocess.run(argv, env=ENVIRONMENT, capture_output=True, check=False, timeout=60).returncode == 3
+    assert subprocess.run(argv, env=ENVIRONMENT, capture_output=True, check=False, timeout=20).returncode == 3
     assert (tmp_path / "noted").read_text().splitlines()[-1] == "-m|kit|end|--exit-code|3"
 
 
@@ -269,7 +269,7 @@ def test_what_an_older_job_of_the_same_id_left_is_moved_aside(job, tmp_path):
     old = tmp_path / "share/models/mnist/job-7"
     old.mkdir(parents=True)
     (old / "metrics.json").write_text("{}")
-    assert subprocess.run(argv, env=ENVIRONMENT, capture_output=True, check=False, timeout=60).returncode == 0
+    assert subprocess.run(argv, env=ENVIRONMENT, capture_output=True, check=False, timeout=20).returncode == 0
     assert not (old / "metrics.json").exists()
     (kept,) = old.parent.glob("job-7.replaced-*")
     assert (kept / "metrics.json").read_text() == "{}"
@@ -281,7 +281,7 @@ def test_a_cancelled_job_stops_its_child_and_still_writes_the_end_marker(job, tm
     running = subprocess.Popen(argv, env=ENVIRONMENT)
     wait_for(lambda: began.exists() and began.read_text().strip())
     running.terminate()
-    assert running.wait(timeout=30) == 143
+    assert running.wait(timeout=20) == 143
     assert (tmp_path / "noted").read_text().splitlines()[-1] == "-m|kit|end|--exit-code|143"
     child = int(began.read_text())
     wait_for(lambda: not Path(f"/proc/{child}").exists())
@@ -317,7 +317,7 @@ def test_in_an_image_only_the_launcher_is_another(job, apptainer, tmp_path):
         "hpc_validation_apptainer": {"binds": ["/scratch", "/a b:/c"]},
     }
     argv = job(["python", "train.py", "$(touch pwned)"], share=tmp_path / "sh are", **settings)
-    ended = subprocess.run(argv, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run(argv, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=20)
     assert ended.returncode == 0, ended.stderr
     share = f"{tmp_path}/sh are"
     launcher = f"exec|--nv|--cleanenv|--no-home|--bind|{share}|--bind|/scratch|--bind|/a b:/c|/images/a b.sif"
@@ -346,7 +346,7 @@ def test_home_and_driver_are_given_where_they_are_wanted(render, settings, there
     assert missing not in launcher
 
 
-def wait_for(condition: t.Callable[[], t.Any], seconds: float = 30) -> None:
+def wait_for(condition: t.Callable[[], t.Any], seconds: float = 20) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "the condition did not come about"
