@@ -27,7 +27,7 @@ import yaml
 
 from tests.mutation import text_changes
 from tests.mutation.changes import Change, changes
-from tests.mutation.trial import ROOT, Noticed, Trial, limit
+from tests.mutation.trial import ROOT, Noticed, Trial, limit, warm_up
 
 ENOUGH = 0.99
 ENOUGH_OF_EACH = 0.97
@@ -93,7 +93,7 @@ def read_targets(names: list[str]) -> list[Target]:
 def try_all(target: Target, processes: int) -> None:
     """Run a trial of each mutant; tell each outcome as it comes."""
     started, noticed = time.monotonic(), Noticed()
-    unchanged = Trial(target.path, target.whole(), target.tests, noticed)
+    unchanged = Trial(target.path, target.whole(), target.tests, noticed, timed=True)
     if _result(unchanged) != "survived":
         raise MutationError(f"{target.path}: its tests fail on the unchanged file")
     seconds = limit(unchanged.cpu_seconds)
@@ -183,6 +183,7 @@ def main() -> int:
                 print(f"{target.path}:{change.line}  {change}")
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no trial is left behind
+    warm_up()
     gc.freeze()  # each trial would go through all that is loaded here, twice
     for target in targets:
         try_all(target, options.processes)

@@ -40,11 +40,11 @@ COLLECTION = "collections/ansible_collections/mlops/hpc_validation"
 PRELOADED = (hypothesis, jmespath, jsonschema, pytest, yaml)
 MEMORY = 4 << 30
 CPU_SECONDS = 60  # of the unchanged file's tests; by the processor's clock, since others may use it too
-LEAST_CPU_SECONDS, TIMES = 10, 5  # a mutant's tests may take so many times as long, before they go round and round
+LEAST_CPU_SECONDS, TIMES = 4, 5  # a mutant's tests may take so many times as long, before they go round and round
 WALL_SECONDS = 1800
 PYTEST = ("--exitfirst", "--disable-plugin-autoload", "-p", "no:cacheprovider", "--tb=line")
 BYTECODE = tempfile.TemporaryDirectory(prefix="hpcval-mutation-")
-FAILED = "noticed by "
+FAILED, TOOK = "noticed by ", "took "
 OUTCOMES = {0: "survived", 1: "killed", 2: "killed"}  # 2: the module could not even be imported
 
 
@@ -53,29 +53,38 @@ class TrialError(Exception):
 
 
 class Noticed:
-    """Which tests have noticed mutants: most are noticed by the test that noticed one a moment before."""
+    """Which tests have noticed mutants, and how long each takes.
+
+    Most mutants are noticed by the test that noticed one a moment before, and most others by a short one.
+    """
 
     def __init__(self) -> None:
         self._last: dict[str, int] = {}
+        self._took: dict[str, float] = {}
 
     def by(self, test: str) -> None:
         """Take note of a test's name."""
         self._last[test] = len(self._last) + max(self._last.values(), default=0) + 1
 
-    def place(self, test: str) -> int:
-        """Where the test is to come: the one that noticed last first, others as they were."""
-        return -self._last.get(test, 0)
+    def took(self, test: str, seconds: float) -> None:
+        """Take note of how long a test took."""
+        self._took[test] = self._took.get(test, 0.0) + seconds
 
-    def of_file(self, path: str) -> int:
-        """Where a file's tests are to come."""
-        return min((-last for test, last in self._last.items() if test.startswith(f"{path}::")), default=0)
+    def place(self, test: str) -> tuple[int, float]:
+        """Where the test is to come: the one that noticed last first, others by how long they take."""
+        return -self._last.get(test, 0), self._took.get(test, 0.0)
+
+    def of_file(self, path: str) -> tuple[int, float]:
+        """Where a file's tests are to come: likewise."""
+        last = max((last for test, last in self._last.items() if test.startswith(f"{path}::")), default=0)
+        return -last, sum(seconds for test, seconds in self._took.items() if test.startswith(f"{path}::"))
 
 
 class _InOrder:
-    """pytest's plugin for that order; it says which test fails."""
+    """pytest's plugin for that order; it says which test fails and, in a timed trial, how long each takes."""
 
-    def __init__(self, noticed: Noticed) -> None:
-        self._noticed = noticed
+    def __init__(self, noticed: Noticed, timed: bool) -> None:
+        self._noticed, self._timed = noticed, timed
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: self._noticed.place(item.nodeid))
@@ -83,6 +92,8 @@ class _InOrder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             print(f"\n{FAILED}{report.nodeid}", flush=True)
+        elif self._timed:
+            print(f"\n{TOOK}{report.duration} {report.nodeid}")
 
 
 class Trial:
@@ -95,8 +106,9 @@ class Trial:
         tests: Sequence[str],
         noticed: Noticed,
         cpu_seconds: int = CPU_SECONDS,
+        timed: bool = False,
     ) -> None:
-        """Run the tests against the mutant, those first that are likely to notice it."""
+        """Run the tests against the mutant, those first that are likely to notice it; or take note of their times."""
         self._deadline, self._noticed = time.monotonic() + WALL_SECONDS, noticed
         self.cpu_seconds = 0.0  # that it took, once it has ended
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by outcome()
@@ -105,7 +117,8 @@ class Trial:
         self._pid = os.fork()
         if self._pid == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            _child(path, changed, sorted(tests, key=noticed.of_file), noticed, self._output.fileno(), cpu_seconds)
+            plugin = _InOrder(noticed, timed)
+            _child(path, changed, sorted(tests, key=noticed.of_file), plugin, self._output.fileno(), cpu_seconds)
         # By both sides, so that whoever comes second finds it done: stop() needs the group to be there.
         with contextlib.suppress(OSError):
             os.setpgid(self._pid, self._pid)
@@ -125,6 +138,9 @@ class Trial:
             for line in told.splitlines():
                 if line.startswith(FAILED):
                     self._noticed.by(line[len(FAILED) :])
+                elif line.startswith(TOOK):
+                    seconds, _space, test = line[len(TOOK) :].partition(" ")
+                    self._noticed.took(test, float(seconds))
             if os.WIFEXITED(status) and os.WEXITSTATUS(status) in OUTCOMES:
                 return OUTCOMES[os.WEXITSTATUS(status)]
             if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
@@ -139,13 +155,19 @@ class Trial:
         self._output.close()
 
 
+def warm_up() -> None:
+    """Import what pytest imports when it starts, once for all trials."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        pytest.main([*PYTEST, "--version"])
+
+
 def limit(unchanged: float) -> int:
     """Return the seconds that a mutant's tests may take, where those of the unchanged file take so many."""
     return max(LEAST_CPU_SECONDS, round(TIMES * unchanged))
 
 
 def _child(
-    path: str, changed: CodeType | str, tests: Sequence[str], noticed: Noticed, output: int, cpu_seconds: int
+    path: str, changed: CodeType | str, tests: Sequence[str], plugin: _InOrder, output: int, cpu_seconds: int
 ) -> None:
     code, folder = 70, tempfile.mkdtemp(prefix="trial-")
     try:
@@ -175,7 +197,7 @@ def _child(
         hypothesis.settings.load_profile("mutation")
         for test in tests:  # one at a time: what the first notices need not be collected for the others
             # A folder of its own: trials that end at once would remove each other's.
-            code = int(pytest.main([*PYTEST, f"--basetemp={folder}", test], [_InOrder(noticed)]))
+            code = int(pytest.main([*PYTEST, f"--basetemp={folder}", test], [plugin]))
             if code != 0:
                 break
     finally:
