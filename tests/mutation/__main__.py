@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import ast
 import fnmatch
+import functools
 import gc
 import signal
 import sys
@@ -27,7 +28,9 @@ import yaml
 
 from tests.mutation import text_changes
 from tests.mutation.changes import Change, changes
-from tests.mutation.trial import ROOT, Noticed, Trial, limit, warm_up
+from tests.mutation.order import Order
+from tests.mutation.pool import Pool
+from tests.mutation.trial import CPU_SECONDS, LINES, ROOT, TIMES_OF_TESTS, Trial, limit, warm_up
 
 ENOUGH = 0.99
 ENOUGH_OF_EACH = 0.97
@@ -48,7 +51,10 @@ class Target:
     killed: int = 0
     survived: list[Change] = field(default_factory=list)
     excused: list[str] = field(default_factory=list)
-    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    order: Order = field(init=False)
+    unknown: int = 2  # how many of the trials of the unchanged file have not ended
+    limit: int = CPU_SECONDS
 
     @property
     def name(self) -> str:
@@ -76,6 +82,38 @@ class Target:
         else:
             yield from text_changes.of_assertions(whole)
 
+    def begin(self, pool: Pool) -> None:
+        """Find out how long its tests take, and which lines each runs. Raise MutationError once one fails."""
+        whole = self.whole()
+        self.order = Order(whole)
+        for notes in (TIMES_OF_TESTS, LINES):
+            trial = functools.partial(Trial, self.path, whole, self.tests, self.order, notes=notes)
+            pool.start(trial, functools.partial(self._knows, notes))
+
+    def _knows(self, notes: str, outcome: str, seconds: float) -> None:
+        if outcome != "survived":
+            raise MutationError(f"{self.path}: its tests fail on the unchanged file")
+        if notes == TIMES_OF_TESTS:
+            self.limit = limit(seconds)
+        self.unknown -= 1
+
+    def is_known(self) -> bool:
+        """Say whether mutants may be tried."""
+        return self.unknown == 0
+
+    def try_one(self, pool: Pool, change: Change, mutant: ast.Module | str) -> None:
+        """Run a trial of a mutant, which must stay as it is until this returns."""
+        trial = functools.partial(Trial, self.path, mutant, self.tests, self.order, change.line, self.limit)
+        pool.start(trial, functools.partial(self._enter, change))
+
+    def _enter(self, change: Change, outcome: str, seconds: float) -> None:
+        print(f"{outcome:8}  {self.path}:{change.line}  {change}", flush=True)
+        self.cpu_seconds += seconds
+        if outcome == "survived":
+            self.survived.append(change)
+        else:
+            self.killed += 1
+
 
 def read_targets(names: list[str]) -> list[Target]:
     """Return the targets called for, all without names."""
@@ -90,58 +128,27 @@ def read_targets(names: list[str]) -> list[Target]:
     return [each for each in targets if not names or any(each.is_called(name) for name in names)]
 
 
-def try_all(target: Target, processes: int) -> None:
+def try_all(targets: list[Target], processes: int) -> None:
     """Run a trial of each mutant; tell each outcome as it comes."""
-    started, noticed = time.monotonic(), Noticed()
-    unchanged = Trial(target.path, target.whole(), target.tests, noticed, timed=True)
-    if _result(unchanged) != "survived":
-        raise MutationError(f"{target.path}: its tests fail on the unchanged file")
-    seconds = limit(unchanged.cpu_seconds)
-    running: list[tuple[Change, Trial]] = []
+    pool = Pool(processes)
     try:
-        for change, mutant in target.mutants():
-            if str(change) in target.equivalent:
-                target.excused.append(str(change))
-                continue
-            while len(running) >= processes:
-                running = _reaped(target, running)
-            running.append((change, Trial(target.path, mutant, target.tests, noticed, seconds)))
-        while running:
-            running = _reaped(target, running)
+        targets[0].begin(pool)
+        for target, following in zip(targets, [*targets[1:], None], strict=True):
+            if following:  # what is to be known of its tests is found out beside this one's mutants
+                following.begin(pool)
+            pool.wait(target.is_known)
+            for change, mutant in target.mutants():
+                if str(change) in target.equivalent:
+                    target.excused.append(str(change))
+                else:
+                    target.try_one(pool, change, mutant)
+        pool.finish()
     except BaseException:
-        for _change, trial in running:
-            trial.stop()
+        pool.stop()
         raise
-    target.seconds = time.monotonic() - started
 
 
-def _result(trial: Trial) -> str:
-    while True:
-        outcome = trial.outcome()
-        if outcome is not None:
-            return outcome
-        time.sleep(0.02)
-
-
-def _reaped(target: Target, running: list[tuple[Change, Trial]]) -> list[tuple[Change, Trial]]:
-    """Enter what has ended; return what still runs."""
-    left = []
-    for change, trial in running:
-        outcome = trial.outcome()
-        if outcome is None:
-            left.append((change, trial))
-            continue
-        print(f"{outcome:8}  {target.path}:{change.line}  {change}", flush=True)
-        if outcome == "survived":
-            target.survived.append(change)
-        else:
-            target.killed += 1
-    if len(left) == len(running):
-        time.sleep(0.02)
-    return left
-
-
-def report(targets: list[Target]) -> bool:
+def report(targets: list[Target], seconds: float) -> bool:
     """Print survivors and sums; say whether enough were killed, of all and of every file, and each excuse is of one."""
     wrong = [
         f"{target.path}: {name}" for target in targets for name in target.equivalent if target.excused.count(name) != 1
@@ -156,11 +163,10 @@ def report(targets: list[Target]) -> bool:
         tried = target.killed + len(target.survived)
         print(
             f"{target.killed / tried:7.1%}  {target.killed:4} of {tried:4} killed, {len(target.excused)} equivalent, "
-            f"{target.seconds:.0f} s  {target.path}"
+            f"{target.cpu_seconds:.0f} s of a processor  {target.path}"
         )
     killed = sum(target.killed for target in targets)
     tried = killed + sum(len(target.survived) for target in targets)
-    seconds = sum(target.seconds for target in targets)
     print(
         f"{killed / tried:7.1%}  {killed:4} of {tried:4} killed in {seconds:.0f} s; "
         f"{ENOUGH:.0%} of all and {ENOUGH_OF_EACH:.0%} of each are asked for"
@@ -185,9 +191,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no trial is left behind
     warm_up()
     gc.freeze()  # each trial would go through all that is loaded here, twice
-    for target in targets:
-        try_all(target, options.processes)
-    return 0 if report(targets) else 1
+    started = time.monotonic()
+    try_all(targets, options.processes)
+    return 0 if report(targets, time.monotonic() - started) else 1
 
 
 if __name__ == "__main__":

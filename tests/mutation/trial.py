@@ -17,6 +17,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import io
+import json
 import os
 import resource
 import shutil
@@ -24,7 +25,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -35,16 +36,20 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.mutation.order import Order, lines_run
+
 ROOT = Path(__file__).resolve().parents[2]
 COLLECTION = "collections/ansible_collections/mlops/hpc_validation"
 PRELOADED = (hypothesis, jmespath, jsonschema, pytest, yaml)
 MEMORY = 4 << 30
+EXAMPLES, EXAMPLES_TRACED = 25, 3  # of hypothesis; a traced program takes several times as long
 CPU_SECONDS = 60  # of the unchanged file's tests; by the processor's clock, since others may use it too
 LEAST_CPU_SECONDS, TIMES = 4, 5  # a mutant's tests may take so many times as long, before they go round and round
 WALL_SECONDS = 1800
 PYTEST = ("--exitfirst", "--disable-plugin-autoload", "-p", "no:cacheprovider", "--tb=line")
 BYTECODE = tempfile.TemporaryDirectory(prefix="hpcval-mutation-")
-FAILED, TOOK = "noticed by ", "took "
+FAILED, TOLD = "noticed by ", "told of "
+TIMES_OF_TESTS, LINES = "times", "lines"  # what is to be noted of each test
 OUTCOMES = {0: "survived", 1: "killed", 2: "killed"}  # 2: the module could not even be imported
 
 
@@ -52,48 +57,29 @@ class TrialError(Exception):
     """A trial says nothing of its mutant: pytest itself went wrong."""
 
 
-class Noticed:
-    """Which tests have noticed mutants, and how long each takes.
+class _Plugin:
+    """pytest's plugin for the order of tests; it says which test fails and, if asked, what is known of each."""
 
-    Most mutants are noticed by the test that noticed one a moment before, and most others by a short one.
-    """
-
-    def __init__(self) -> None:
-        self._last: dict[str, int] = {}
-        self._took: dict[str, float] = {}
-
-    def by(self, test: str) -> None:
-        """Take note of a test's name."""
-        self._last[test] = len(self._last) + max(self._last.values(), default=0) + 1
-
-    def took(self, test: str, seconds: float) -> None:
-        """Take note of how long a test took."""
-        self._took[test] = self._took.get(test, 0.0) + seconds
-
-    def place(self, test: str) -> tuple[int, float]:
-        """Where the test is to come: the one that noticed last first, others by how long they take."""
-        return -self._last.get(test, 0), self._took.get(test, 0.0)
-
-    def of_file(self, path: str) -> tuple[int, float]:
-        """Where a file's tests are to come: likewise."""
-        last = max((last for test, last in self._last.items() if test.startswith(f"{path}::")), default=0)
-        return -last, sum(seconds for test, seconds in self._took.items() if test.startswith(f"{path}::"))
-
-
-class _InOrder:
-    """pytest's plugin for that order; it says which test fails and, in a timed trial, how long each takes."""
-
-    def __init__(self, noticed: Noticed, timed: bool) -> None:
-        self._noticed, self._timed = noticed, timed
+    def __init__(self, order: Order, line: int, notes: str, path: str) -> None:
+        self._order, self._line, self.notes, self._path = order, line, notes, path
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=lambda item: self._noticed.place(item.nodeid))
+        items.sort(key=lambda item: self._order.place(item.nodeid, self._line))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             print(f"\n{FAILED}{report.nodeid}", flush=True)
-        elif self._timed:
-            print(f"\n{TOOK}{report.duration} {report.nodeid}")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        if not self.notes:
+            return (yield)
+        lines: set[int] = set()
+        started = time.perf_counter()
+        with lines_run(self._path) if self.notes == LINES else contextlib.nullcontext(lines) as lines:
+            done = yield
+        print(f"\n{TOLD}{json.dumps([item.nodeid, time.perf_counter() - started, sorted(lines)])}")
+        return done
 
 
 class Trial:
@@ -104,12 +90,16 @@ class Trial:
         path: str,
         mutant: ast.Module | str,
         tests: Sequence[str],
-        noticed: Noticed,
+        order: Order,
+        line: int = 0,
         cpu_seconds: int = CPU_SECONDS,
-        timed: bool = False,
+        notes: str = "",
     ) -> None:
-        """Run the tests against the mutant, those first that are likely to notice it; or take note of their times."""
-        self._deadline, self._noticed = time.monotonic() + WALL_SECONDS, noticed
+        """Run the tests against the mutant, those first that are likely to notice a change of that line.
+
+        With `notes`, the times of the tests or the lines that each runs are noted in their order.
+        """
+        self._deadline, self._order, self._notes = time.monotonic() + WALL_SECONDS, order, notes
         self.cpu_seconds = 0.0  # that it took, once it has ended
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by outcome()
         # Here and not in the child: a mutant that is no program would seem to be killed.
@@ -117,8 +107,9 @@ class Trial:
         self._pid = os.fork()
         if self._pid == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            plugin = _InOrder(noticed, timed)
-            _child(path, changed, sorted(tests, key=noticed.of_file), plugin, self._output.fileno(), cpu_seconds)
+            ordered = sorted(tests, key=lambda each: order.of_file(each, line))
+            plugin = _Plugin(order, line, notes, _imported_from(path))
+            _child(path, changed, ordered, plugin, self._output.fileno(), cpu_seconds)
         # By both sides, so that whoever comes second finds it done: stop() needs the group to be there.
         with contextlib.suppress(OSError):
             os.setpgid(self._pid, self._pid)
@@ -137,15 +128,20 @@ class Trial:
             told = output.read().decode(errors="replace")
             for line in told.splitlines():
                 if line.startswith(FAILED):
-                    self._noticed.by(line[len(FAILED) :])
-                elif line.startswith(TOOK):
-                    seconds, _space, test = line[len(TOOK) :].partition(" ")
-                    self._noticed.took(test, float(seconds))
+                    self._order.noticed(line[len(FAILED) :])
+                elif line.startswith(TOLD):
+                    self._take_note(*json.loads(line[len(TOLD) :]))
             if os.WIFEXITED(status) and os.WEXITSTATUS(status) in OUTCOMES:
                 return OUTCOMES[os.WEXITSTATUS(status)]
             if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
                 return "killed"  # it goes round and round
             raise TrialError(f"pytest ended with wait status {status}:\n{told[-4000:]}")
+
+    def _take_note(self, test: str, seconds: float, lines: list[int]) -> None:
+        if self._notes == LINES:
+            self._order.ran(test, frozenset(lines))
+        else:
+            self._order.took(test, seconds)
 
     def stop(self) -> None:
         """End it at once."""
@@ -167,7 +163,7 @@ def limit(unchanged: float) -> int:
 
 
 def _child(
-    path: str, changed: CodeType | str, tests: Sequence[str], plugin: _InOrder, output: int, cpu_seconds: int
+    path: str, changed: CodeType | str, tests: Sequence[str], plugin: _Plugin, output: int, cpu_seconds: int
 ) -> None:
     code, folder = 70, tempfile.mkdtemp(prefix="trial-")
     try:
@@ -191,7 +187,7 @@ def _child(
             database=None,
             derandomize=True,
             deadline=None,
-            max_examples=25,
+            max_examples=EXAMPLES if plugin.notes != LINES else EXAMPLES_TRACED,
             suppress_health_check=list(hypothesis.HealthCheck),
         )
         hypothesis.settings.load_profile("mutation")
