@@ -123,7 +123,7 @@ def _constants(value: object) -> Iterator[object]:
     if isinstance(value, bool):
         yield not value
     elif isinstance(value, (int, float)):
-        yield value + 1
+        yield value + 1 if value + 1 != value else value * 2
     elif value in VERDICTS:
         yield from (other for other in VERDICTS if other != value)
     elif value in OTHER_VERDICTS:

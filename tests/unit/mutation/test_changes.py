@@ -34,6 +34,7 @@ def mutants(source):
         ("x = not a", {"x = a"}),
         ("x = a + b", {"x = a - b"}),
         ("x = 1", {"x = 2"}),
+        ("x = 1e30", {"x = 2e+30"}),
         ("x = True", {"x = False"}),
         ("x = 'pass'", {"x = 'fail'", "x = 'undetermined'"}),
         ("x = 'undetermined'", {"x = 'pass'", "x = 'fail'"}),

@@ -39,6 +39,11 @@ def keys(text: str, severity: str = "error") -> list[str]:
     return [key for kind, key, _requirement, _line in found(text) if kind == severity]
 
 
+def test_rails_of_different_names_are_taken():
+    text = changed(EMBEDDED, power_management__power_rails="[VDD_IN, VDD_SOC]")
+    assert keys(text) == []
+
+
 def test_a_rail_that_is_named_twice_is_named_in_the_refusal():
     text = changed(EMBEDDED, power_management__power_rails="[VDD_IN, VDD_SOC, VDD_IN]")
     told = [each.text for each in judged(document.parse(text)).findings if each.severity == "error"]
@@ -453,4 +458,5 @@ def test_a_finding_is_one_line_that_commands_no_terminal():
     shown = [str(each) for each in judged(document.parse(text)).findings]
     assert shown
     assert all(each.isprintable() for each in shown)
+    assert str(Finding(("a",), "C:\\x 'y'")) == "0: error: a: C:\\x 'y'"
     assert str(Finding(("a",), "x\n\x1b\u00fc\udcff")) == "0: error: a: x\\n\\x1b\u00fc\\udcff"

@@ -396,6 +396,12 @@ def test_few_answers_say_nothing_however_near_they_are(tmp_path: Path) -> None:
         assert told == (near or "the cluster's answers to compare with are 999; expected 1000 at least")
 
 
+def test_one_answer_without_a_shape_says_nothing(tmp_path: Path) -> None:
+    path = write_bundle(tmp_path / "b.zip", {**made_edge.files(), "answers.npy": made_edge.npy([0.5], ())})
+    told = host(bundle.read(path, JOB, found(path)), answered(measured()))["near"]
+    assert told == "the cluster's answers to compare with are 1; expected 1000 at least"
+
+
 def test_without_a_bundle_every_value_says_so() -> None:
     told = document.document(
         JOB,

@@ -93,7 +93,7 @@ def test_bytes_are_in_the_order_of_the_file_on_every_machine(monkeypatch: pytest
 
 
 def floats(*values: float, shape: tuple[int, ...] | None = None) -> npy.Floats:
-    return npy.floats(made_edge.raw(values), shape or (len(values), 1))
+    return npy.floats(made_edge.raw(values), (len(values), 1) if shape is None else shape)
 
 
 TRUTH = floats(-1, 1, -1, 1)  # of deviation 1
