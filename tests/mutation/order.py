@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import ast
-import contextlib
-import sys
-from collections.abc import Iterator
-from types import FrameType
+from collections.abc import Iterable
 from typing import Any
+
+NOTICED, PASSED = "noticed", "passed"  # a mutant; on the unchanged file
 
 
 class Order:
@@ -26,16 +25,21 @@ class Order:
         self._took: dict[str, float] = {}
         self._runs: dict[str, frozenset[int]] = {}
 
+    def take(self, note: list[Any]) -> None:
+        """Take a trial's note, if it is of its tests."""
+        kind, *values = note
+        if kind == NOTICED:
+            self.noticed(*values)
+        elif kind == PASSED:
+            self.passed(*values)
+
     def noticed(self, test: str) -> None:
         """Take note that a test noticed a mutant."""
         self._last[test] = len(self._last) + max(self._last.values(), default=0) + 1
 
-    def took(self, test: str, seconds: float) -> None:
-        """Take note of how long a test took."""
+    def passed(self, test: str, seconds: float, lines: Iterable[int]) -> None:
+        """Take note of how long a test of the unchanged file took, and of the file's lines that it ran."""
         self._took[test] = seconds
-
-    def ran(self, test: str, lines: frozenset[int]) -> None:
-        """Take note of the file's lines that a test runs."""
         self._runs[test] = frozenset(self._statements.get(line, 0) for line in lines)
 
     def place(self, test: str, line: int = 0) -> tuple[bool, int, float]:
@@ -60,23 +64,3 @@ def _statements(tree: ast.Module) -> dict[int, int]:
         if isinstance(node, ast.stmt):
             found.update(dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), node.lineno))
     return found
-
-
-@contextlib.contextmanager
-def lines_run(path: str) -> Iterator[set[int]]:
-    """Note which lines of the file run meanwhile."""
-    found: set[int] = set()
-
-    def each_line(frame: FrameType, _event: str, _argument: Any) -> Any:
-        found.add(frame.f_lineno)
-        return each_line
-
-    def each_call(frame: FrameType, _event: str, _argument: Any) -> Any:
-        return each_line if frame.f_code.co_filename == path else None
-
-    before = sys.gettrace()
-    sys.settrace(each_call)
-    try:
-        yield found
-    finally:
-        sys.settrace(before)

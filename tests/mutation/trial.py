@@ -3,12 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs pytest against a file that was changed in memory; no file of the working tree is written.
 
-A module comes from its changed syntax tree when it is imported, any other file from its changed text when it is opened.
-
-Each trial is a fork of a process that has imported pytest already, so that a trial costs little more than its tests.
+A module comes from its changed program when it is imported, any other file from its changed text when it is opened.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import builtins
@@ -17,16 +16,10 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import io
-import json
 import os
-import resource
-import shutil
-import signal
 import sys
 import tempfile
-import time
-from collections.abc import Generator, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -36,119 +29,30 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.mutation.order import Order, lines_run
+from tests.mutation.child import Child, Ended, Note
+from tests.mutation.order import NOTICED, Order
+from tests.mutation.targets import ROOT, Target
 
-ROOT = Path(__file__).resolve().parents[2]
-COLLECTION = "collections/ansible_collections/mlops/hpc_validation"
 PRELOADED = (hypothesis, jmespath, jsonschema, pytest, yaml)
-MEMORY = 4 << 30
-EXAMPLES, EXAMPLES_TRACED = 25, 3  # of hypothesis; a traced program takes several times as long
+EXAMPLES = 25  # of hypothesis
 CPU_SECONDS = 60  # of the unchanged file's tests; by the processor's clock, since others may use it too
 LEAST_CPU_SECONDS, TIMES = 4, 5  # a mutant's tests may take so many times as long, before they go round and round
-WALL_SECONDS = 1800
 PYTEST = ("--exitfirst", "--disable-plugin-autoload", "-p", "no:cacheprovider", "--tb=line")
 BYTECODE = tempfile.TemporaryDirectory(prefix="hpcval-mutation-")
-FAILED, TOLD = "noticed by ", "told of "
-TIMES_OF_TESTS, LINES = "times", "lines"  # what is to be noted of each test
-OUTCOMES = {0: "survived", 1: "killed", 2: "killed"}  # 2: the module could not even be imported
-
-
-class TrialError(Exception):
-    """A trial says nothing of its mutant: pytest itself went wrong."""
 
 
 class _Plugin:
-    """pytest's plugin for the order of tests; it says which test fails and, if asked, what is known of each."""
+    """pytest's plugin for the order of tests; it notes which test fails."""
 
-    def __init__(self, order: Order, line: int, notes: str, path: str) -> None:
-        self._order, self._line, self.notes, self._path = order, line, notes, path
+    def __init__(self, order: Order, line: int, note: Note) -> None:
+        self._order, self._line, self._note = order, line, note
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: self._order.place(item.nodeid, self._line))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            print(f"\n{FAILED}{report.nodeid}", flush=True)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        if not self.notes:
-            return (yield)
-        lines: set[int] = set()
-        started = time.perf_counter()
-        with lines_run(self._path) if self.notes == LINES else contextlib.nullcontext(lines) as lines:
-            done = yield
-        print(f"\n{TOLD}{json.dumps([item.nodeid, time.perf_counter() - started, sorted(lines)])}")
-        return done
-
-
-class Trial:
-    """A forked pytest run; `start` returns at once."""
-
-    def __init__(
-        self,
-        path: str,
-        mutant: ast.Module | str,
-        tests: Sequence[str],
-        order: Order,
-        line: int = 0,
-        cpu_seconds: int = CPU_SECONDS,
-        notes: str = "",
-    ) -> None:
-        """Run the tests against the mutant, those first that are likely to notice a change of that line.
-
-        With `notes`, the times of the tests or the lines that each runs are noted in their order.
-        """
-        self._deadline, self._order, self._notes = time.monotonic() + WALL_SECONDS, order, notes
-        self.cpu_seconds = 0.0  # that it took, once it has ended
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by outcome()
-        # Here and not in the child: a mutant that is no program would seem to be killed.
-        changed = mutant if isinstance(mutant, str) else compile(mutant, _imported_from(path), "exec")
-        self._pid = os.fork()
-        if self._pid == 0:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            ordered = sorted(tests, key=lambda each: order.of_file(each, line))
-            plugin = _Plugin(order, line, notes, _imported_from(path))
-            _child(path, changed, ordered, plugin, self._output.fileno(), cpu_seconds)
-        # By both sides, so that whoever comes second finds it done: stop() needs the group to be there.
-        with contextlib.suppress(OSError):
-            os.setpgid(self._pid, self._pid)
-
-    def outcome(self) -> str | None:
-        """Return killed or survived, or None while it runs. Raise TrialError."""
-        pid, status, used = os.wait4(self._pid, os.WNOHANG)
-        if pid == 0 and time.monotonic() < self._deadline:
-            return None
-        if pid == 0:
-            self.stop()
-            raise TrialError(f"a trial did not end within {WALL_SECONDS} s")
-        self.cpu_seconds = used.ru_utime + used.ru_stime
-        with self._output as output:
-            output.seek(0)
-            told = output.read().decode(errors="replace")
-            for line in told.splitlines():
-                if line.startswith(FAILED):
-                    self._order.noticed(line[len(FAILED) :])
-                elif line.startswith(TOLD):
-                    self._take_note(*json.loads(line[len(TOLD) :]))
-            if os.WIFEXITED(status) and os.WEXITSTATUS(status) in OUTCOMES:
-                return OUTCOMES[os.WEXITSTATUS(status)]
-            if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
-                return "killed"  # it goes round and round
-            raise TrialError(f"pytest ended with wait status {status}:\n{told[-4000:]}")
-
-    def _take_note(self, test: str, seconds: float, lines: list[int]) -> None:
-        if self._notes == LINES:
-            self._order.ran(test, frozenset(lines))
-        else:
-            self._order.took(test, seconds)
-
-    def stop(self) -> None:
-        """End it at once."""
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            os.killpg(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-        self._output.close()
+            self._note(NOTICED, report.nodeid)
 
 
 def warm_up() -> None:
@@ -162,49 +66,64 @@ def limit(unchanged: float) -> int:
     return max(LEAST_CPU_SECONDS, round(TIMES * unchanged))
 
 
-def _child(
-    path: str, changed: CodeType | str, tests: Sequence[str], plugin: _Plugin, output: int, cpu_seconds: int
-) -> None:
-    code, folder = 70, tempfile.mkdtemp(prefix="trial-")
-    try:
-        os.setpgid(0, 0)
-        for stream in (1, 2):
-            os.dup2(output, stream)
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
-        os.chdir(ROOT)
-        # The files of a trial need not outlive a crash of the machine, and whoever waits for the disk does so for long.
-        os.fsync = lambda _descriptor: None
-        # Compiled once for all trials, and not into the working tree.
-        sys.pycache_prefix, sys.dont_write_bytecode = BYTECODE.name, False
+def trial(target: Target, mutant: ast.Module | str, order: Order, line: int, cpu_seconds: int) -> Ended:
+    """Run the tests against the mutant, those first that are likely to notice a change of that line.
+
+    It ends with 0 where they pass, with 1 where one fails, with 2 where the module could not even be imported.
+    """
+    # Here and not in the child: a mutant that is no program would seem to be killed.
+    changed = mutant if isinstance(mutant, str) else program(target, mutant)
+    tests = sorted(target.tests, key=lambda each: order.of_file(each, line))
+
+    def run(note: Note) -> int:
         if isinstance(changed, str):
-            _open_instead(path, changed)
+            open_instead(target, changed)
         else:
-            sys.meta_path.insert(0, _Finder(path, changed))
-        # The same examples in each trial, and none of them remembered in the working tree.
-        hypothesis.settings.register_profile(
-            "mutation",
-            database=None,
-            derandomize=True,
-            deadline=None,
-            max_examples=EXAMPLES if plugin.notes != LINES else EXAMPLES_TRACED,
-            suppress_health_check=list(hypothesis.HealthCheck),
-        )
-        hypothesis.settings.load_profile("mutation")
-        for test in tests:  # one at a time: what the first notices need not be collected for the others
-            # A folder of its own: trials that end at once would remove each other's.
-            code = int(pytest.main([*PYTEST, f"--basetemp={folder}", test], [plugin]))
-            if code != 0:
-                break
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        sys.stdout.flush()
-        os._exit(code)
+            sys.meta_path.insert(0, _Finder(target, changed))
+        # One file at a time: what the first notices need not be collected for the others.
+        return next((code for test in tests if (code := run_pytest([test], _Plugin(order, line, note)))), 0)
+
+    return run_prepared(run, cpu_seconds)
 
 
-def _open_instead(path: str, text: str) -> None:
+def program(target: Target, tree: ast.Module) -> CodeType:
+    """Compile the module as it is when the tests import it."""
+    return compile(tree, target.opened_as, "exec", __future__.annotations.compiler_flag, dont_inherit=True)
+
+
+def run_prepared(run: Callable[[Note], int], cpu_seconds: int | None = None) -> Ended:
+    """Run it in a process that is prepared for pytest; its temporary files are removed, however it ends."""
+    with tempfile.TemporaryDirectory(prefix="trial-") as folder:
+        return Child(lambda note: _prepare(folder) or run(note), cpu_seconds).end()
+
+
+def _prepare(folder: str) -> None:
+    os.chdir(ROOT)
+    tempfile.tempdir = folder
+    # The files of a trial need not outlive a crash of the machine, and whoever waits for the disk does so for long.
+    os.fsync = lambda _descriptor: None
+    # Compiled once for all trials, and not into the working tree.
+    sys.pycache_prefix, sys.dont_write_bytecode = BYTECODE.name, False
+    # The same examples in each trial, and none of them remembered in the working tree.
+    hypothesis.settings.register_profile(
+        "mutation",
+        database=None,
+        derandomize=True,
+        deadline=None,
+        max_examples=EXAMPLES,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    hypothesis.settings.load_profile("mutation")
+
+
+def run_pytest(tests: list[str], plugin: object) -> int:
+    """Return pytest's exit status."""
+    return int(pytest.main([*PYTEST, f"--basetemp={tempfile.gettempdir()}/pytest", *tests], [plugin]))
+
+
+def open_instead(target: Target, text: str) -> None:
     """Let whoever opens the file read this text."""
-    before, real = str(ROOT / path), io.open
+    before, real = os.path.realpath(target.opened_as), io.open
     with tempfile.NamedTemporaryFile("w", delete=False, encoding="utf-8") as stream:
         stream.write(text)
 
@@ -215,29 +134,16 @@ def _open_instead(path: str, text: str) -> None:
     io.open = builtins.open = instead  # type: ignore[assignment]
 
 
-def module_name(path: str) -> str:
-    """The name by which the tests import the module at `path`, from the root."""
-    parts = Path(path).with_suffix("").parts
-    return ".".join(parts[1:] if parts[0] == "files" else ("ansible_collections", "mlops", "hpc_validation", *parts))
-
-
-def _imported_from(path: str) -> str:
-    """The path by which the tests import the module at `path`, from the root."""
-    return str(ROOT / (path if path.startswith("files/") else f"{COLLECTION}/{path}"))
-
-
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Gives the changed program to whoever imports the module."""
 
-    def __init__(self, path: str, program: CodeType) -> None:
-        self._name = module_name(path)
-        self._path = _imported_from(path)
-        self._program = program
+    def __init__(self, target: Target, changed: CodeType) -> None:
+        self._target, self._program = target, changed
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:  # noqa: ARG002
-        if name != self._name:
+        if name != self._target.imported_as:
             return None
-        return importlib.util.spec_from_file_location(name, self._path, loader=self)
+        return importlib.util.spec_from_file_location(name, self._target.opened_as, loader=self)
 
     def exec_module(self, module: ModuleType) -> None:
         exec(self._program, module.__dict__)

@@ -9,8 +9,8 @@ import ast
 
 import pytest
 
-from tests.mutation.__main__ import MutationError, read_targets
 from tests.mutation.changes import changes
+from tests.mutation.targets import MutationError, read_targets
 from tests.unit.conftest import ROOT
 
 
