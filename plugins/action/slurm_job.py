@@ -262,7 +262,7 @@ class ActionModule(ActionBase):
             self._guard.last_words(f"slurm_job: interrupted ({cause}); cancelling the jobs that this task submitted")
             ids = self._cancel_ours()
             text = f"interrupted ({cause}); cancelled: {' '.join(ids) or 'nothing, no job of this task was active'}"
-        self._guard.last_words(f"slurm_job: {text}")
+        self._guard.last_words(fitted(f"slurm_job: {text}"))
         return text
 
     def _cancel_ours(self) -> list[str]:

@@ -14,6 +14,7 @@ from ansible.utils.display import Display
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.plain import plain
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.screen import fitted
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._run import recall, runs
 
 ERRORS = (runs.RunError, schema.SchemaError)
@@ -70,7 +71,7 @@ def _recalled(args: dict[str, t.Any]) -> dict[str, t.Any]:
     folder, identity = Path(args["folder"]), args["workload"]
     judging = {key: args[key] for key in ("overrides", "references", "context")}
     earlier, line = recall.recall(folder, identity, args["script_sha256"], judging)
-    Display().display(line)
+    Display().display(fitted(line))
     if earlier:
         runs.record(folder, "workload", {"id": identity, "earlier": earlier})
     return {"changed": False, "msg": line, "passed": runs.passed(folder)}

@@ -3,13 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Require that no node of the scope was lost, whatever was folded.
 
-A node is lost if nothing says how its job ended, or if it lacks a check that its equals have; not if something about it
-is amiss already.
+A node is lost if nothing says how its job ended, or if it lacks a check that its equals have, or has it of fewer GPUs;
+not if something about it is amiss already. Nor may a node have its result twice.
 """
 
 from __future__ import annotations
 
 import typing as t
+from collections import Counter
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import fold_nodes
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings.columns import Check, Table
@@ -19,10 +20,11 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._share import
 
 Json = dict[str, t.Any]
 ID = "coverage.node"
-TITLE = "Nodes in scope without a result"
+TITLE = "Nodes in scope without exactly one result"
 JOB = "node.job"
+MODEL = "gpu.model"  # every GPU that a node lists has it
 # Nodes have the same checks if they have as many GPUs, of the same models, in the same mode.
-_KIND = ("gpu.model", "gpu.mig")
+_KIND = ("gpu.count", MODEL, "gpu.mig")
 # These are made on two nodes only.
 _OF_TWO = {*coherence.STEPS.values(), coherence.LOCKS}
 _AMISS = ("fail", "undetermined", "waived")
@@ -31,17 +33,30 @@ _AMISS = ("fail", "undetermined", "waived")
 def lost(table: Table, scope: t.Iterable[Json]) -> list[Json]:
     """Return a finding for each way in which nodes were lost; `scope` has the `name` and the `gpus` of each node."""
     gpus = {node["name"]: node["gpus"] for node in scope}
-    having = {name: _nodes(check, table.places) for name, check in table.checks.items() if name not in _OF_TWO}
+    listed = set(table.checks[MODEL].at) if MODEL in table.checks else set()
+    having = {name: _gpus_of(check, table, listed) for name, check in table.checks.items() if name not in _OF_TWO}
     amiss = _amiss(table)
-    silent = gpus.keys() - having.get(JOB, set()) - amiss
+    silent = gpus.keys() - having.get(JOB, {}).keys() - amiss
     found = [_finding(silent, "no result of a job on them")] if silent else []
-    for alike in _kinds(table, gpus):
+    twice = gpus.keys() & _twice(table)
+    found += [_finding(twice, "more than one result of a job on them")] if twice else []
+    for number, identity in enumerate(_KIND):  # a node without it would be of a kind of its own
+        for alike in _kinds(table, gpus, _KIND[:number]):
+            sound = alike - amiss - silent
+            missing = sound - having.get(identity, {}).keys()
+            found += [_missing(missing, identity)] if missing and missing != sound else []
+    for alike in _kinds(table, gpus, _KIND):
         sound = alike - amiss - silent
         for identity, nodes in having.items():
-            missing = sound - nodes if nodes & sound and _decides(table.checks[identity]) else None
-            if missing:
-                found.append(_finding(missing, f"no result of {identity}, which other nodes of their kind have"))
+            most = max((nodes.get(name, 0) for name in sound), default=0)
+            missing = {name for name in sound if nodes.get(name, 0) < most}
+            if missing and _decides(table.checks[identity]):
+                found.append(_missing(missing, identity))
     return found
+
+
+def _missing(nodes: t.Collection[str], identity: str) -> Json:
+    return _finding(nodes, f"no result of {identity}, or of fewer GPUs, unlike other nodes of their kind")
 
 
 def _finding(nodes: t.Collection[str], why: str) -> Json:
@@ -59,8 +74,21 @@ def _finding(nodes: t.Collection[str], why: str) -> Json:
     )
 
 
-def _nodes(check: Check, where: list[Json]) -> set[str]:
-    return {where[position]["node"] for position in set(check.at) if "node" in where[position]}
+def _gpus_of(check: Check, table: Table, listed: set[int]) -> dict[str, int]:
+    """Return the nodes that have the check, each with the number of its `listed` GPUs that have it, at least 1."""
+    gpus: dict[str, set[int]] = {}
+    for position in set(check.at):
+        node = table.places[position].get("node")
+        if node is not None:
+            gpus.setdefault(node, set()).update({position} & listed)
+    return {node: max(1, len(told)) for node, told in gpus.items()}
+
+
+def _twice(table: Table) -> set[str]:
+    """Return the nodes with more than one result of a job."""
+    check = table.checks.get(JOB)
+    told = Counter(table.places[position].get("node") for position in (check.at if check else ()))
+    return {node for node, count in told.items() if node is not None and count > 1}
 
 
 def _amiss(table: Table) -> set[str]:
@@ -79,10 +107,10 @@ def _decides(check: Check) -> bool:
     return "pass" in check.fields["verdict"].values
 
 
-def _kinds(table: Table, gpus: dict[str, int]) -> list[set[str]]:
-    """Return the nodes by kind."""
+def _kinds(table: Table, gpus: dict[str, int], identities: t.Sequence[str]) -> list[set[str]]:
+    """Return the nodes by kind: by their number of GPUs, and what these checks say of them."""
     told: dict[str, set[t.Any]] = {name: set() for name in gpus}
-    for identity in _KIND:
+    for identity in identities:
         check = table.checks.get(identity)
         for place, position in zip(check.at, check.fields["value"].which) if check else ():
             node = table.places[place].get("node")

@@ -57,10 +57,10 @@ def _groups(check: Check, fields: t.Sequence[str]) -> dict[tuple[t.Any, ...], li
     for number, key in enumerate(zip(*(column.which for column in columns))):
         if verdicts.of(number) not in WHOLE:
             groups.setdefault(key, []).append(number)
-    return {
-        tuple(column.values[position] for column, position in zip(columns, key)): numbers
-        for key, numbers in groups.items()
-    }
+    told: dict[tuple[t.Any, ...], list[int]] = {}
+    for key, numbers in groups.items():  # two texts may differ only in what cannot be printed
+        told.setdefault(tuple(column.values[which] for column, which in zip(columns, key)), []).extend(numbers)
+    return told
 
 
 def _entry(check: Check, numbers: list[int], where: list[Json]) -> Json:
@@ -91,28 +91,31 @@ def _common(check: Check, field: str, numbers: list[int]) -> t.Any:
 
 
 def _spread(values: list[t.Any], at: list[Json]) -> Json:
-    """Return the lowest, the median and the highest of numbers that differ; the most frequent of other values."""
-    none: Json = {"minimum": None, "median": None, "maximum": None, "values": []}
-    if all(map(scalars.is_number, values)):
-        low, high = values.index(min(values)), values.index(max(values))
-        return {
-            **none,
-            "minimum": {"value": values[low], "where": places.name(at[low])},
-            "median": statistics.median(values),
-            "maximum": {"value": values[high], "where": places.name(at[high])},
-        }
-    texts = [value if isinstance(value, str) else None for value in values]
-    known = Counter(text for text in texts if text is not None)
-    if len(known) < 2:
-        return none
+    """Return the lowest, the median and the highest of the numbers; of values that differ the most frequent others."""
+    numbers = [(value, place) for value, place in zip(values, at) if scalars.is_number(value)]
+    low = min(numbers, key=_value, default=None)
+    high = max(numbers, key=_value, default=None)
     return {
-        **none,
-        "values": [
-            {
-                "value": value,
-                "count": count,
-                "where": places.fold([place for text, place in zip(texts, at) if text == value]),
-            }
-            for value, count in known.most_common(_MAX_VALUES)
-        ],
+        "minimum": _extreme(low),
+        "median": statistics.median(map(_value, numbers)) if numbers else None,
+        "maximum": _extreme(high),
+        "values": _others(values, at) if numbers or any(value != values[0] for value in values) else [],
     }
+
+
+def _value(found: tuple[t.Any, Json]) -> t.Any:
+    return found[0]
+
+
+def _extreme(found: tuple[t.Any, Json] | None) -> Json | None:
+    return {"value": found[0], "where": places.name(found[1])} if found else None
+
+
+def _others(values: list[t.Any], at: list[Json]) -> list[Json]:
+    """Return the most frequent values that are not numbers, as texts, with their nodes."""
+    found: dict[str, list[Json]] = {}
+    for value, place in zip(values, at):
+        if not scalars.is_number(value):
+            found.setdefault(value if isinstance(value, str) else scalars.show(value), []).append(place)
+    most = sorted(found.items(), key=lambda item: -len(item[1]))[:_MAX_VALUES]
+    return [{"value": text, "count": len(where), "where": places.fold(where)} for text, where in most]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes, fold_nodes
@@ -19,6 +20,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.re
 
 Json = dict[str, t.Any]
 OUT_OF_REACH = "excluded by hpc_validation_slurm (partition, exclude, nodelist, constraint or GRES type)"
+HOST = re.compile(r"[\w-]+(\.[\w-]+)*", re.ASCII)
 NODE_SCRIPT, PAIR_SCRIPT = "node.sbatch", "coherence.sbatch"
 
 
@@ -94,11 +96,11 @@ def _scope(info: Json, settings: Json, expected: t.Sequence[str]) -> tuple[list[
     known = {node["name"]: node for node in info.get("nodes") or []}
     listed = _as_slurm_has_them(expected, known)
     listed = listed if any(name in known for name in listed) else []
-    wanted = _as_slurm_has_them(names(settings["nodes"]), known)
+    wanted = set(_as_slurm_has_them(names(settings["nodes"]), known))
     reached = _in_scope_of_all(info, settings)
     findings = [_unknown(name, sorted(known)) for name in sorted({*listed, *settings["node_gpus"]} - set(known))]
     left_out = [{"name": name, "why": OUT_OF_REACH} for name in listed if name in known and name not in reached]
-    named = reached if settings["accelerator"] == "cpu" else (*wanted, *listed)
+    named = reached if settings["accelerator"] == "cpu" else {*wanted, *listed}
     why = {name: _why_left_out(node, wanted, named) for name, node in reached.items()}
     left_out += [{"name": name, "why": reason} for name, reason in why.items() if reason]
     return [node for name, node in reached.items() if not why[name]], left_out, findings
@@ -107,19 +109,30 @@ def _scope(info: Json, settings: Json, expected: t.Sequence[str]) -> tuple[list[
 def _refused(info: Json, settings: Json) -> list[Json]:
     """Return a finding for each name in hpc_validation_nodes that is no node's, or that of one out of reach."""
     known = {node["name"] for node in info.get("nodes") or []}
-    wanted = sorted(set(_as_slurm_has_them(names(settings["nodes"]), sorted(known))))
+    wanted = sorted(set(_as_slurm_has_them(names(settings["nodes"]), known)))
     reached = _in_scope_of_all(info, settings) if wanted else {}
     unknown = [_unknown(name, sorted(known)) for name in wanted if name not in known]
     return unknown + [_out_of_reach(name) for name in wanted if name in known and name not in reached]
 
 
-def _as_slurm_has_them(wanted: t.Iterable[str], known: t.Iterable[str]) -> list[str]:
-    """Names of nodes, each as Slurm has it where that differs only in the domain."""
-    by_short = {_short(name): name for name in known}
-    return [by_short.get(_short(name), name) for name in wanted]
+def _as_slurm_has_them(wanted: t.Iterable[str], known: t.Collection[str]) -> list[str]:
+    """Names of nodes, each as Slurm has it where only one of the two has a domain and a single node can be meant."""
+    alike: dict[str, list[str]] = {}
+    for name in known:
+        alike.setdefault(_short(name), []).append(name)
+    found = []
+    for name in wanted:
+        nodes = alike.get(_short(name), [])
+        found.append(nodes[0] if len(nodes) == 1 and _differ_in_domain(name, nodes[0]) else name)
+    return found
 
 
-def _why_left_out(node: Json, wanted: list[str], named: t.Collection[str]) -> str | None:
+def _differ_in_domain(name: str, other: str) -> bool:
+    """Return whether the names are equal but for a domain that only one of them has."""
+    return bool(HOST.fullmatch(name)) and (_short(name) == other or name == _short(other))
+
+
+def _why_left_out(node: Json, wanted: t.Collection[str], named: t.Collection[str]) -> str | None:
     """Why a node that can be reached is not in scope; a node that is `named` need not define GPUs."""
     if wanted and node["name"] not in wanted:
         return "not among hpc_validation_nodes"

@@ -24,9 +24,20 @@ def _wrapped(line: str) -> list[str]:
     if len(line) <= WIDTH or line.startswith(TO_TYPE):
         return [line]
     indent = line[: len(line) - len(line.lstrip())] + "    "
-    return textwrap.wrap(
+    parts = textwrap.wrap(
         line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
     )
+    return [piece for part in parts for piece in _cut(part, indent)]
+
+
+def _cut(part: str, indent: str) -> list[str]:
+    """Return a part that is too long still, such as a list of many nodes, in pieces that end with a comma."""
+    pieces = []
+    while len(part) > WIDTH and "," in part[:WIDTH]:
+        end = part.rindex(",", 0, WIDTH) + 1
+        pieces.append(part[:end])
+        part = indent + part[end:]
+    return [*pieces, part]
 
 
 class Phases:

@@ -27,6 +27,8 @@ def of_run(folder: Path, workloads: list[Json], cluster: Json | None, probed: Js
     inside = nodes if scope is None else nodes & scope.keys()
     beyond = {left["name"]: left["why"] for left in probed.get("left_out") or []}
     beyond.update(dict.fromkeys(nodes - inside, "a job ran there all the same"))
+    defined = None if scope is None else sum(scope.values())
+    more = max(0, len(gpus) - defined) if defined is not None else 0
     passed_over = "no selected workload was placed there" if workloads else "no job of the preflight ended well there"
     known = (cluster or {}).get("nodes")
     states = {node["name"]: node for node in known} if isinstance(known, list) else {}
@@ -37,9 +39,9 @@ def of_run(folder: Path, workloads: list[Json], cluster: Json | None, probed: Js
             "count": len(inside),
             "in_scope": None if scope is None else len(scope),
         },
-        "gpus": {"count": len(gpus), "in_scope": None if scope is None else sum(scope.values())},
+        "gpus": {"count": len(gpus) - more, "in_scope": defined},
         "left_out": [*_by_reason(left_out), *_workloads_left_out(workloads), *_checks_left_out(table)],
-        "outside": _by_reason(beyond),
+        "outside": [*_by_reason(beyond), *_gpus_beyond(more)],
     }
 
 
@@ -77,6 +79,12 @@ def _by_reason(why: dict[str, str]) -> list[Json]:
     for name, reason in why.items():
         reasons.setdefault(reason, []).append(name)
     return [{"name": fold_nodes(names), "count": len(names), "why": reason} for reason, names in reasons.items()]
+
+
+def _gpus_beyond(count: int) -> list[Json]:
+    """Return the GPUs that were seen beyond those that Slurm defines for the nodes in scope, if there are any."""
+    name = f"{count} GPU{'s' * (count > 1)}"
+    return [{"name": name, "count": count, "why": "more than Slurm defines for the nodes in scope"}] if count else []
 
 
 def _workloads_left_out(workloads: list[Json]) -> list[Json]:

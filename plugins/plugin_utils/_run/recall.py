@@ -16,7 +16,7 @@ import typing as t
 from pathlib import Path
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars, strict_json
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostlist import expand_nodes, fold_nodes
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.json_files import read_json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import log_patterns
@@ -176,9 +176,9 @@ def _require_same(what: str, then: str | None, now: str | None) -> None:
 
 def _require_same_gpus(then: Json, now: Json, ran_on: list[str]) -> None:
     """Require the same GPU UUIDs in both preflights, and that the earlier one saw the nodes that the job ran on."""
-    unseen = sorted(set(ran_on) - set(then["nodes"]))
+    unseen = fold_nodes(set(ran_on) - set(then["nodes"]))
     if unseen or not ran_on:
-        raise StaleError(f"the GPUs of {', '.join(unseen) or 'its nodes'} were not checked then")
+        raise StaleError(f"the GPUs of {unseen or 'its nodes'} were not checked then")
     before, after = set(then["gpus"]), set(now["gpus"])
     if not before or before != after:
         raise StaleError(f"GPUs {_some(before - after)} then, {_some(after - before)} now in their place")
@@ -197,8 +197,11 @@ def _nodes_of(job: Json) -> list[str]:
 
 
 def _nodes(cluster: Json) -> str:
-    """Return the nodes with the GRES of each."""
-    return ", ".join(sorted(f"{node['name']} {_gres(node['gres'])}".rstrip() for node in cluster["nodes"]))
+    """Return the nodes with the GRES of each, those with equal GRES folded."""
+    equal: dict[str, list[str]] = {}
+    for node in cluster["nodes"]:
+        equal.setdefault(_gres(node["gres"]), []).append(node["name"])
+    return ", ".join(sorted(f"{fold_nodes(names)} {gres}".rstrip() for gres, names in equal.items()))
 
 
 def _gres(gres: Json) -> str:

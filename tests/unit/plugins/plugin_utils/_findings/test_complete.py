@@ -25,6 +25,7 @@ def results(nodes: t.Iterable[str] = NODES, model: str = "H100") -> list[Json]:
         for each in (
             finding("node.job", node=node),
             finding("gpu.model", "recorded", node=node, gpu="GPU 0", value=model),
+            finding("gpu.model", "recorded", node=node, gpu="GPU 1", value=model),
             finding("gpu.ecc", node=node, gpu="GPU 0"),
             finding("gpu.ecc", node=node, gpu="GPU 1"),
         )
@@ -98,3 +99,43 @@ def test_what_fails_on_one_node_hides_no_other() -> None:
 
 def test_nodes_outside_the_scope_do_not_matter() -> None:
     assert lost([*results(), *results(["n099"], "A100")]) == []
+
+
+@pytest.mark.parametrize("gone", [("gpu.model",), ("gpu.model", "gpu.ecc"), ("gpu.count", "gpu.model", "gpu.ecc")])
+def test_a_node_that_lost_what_tells_its_kind_is_no_kind_of_its_own(gone: tuple[str, ...]) -> None:
+    counts = [finding("gpu.count", node=node, value=2) for node in NODES]
+    kept = [each for each in (*results(), *counts) if each["id"] not in gone or each["where"]["node"] != "n002"]
+    assert lost(kept) == [("n002", 1)]
+
+
+def test_a_node_that_lost_whether_its_gpus_are_split_is_no_kind_of_its_own() -> None:
+    modes = [finding("gpu.mig", "recorded", node=node, value=False) for node in NODES[1:]]
+    assert lost([*without("gpu.ecc", "n001"), *modes]) == [("n001", 1)]
+
+
+def test_boards_whose_gpus_cannot_be_split_are_of_another_kind() -> None:
+    modes = [finding("gpu.mig", "recorded", node=node, value=False) for node in NODES[:4]]
+    assert lost([*results(NODES[:4]), *modes, *results(NODES[4:], "Orin")]) == []
+
+
+def test_a_check_of_each_gpu_is_missed_if_one_gpu_lacks_it() -> None:
+    kept = [each for each in results() if each["where"] != {"node": "n003", "gpu": "GPU 1"}]
+    assert lost(kept) == [("n003", 1)]
+
+
+def test_nodes_with_another_number_of_gpus_than_slurm_defines_are_of_another_kind() -> None:
+    counts = [finding("gpu.count", node=node, value=1 if node == "n003" else 2) for node in NODES]
+    kept = [each for each in results() if each["where"] != {"node": "n003", "gpu": "GPU 1"}]
+    assert lost([*kept, *counts]) == []
+
+
+def test_results_of_two_jobs_on_a_node_are_not_counted_as_one() -> None:
+    assert lost([*results(), *results(NODES[1:3])]) == [("n[002-003]", 2)]
+    assert lost([*results(), *results(["n099"]), *results(["n099"])]) == []
+    other = finding("node.job", node=None, host="login")
+    assert lost([*results(), other, other]) == []
+
+
+def test_a_gpu_that_only_the_kernel_log_names_need_not_be_on_other_nodes() -> None:
+    xids = [finding("gpu.xid", node=node, gpu=gpu) for node in NODES for gpu in ("GPU 0", "GPU 1")]
+    assert lost([*results(), *xids, finding("gpu.xid", node="n001", gpu="GPU at 0000:aa:00, not listed")]) == []

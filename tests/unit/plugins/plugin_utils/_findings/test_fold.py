@@ -132,10 +132,37 @@ def test_no_more_than_a_few_texts_are_told() -> None:
     assert [each["count"] for each in entry["values"]] == [1] * 5
 
 
-@pytest.mark.parametrize("values", [[1, "a"], ["a", None, ["x"], "a"], [None, None], ["a", "a"]])
-def test_values_that_cannot_be_ordered_have_no_extremes(values: list[t.Any]) -> None:
+@pytest.mark.parametrize("values", [[None, None], ["a", "a"], [True, True], [["x"], ["x"]]])
+def test_a_value_that_all_have_and_that_is_no_number_has_no_extremes(values: list[t.Any]) -> None:
     (entry,) = fold.folded(Table(finding(node=f"n{n}", value=value) for n, value in enumerate(values)))
     assert [entry[key] for key in ("minimum", "median", "maximum", "values")] == [None, None, None, []]
+    assert entry["value"] == values[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([True, True, False], {"true": "n[0-1]", "false": "n2"}),
+        (["a", None, ["x"], "a"], {"a": "n[0,3]", "null": "n1", '["x"]': "n2"}),
+        ([None, 7], {"null": "n0"}),
+        ([1, True], {"true": "n1"}),
+    ],
+)
+def test_a_value_that_is_no_number_is_told_if_it_differs(values: list[t.Any], told: dict[str, str]) -> None:
+    (entry,) = fold.folded(Table(finding(node=f"n{n}", value=value) for n, value in enumerate(values)))
+    assert {each["value"]: each["where"] for each in entry["values"]} == told
+
+
+def test_numbers_have_extremes_beside_a_value_that_is_missing() -> None:
+    (entry,) = fold.folded(Table(finding(node=f"n{n}", value=value) for n, value in enumerate([40, None, 61, 39])))
+    assert (entry["minimum"], entry["median"]) == ({"value": 39, "where": "n3"}, 40)
+    assert entry["maximum"] == {"value": 61, "where": "n2"}
+    assert entry["values"] == [{"value": "null", "count": 1, "where": "n1"}]
+
+
+def test_texts_that_look_alike_are_counted_together() -> None:
+    (entry,) = fold.folded(Table(finding(node=f"n{n}", title=f"ECC {chr(n)}") for n in (1, 2, 3)))
+    assert (entry["count"], entry["where"]) == (3, "n[1-3]")
 
 
 @pytest.mark.parametrize("key", ["node", "host", "workload", "step", "target", "path"])

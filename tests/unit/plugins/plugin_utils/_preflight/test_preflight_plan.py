@@ -231,3 +231,37 @@ def test_features_narrow_as_they_do_for_jobs(info: Json, constraint: str, count:
 def test_a_gres_type_leads_to_nodes_of_that_type(info: Json) -> None:
     info["nodes"][0]["gres_types"], info["nodes"][1]["gres_types"] = ["h200"], ["v100"]
     assert [node["name"] for node in planned(info, slurm={"gres_type": "h200"})["nodes"]] == ["compute01", "compute03"]
+
+
+@pytest.mark.parametrize(
+    ("known", "nodes", "scope"),
+    [
+        (["rack1.n01", "rack1.n02", "rack2.n01"], "rack1.n01", ["rack1.n01"]),
+        (["rack1.n01", "rack1.n02", "rack2.n01"], "rack1.n[01-02]", ["rack1.n01", "rack1.n02"]),
+        (["n1.a.org", "n1.b.org"], "n1.a.org", ["n1.a.org"]),
+        (["n1.a.org", "n2.a.org"], "n2", ["n2.a.org"]),
+        (["n1", "n2"], "n2.a.org", ["n2"]),
+        (["n1", "n1.a.org"], "n1", ["n1"]),
+    ],
+)
+def test_a_node_is_the_one_that_is_named(info: Json, known: list[str], nodes: str, scope: list[str]) -> None:
+    info["nodes"] = [{**info["nodes"][0], "name": name} for name in known]
+    found = planned(info, nodes=nodes)
+    assert [node["name"] for node in found["scope"]] == scope
+    assert odd(found) == {}
+
+
+@pytest.mark.parametrize(
+    ("known", "nodes"),
+    [
+        (["n1", "n2", "n3"], "n1..n3"),
+        (["n1", "n2", "n3"], "n1.,n2"),
+        (["rack1.n01", "rack2.n01"], "rack1.n02"),
+        (["n1.a.org", "n1.b.org"], "n1"),
+    ],
+)
+def test_a_name_that_may_mean_another_node_is_refused(info: Json, known: list[str], nodes: str) -> None:
+    info["nodes"] = [{**info["nodes"][0], "name": name} for name in known]
+    found = planned(info, nodes=nodes)
+    assert found["scope"] == []
+    assert {identity for identity, _node in odd(found)} == {"scheduler.node_known"}

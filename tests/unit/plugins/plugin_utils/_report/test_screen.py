@@ -49,6 +49,20 @@ def test_words_are_not_broken() -> None:
     assert path in screen.fitted(f"the file {path} is missing")
 
 
+@pytest.mark.parametrize("lead", ["", "  left out: ", "fail  gpu.ecc  "])
+def test_a_long_list_of_nodes_goes_on_after_a_comma(lead: str) -> None:
+    nodes = f"n[{','.join(f'{number:04d}' for number in range(1, 1000, 2))}],m1"
+    lines = screen.fitted(f"{lead}{nodes}: 499 GPUs").split("\n")
+    assert max(map(len, lines)) <= screen.WIDTH
+    assert nodes in "".join(map(str.strip, lines))
+    assert all(line.endswith(",") for line in lines[1:-2])
+
+
+def test_a_list_with_a_name_that_is_too_long_is_left_as_it_is() -> None:
+    assert screen.fitted("a," + "b" * 200 + ",c").split() == ["a,", "b" * 200 + ",c"]
+    assert screen.fitted("x" * 200 + ",y") == "x" * 200 + ",y"
+
+
 def test_each_phase_is_told_when_it_has_ended() -> None:
     times = iter([0.0, 1.0, 3.5, 3.5, 9.0])
     phases = screen.Phases(lambda: next(times))

@@ -150,7 +150,7 @@ CHANGES = {
     "cluster_unknown": (change("cluster_then", cluster_name=None), "cluster unknown then, alps now"),
     "a_node_more": (
         replace("cluster", cluster("compute01", "compute02", "compute03")),
-        "nodes compute01 gpu:2, compute02 gpu:2 then, compute01 gpu:2, compute02 gpu:2, compute03 gpu:2 now",
+        r"nodes compute\[01-02\] gpu:2 then, compute\[01-03\] gpu:2 now",
     ),
     "no_nodes": (replace("cluster_then", cluster()), "nodes unknown then"),
     "script": (replace("script", "0" * 64), r"job script 3845dfca\w+ then, 0{64} now"),
@@ -241,6 +241,13 @@ def assert_runs_first(scene, why):
     assert line.startswith("MLOPS-1.1: runs first: ")
     assert re.search(why, line), line
     assert line.isprintable()
+
+
+def test_a_thousand_nodes_do_not_make_a_long_line(scene):
+    names = [f"n{number:04d}" for number in range(1, 1001)]
+    scene.cluster_then, scene.cluster = cluster(*names), cluster(*names[:-1])
+    scene.ran()
+    assert_runs_first(scene, r"nodes n\[0001-1000\] gpu:2 then, n\[0001-0999\] gpu:2 now$")
 
 
 def test_without_a_driver_of_a_cpu_it_is_not_asked(scene):

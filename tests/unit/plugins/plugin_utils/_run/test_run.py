@@ -614,6 +614,18 @@ def test_why_each_node_was_left_out_is_told(folder, workload):
     ]
 
 
+@pytest.mark.parametrize(("seen", "told"), [(4, []), (5, ["1 GPU"]), (16, ["12 GPUs"])])
+def test_never_more_gpus_were_looked_at_than_are_in_scope(probes, seen, told):
+    runs.record(probes, "probed", {**PROBED, "gpus": [f"GPU-{number}" for number in range(seen)]})
+    verdict = runs.finish(probes)
+    assert verdict["coverage"]["gpus"] == {"count": 4, "in_scope": 4}
+    assert [each["name"] for each in verdict["coverage"]["outside"]] == told
+    why = "more than Slurm defines for the nodes in scope"
+    assert [line for line in summary.summary(verdict, probes) if why in line] == [
+        f"  out of scope: {name} ({why})" for name in told
+    ]
+
+
 def test_only_checks_that_do_not_apply_are_left_out(probes):
     runs.record(probes, "findings", [about("not_applicable", "gpu.xid"), about("pass")])
     runs.record(probes, "probed", PROBED)
