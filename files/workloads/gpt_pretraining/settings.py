@@ -211,8 +211,13 @@ class Settings:
     def deepspeed(self) -> dict[str, Any]:
         """Return DeepSpeed's own configuration."""
         given = _nested({name: value for name, value in self.values.items() if name.startswith("deepspeed.")})
-        # Nothing on the screen for each step, and a state that says nothing is no state.
-        return {**given["deepspeed"], "gradient_accumulation_steps": self.accumulation, "steps_per_print": 1 << 30}
+        return {
+            **given["deepspeed"],
+            "gradient_accumulation_steps": self.accumulation,
+            "steps_per_print": 1 << 30,  # nothing on the screen for each step
+            # In the host's memory it insists on an AdamW of its own, which a compiler has to build on the node.
+            "zero_force_ds_cpu_optimizer": False,
+        }
 
     def document(self) -> dict[str, Any]:
         """Return the settings as they are written beside a job's results."""

@@ -59,6 +59,12 @@ def test_every_profile_loads() -> None:
     assert len({each.fingerprint() for each in found.values()}) >= 5
 
 
+def test_deepspeed_takes_our_optimizer_in_the_hosts_memory_too() -> None:
+    found = load("offload").deepspeed()
+    assert found["zero_optimization"]["offload_optimizer"]["device"] == "cpu"
+    assert found["zero_force_ds_cpu_optimizer"] is False  # by default it refuses any but its own
+
+
 @pytest.mark.parametrize(("ranks", "accumulation"), [(1, 32), (4, 8), (16, 2), (32, 1)])
 def test_the_batch_stays_on_any_number_of_ranks(ranks: int, accumulation: int) -> None:
     found = load(ranks=ranks)
