@@ -50,14 +50,16 @@ def begin(chain: Path, output: Path, job: Job) -> Decision:
     """
     round_now = _round(chain)
     step = newest_step(chain)
-    trained = [entry for entry in read(chain) if entry["round"] == round_now and entry["outcome"] != IDLE]
+    before = read(chain)
+    trained = [entry for entry in before if entry["round"] == round_now and entry["outcome"] != IDLE]
     decision = _decide(chain, step, trained, job.job_id)
     (chain / CHECKPOINTS).mkdir(exist_ok=True)
     way = output / CHECKPOINTS
     if not way.is_symlink():
         way.symlink_to(os.path.relpath(chain / CHECKPOINTS, output))
     outcome = RUNNING if decision.trains else IDLE
-    facts = {"round": round_now, "began": time.time(), "newest_step": step, "from_step": step}
+    turn = 1 + max((entry["turn"] for entry in before), default=0)
+    facts = {"round": round_now, "turn": turn, "began": time.time(), "newest_step": step, "from_step": step}
     words = {"outcome": outcome, "why": decision.why}
     write_json(chain / LINKS / f"{job.job_id}.json", {"schema": 1, **job.stamp, **facts, **words})
     return decision
@@ -85,8 +87,11 @@ def complete(chain: Path, job: Job, facts: Mapping[str, Any]) -> None:
 
 
 def read(chain: Path) -> list[Entry]:
-    """Return what the links said of themselves, in the order in which they began. Raise KitError."""
-    return sorted(_entries(chain), key=lambda entry: (entry["began"], int(entry["job_id"])))
+    """Return what the links said of themselves, in the order in which they began. Raise KitError.
+
+    Not by their clocks, of which one that is wrong would hide that those after it make no progress.
+    """
+    return sorted(_entries(chain), key=lambda entry: (entry["turn"], entry["began"], int(entry["job_id"])))
 
 
 def newest_step(chain: Path) -> int:
@@ -139,12 +144,13 @@ def _entries(chain: Path) -> Iterator[Entry]:
                 **entry,
                 "job_id": str(int(entry["job_id"])),
                 "round": int(entry["round"]),
+                "turn": int(entry.get("turn", 0)),  # an older version wrote none
                 "began": float(entry["began"]),
                 "from_step": int(entry["from_step"]),
-                "newest_step": int(entry.get("newest_step", entry["from_step"])),  # an older version wrote none
+                "newest_step": int(entry.get("newest_step", entry["from_step"])),  # nor this
                 "outcome": str(entry["outcome"]),
             }
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise KitError(f"{path} is damaged: {error!r}") from error
 
 
@@ -153,14 +159,14 @@ def _round(chain: Path) -> int:
     path = chain / RECORD
     try:
         return int(_document(path)["round"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise KitError(f"{path} is damaged: {error!r}") from error
 
 
 def _document(path: Path) -> dict[str, Any]:
     try:
         found = strict_json.read(path)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise KitError(f"{path} cannot be read: {error}") from error
     if not isinstance(found, dict):
         raise KitError(f"{path}: expected an object, found {type(found).__name__}")

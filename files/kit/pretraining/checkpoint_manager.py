@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kit import strict_json
 from kit.errors import KitError
 from kit.pretraining import checkpoints
 from kit.pretraining.attempts import CONFLICT, DAMAGED, MISSING
@@ -92,10 +91,10 @@ class CheckpointManager:
         if step_of(name) is None:
             raise KitError(f"{name!r} is not the name of a checkpoint, expected checkpoint_step_N")
         content = store.read(f"{name}/{MANIFEST}")
+        manifest = checkpoints.parse(content, f"{store.url}/{name}/{MANIFEST}")
         try:
-            manifest = strict_json.parse(content)
             files = [(str(entry["name"]), int(entry["bytes"]), str(entry["sha256"])) for entry in manifest["files"]]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise DamagedError(f"{store.url}/{name}/{MANIFEST} cannot be read: {error!r}") from error
         place = checkpoints.begin(self.folder, name, sum(size for _name, size, _digest in files), keep=True)
         for file, size, digest in files:

@@ -10,6 +10,7 @@ checkpoint before it is taken. PyTorch's and DeepSpeed's own readers load damage
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -25,6 +26,7 @@ from kit.errors import KitError
 from kit.files import sha256, sync_directory, write_atomic
 
 MANIFEST = "manifest.json"
+DIGEST = "sha256"  # in the manifest, of all else in it
 OWN, DEEPSPEED = "own", "deepspeed"  # formats; a manifest that says nothing is of the first
 FILES = {  # of each rank
     OWN: ("rank-{rank:04d}-of-{ranks:04d}.safetensors",),
@@ -114,7 +116,26 @@ def finish(place: Path, facts: Mapping[str, Any], files: Sequence[Mapping[str, A
     """Write the manifest of what `begin` made a place for, and rename it into view; return where it is then."""
     name = place.name[len(INCOMPLETE) :]
     manifest = {"schema": 1, "name": name, **facts, "time": time.time(), "files": list(files)}
-    return adopt(place, _document(manifest))
+    return adopt(place, _document({**manifest, DIGEST: _digest(json.loads(_document(manifest)))}))
+
+
+def _digest(manifest: Mapping[str, Any]) -> str:
+    rest = {key: value for key, value in manifest.items() if key != DIGEST}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def parse(content: bytes, where: str) -> dict[str, Any]:
+    """Return a manifest that is what was written, of whatever checkpoint. Raise DamagedError."""
+    try:
+        manifest = strict_json.parse(content)
+        if not isinstance(manifest, dict):
+            raise ValueError(f"expected an object, found {type(manifest).__name__}")
+        digest = _digest(manifest)
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(f"{where} cannot be read: {error}") from error
+    if manifest.get(DIGEST, digest) != digest:  # an older version wrote none
+        raise DamagedError(f"{where} is not what was written: its SHA-256 differs")
+    return manifest
 
 
 def _document(manifest: Mapping[str, Any]) -> bytes:
@@ -145,11 +166,12 @@ def verify(path: Path, *, hashed: bool = True, rank: int = 0, ranks: int = 1) ->
     part of the files, and the others read the rest.
     """
     try:
-        manifest = strict_json.read(path / MANIFEST)
+        content = (path / MANIFEST).read_bytes()
     except FileNotFoundError:
         raise DamagedError(f"{path.name} has no {MANIFEST}: it was not finished") from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise DamagedError(f"{path.name}/{MANIFEST} cannot be read: {error}") from error
+    manifest = parse(content, f"{path.name}/{MANIFEST}")
     try:
         if manifest["name"] != path.name or int(manifest["step"]) != step_of(path.name):
             raise DamagedError(f"{path.name}/{MANIFEST} is of {manifest['name']}, step {manifest['step']}")
@@ -157,17 +179,21 @@ def verify(path: Path, *, hashed: bool = True, rank: int = 0, ranks: int = 1) ->
         _require_files(path, format_of(manifest), manifest["ranks"], list(entries))
         for position, (name, entry) in enumerate(sorted(entries.items())):
             _compare(path / name, entry, hashed and position % ranks == rank)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DamagedError(f"{path.name}/{MANIFEST} is damaged: {error!r}") from error
-    return dict(manifest)
+    return manifest
 
 
 def _require_files(path: Path, form: str, ranks: int, names: Sequence[str]) -> None:
     if form not in FILES:
         raise DamagedError(f"{path.name} is of the format {form!r}, which is not known")
-    expected = sorted(each.format(rank=rank, ranks=ranks) for each in FILES[form] for rank in range(ranks))
     # DeepSpeed names some of its files after the precision.
-    if not expected or sorted(name.removeprefix("bf16_") for name in names) != expected:
+    found = sorted(name.removeprefix("bf16_") for name in names)
+    if (
+        not found
+        or len(found) != ranks * len(FILES[form])  # before the names of as many ranks as it says are made up
+        or found != sorted(each.format(rank=rank, ranks=ranks) for each in FILES[form] for rank in range(ranks))
+    ):
         raise DamagedError(f"{path.name} has {len(names)} files, not those of {ranks} ranks")
     strange = sorted({each.name for each in path.glob("*.pt")} - set(names))
     if strange:  # DeepSpeed's readers take whatever has such a name

@@ -12,6 +12,7 @@ import difflib
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,10 @@ def _number(low: float, high: float) -> Rule:
     )
 
 
+def _but(refused: float, rule: Rule) -> Rule:
+    return lambda value: rule[0](value) and value != refused, f"{rule[1]} and not {refused:g}"
+
+
 def _one_of(*values: object) -> Rule:
     expected = ("one of " if len(values) > 1 else "") + ", ".join(map(str, values))
     return lambda value: any(value is each or value == each for each in values), expected
@@ -54,29 +59,41 @@ def _or_null(rule: Rule) -> Rule:
 BOOLEAN: Rule = (lambda value: isinstance(value, bool), "true or false")
 TEXT: Rule = (lambda value: isinstance(value, str) and bool(value), "a text")
 PATH: Rule = (lambda value: isinstance(value, str) and value.startswith("/"), "an absolute path")
-BUCKET: Rule = (lambda value: isinstance(value, str) and value.startswith("gs://"), "gs://bucket/prefix")
+BUCKET: Rule = (
+    lambda value: (
+        isinstance(value, str) and bool(re.fullmatch(r"gs://[a-z0-9][a-z0-9._-]+[a-z0-9](/[\w.=-]+)*/?", value))
+    ),
+    "gs://bucket/prefix",
+)
 PAIR: Rule = (
-    lambda value: isinstance(value, list) and len(value) == 2 and all(_number(0, 1)[0](each) for each in value),
-    "two numbers from 0 to 1",
+    lambda value: (
+        isinstance(value, list) and len(value) == 2 and all(_but(1, _number(0, 1))[0](each) for each in value)
+    ),
+    "two numbers from 0 to 1 and not 1",
 )
 NUMBERS: Rule = (
     lambda value: isinstance(value, list) and bool(value) and all(_number(0, 1e9)[0](each) for each in value),
     "a list of numbers",
 )
-SOURCE: Rule = (lambda value: value == "share" or BUCKET[0](value), "share, or gs://bucket/prefix")
+SOURCE: Rule = (
+    lambda value: value == "share",
+    "share; from a bucket they come there by hpc_validation_datasets: "
+    "{pretraining_tokens: {source: download, url: gs://bucket/prefix}}",
+)
 
 RULES: dict[str, Rule] = {
     "model.architecture": _one_of("gpt2"),
-    "model.n_embd": _whole(1),
-    "model.n_layer": _whole(1),
-    "model.n_head": _whole(1),
-    "model.n_positions": _whole(1),
-    "model.vocab_size": _whole(2),
+    "model.n_embd": _whole(1, 1 << 16),
+    "model.n_layer": _whole(1, 1 << 12),
+    "model.n_head": _whole(1, 1 << 12),
+    "model.n_positions": _whole(1, 1 << 20),
+    "model.vocab_size": _whole(2, 1 << 32),
     "model.bos_token_id": _whole(0),
     "model.eos_token_id": _whole(0),
     "model.tie_word_embeddings": _one_of(True),
-    "deepspeed.train_batch_size": _whole(1),
-    "deepspeed.train_micro_batch_size_per_gpu": _whole(1),
+    # The numbers of samples and the sum of their checksums are exact in 64 bits of floating point.
+    "deepspeed.train_batch_size": _whole(1, 1 << 20),
+    "deepspeed.train_micro_batch_size_per_gpu": _whole(1, 1 << 20),
     "deepspeed.gradient_clipping": _number(0, 1e6),
     "deepspeed.bf16.enabled": BOOLEAN,
     "deepspeed.fp16.enabled": BOOLEAN,
@@ -98,14 +115,14 @@ RULES: dict[str, Rule] = {
     "deepspeed.zero_optimization.offload_optimizer.pin_memory": BOOLEAN,
     "deepspeed.zero_optimization.offload_param.device": _one_of("none", "cpu"),
     "deepspeed.zero_optimization.offload_param.pin_memory": BOOLEAN,
-    "training.steps": _whole(1),
+    "training.steps": _whole(1, 1 << 31),
     "training.seed": _whole(0),
-    "training.schedule.learning_rate": _number(0, 1),
+    "training.schedule.learning_rate": _but(0, _number(0, 1)),
     "training.schedule.warmup_steps": _whole(0),
     "training.schedule.decay_steps": _whole(1),
     "training.schedule.min_ratio": _number(0, 1),
     "training.optimizer.betas": PAIR,
-    "training.optimizer.eps": _number(0, 1),
+    "training.optimizer.eps": _but(0, _number(0, 1)),
     "training.optimizer.weight_decay": _number(0, 1),
     "training.compile": BOOLEAN,
     "training.data.source": SOURCE,
@@ -211,8 +228,13 @@ class Settings:
     def deepspeed(self) -> dict[str, Any]:
         """Return DeepSpeed's own configuration."""
         given = _nested({name: value for name, value in self.values.items() if name.startswith("deepspeed.")})
-        # Nothing on the screen for each step, and a state that says nothing is no state.
-        return {**given["deepspeed"], "gradient_accumulation_steps": self.accumulation, "steps_per_print": 1 << 30}
+        return {
+            **given["deepspeed"],
+            "gradient_accumulation_steps": self.accumulation,
+            "steps_per_print": 1 << 30,  # nothing on the screen for each step
+            # In the host's memory it insists on an AdamW of its own, which a compiler has to build on the node.
+            "zero_force_ds_cpu_optimizer": False,
+        }
 
     def document(self) -> dict[str, Any]:
         """Return the settings as they are written beside a job's results."""
@@ -286,7 +308,11 @@ def _read(path: Path) -> dict[str, Any]:
 def _checked(document: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the document's values by full name. Raise SettingsError for the first that is unknown or wrong."""
     found = {}
+    if not isinstance(document, dict):
+        raise SettingsError(f"{where}: expected keys and values, found {type(document).__name__}")
     for name, value in _flat(document):
+        if name in found:
+            raise SettingsError(f"{where}: {name} appears twice: as {found[name]!r}, and as {value!r}")
         if name in COMPUTED:
             raise SettingsError(f"{where}: {name} cannot be set: {COMPUTED[name]}")
         if name not in RULES:

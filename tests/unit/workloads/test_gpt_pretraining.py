@@ -28,9 +28,9 @@ Json = dict[str, t.Any]
 PRICE = {"price_per_hour": 7.92, "price_of": "node"}
 
 
-def load(profile: str | None = None, own: Json | None = None, ranks: int = 8, folder: Path = HOME / "config") -> t.Any:
+def load(profile: str | None = None, own: t.Any = None, ranks: int = 8, folder: Path = HOME / "config") -> t.Any:
     """Load the settings as a rank does."""
-    return settings.load(folder, profile, own or {}, ranks)
+    return settings.load(folder, profile, {} if own is None else own, ranks)
 
 
 def test_the_documents_numbers() -> None:
@@ -59,6 +59,12 @@ def test_every_profile_loads() -> None:
     assert len({each.fingerprint() for each in found.values()}) >= 5
 
 
+def test_deepspeed_takes_our_optimizer_in_the_hosts_memory_too() -> None:
+    found = load("offload").deepspeed()
+    assert found["zero_optimization"]["offload_optimizer"]["device"] == "cpu"
+    assert found["zero_force_ds_cpu_optimizer"] is False  # by default it refuses any but its own
+
+
 @pytest.mark.parametrize(("ranks", "accumulation"), [(1, 32), (4, 8), (16, 2), (32, 1)])
 def test_the_batch_stays_on_any_number_of_ranks(ranks: int, accumulation: int) -> None:
     found = load(ranks=ranks)
@@ -84,8 +90,17 @@ def test_the_batch_stays_on_any_number_of_ranks(ranks: int, accumulation: int) -
             8,
             "learning_rate is nan, expected a number",
         ),
-        ({"training": {"data": {"source": "s3://b"}}}, 8, "expected share, or gs://bucket/prefix"),
+        ({"training": {"data": {"source": "gs://b/p"}}}, 8, "expected share; from a bucket .* hpc_validation_datasets"),
+        ({"training": {"checkpoint": {"remote": "gs://"}}}, 8, "remote is 'gs://', expected gs://bucket"),
         ({"training": {"optimizer": {"betas": [0.9]}}}, 8, "expected two numbers from 0 to 1"),
+        ({"training": {"optimizer": {"betas": [0.9, 1]}}}, 8, "expected two numbers from 0 to 1 and not 1"),
+        ({"training": {"optimizer": {"eps": 0}}}, 8, "eps is 0, expected a number from 0 to 1 and not 0"),
+        ({"training": {"schedule": {"learning_rate": 0.0}}}, 8, "learning_rate is 0.0, expected .* and not 0"),
+        ({"training": {"steps": 5}, "training.steps": 6}, 8, "training.steps appears twice: as 5, and as 6"),
+        ({"training": {"steps": 1 << 40}}, 8, "expected a whole number from 1 to 2147483648"),
+        ({"model": {"n_embd": 1 << 60}}, 8, "n_embd is .*, expected a whole number from 1 to 65536"),
+        ({"deepspeed": {"train_batch_size": 1 << 61}}, 3, "expected a whole number from 1 to 1048576"),
+        ([], 8, "hpc_validation_pretraining: expected keys and values, found list"),
         ({"training": {"checkpoint": {"format": "torch"}}}, 8, "format is 'torch', expected one of own, deepspeed"),
         ({"training": {"checkpoint": {"keep": 1}}}, 8, "keep is 1, expected a whole number from 2"),
         ({"deepspeed": {"gradient_accumulation_steps": 4}}, 8, "cannot be set: it follows from the batch"),
@@ -115,9 +130,14 @@ def test_the_batch_stays_on_any_number_of_ranks(ranks: int, accumulation: int) -
         ({"training": {"cost": PRICE | {"scenarios": [1] * 21}}}, 8, "training.cost.scenarios: .* at most 20 numbers"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_by_name(own: Json, ranks: int, why: str) -> None:
+def test_what_cannot_be_meant_is_refused_by_name(own: t.Any, ranks: int, why: str) -> None:
     with pytest.raises(settings.SettingsError, match=why):
         load(own=own, ranks=ranks)
+
+
+@pytest.mark.parametrize("remote", ["gs://bucket", "gs://my.bucket-1/a/b_c", "gs://bucket/prefix/", None])
+def test_a_bucket_is_known_by_its_address(remote: str | None) -> None:
+    assert load(own={"training": {"checkpoint": {"remote": remote}}})["training.checkpoint.remote"] == remote
 
 
 def blocks() -> t.Iterator[t.Any]:

@@ -27,11 +27,16 @@ def minutes(seconds: float) -> str:
     return f"{seconds / 60:g}m"
 
 
+# What a job left behind, of whose run another makes steps. alerts.py knows one job.
+NOT_LEFT_BEHIND = (
+    "unless on (run, job_id) "
+    "(changes(hpc_pretraining_step[5m]) == 0 and on (run) changes(hpc_pretraining_step[5m]) > 0)"
+)
 # What alerts.py replays: the expression and the duration of its rule.
 REPLAYED = {
     alerts.NOT_FINITE: (
-        "hpc_pretraining_finite == 0 and hpc_pretraining_active == 1 or "
-        f"increase(hpc_pretraining_not_finite_steps_total[{minutes(alerts.NOT_FINITE_WINDOW)}]) > 0",
+        "(hpc_pretraining_finite == 0 and hpc_pretraining_active == 1 or "
+        f"increase(hpc_pretraining_not_finite_steps_total[{minutes(alerts.NOT_FINITE_WINDOW)}]) > 0) {NOT_LEFT_BEHIND}",
         0,
     ),
     alerts.SKIPPED: (
@@ -48,13 +53,13 @@ REPLAYED = {
     ),
     alerts.CHECKPOINT: (
         f"hpc_pretraining_step - hpc_pretraining_checkpoint_step > {alerts.CHECKPOINT_INTERVALS} * "
-        "hpc_pretraining_checkpoint_every_steps and hpc_pretraining_active == 1",
+        f"hpc_pretraining_checkpoint_every_steps and hpc_pretraining_active == 1 {NOT_LEFT_BEHIND}",
         alerts.CHECKPOINT_FOR,
     ),
     alerts.SLOW: (
         "min by (instance, job, run, job_id) (hpc_pretraining_solo_seconds) / on (instance, job, run, job_id) "
         f"group_right () hpc_pretraining_solo_seconds < {alerts.PACE_LEAST} and on (instance, job, run, job_id) "
-        "hpc_pretraining_active == 1",
+        f"hpc_pretraining_active == 1 {NOT_LEFT_BEHIND}",
         alerts.SLOW_FOR,
     ),
     alerts.SPIKE: (

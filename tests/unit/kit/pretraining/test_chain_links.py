@@ -106,11 +106,28 @@ def test_one_without_progress_is_no_reason_to_end(place: Path) -> None:
 
 
 def test_links_are_in_the_order_in_which_they_began(place: Path) -> None:
-    for job_id, began in (("9", 1.0), ("10", 2.0), ("8", 3.0)):
+    for job_id in ("9", "10", "8"):
         begin(place, job_id)
-        path = place / "links" / f"{job_id}.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), "began": began}))
-    assert [each["job_id"] for each in chain.read(place)] == ["9", "10", "8"]
+    chain.begin(place, place.parent / "job-10", Job("10", 1))
+    assert [each["job_id"] for each in chain.read(place)] == ["9", "8", "10"]
+
+
+def test_those_of_an_older_version_are_in_the_order_of_their_clocks(place: Path) -> None:
+    for job_id, began in (("8", 3.0), ("10", 2.0), ("9", 1.0)):
+        begin(place, job_id)
+        old = {**entry(place, job_id), "began": began}
+        del old["turn"]
+        (place / f"links/{job_id}.json").write_text(json.dumps(old))
+    begin(place, "7")
+    assert [each["job_id"] for each in chain.read(place)] == ["9", "10", "8", "7"]
+
+
+def test_a_clock_that_is_ahead_hides_no_lack_of_progress(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as ahead:
+        ahead.setattr(chain.time, "time", lambda: 9e9)
+        begin(place, "1")
+    save(place, 10)
+    assert [begin(place, job_id).trains for job_id in ("2", "3", "4", "5")] == [True, True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +214,9 @@ def test_what_is_no_links_file_is_not_read(place: Path) -> None:
     assert [each["job_id"] for each in chain.read(place)] == ["1"]
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"round": "x"}', '{"round": null}'])
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"round": "x"}', '{"round": null}', '{"round": Infinity}', "[" * 99999]
+)
 def test_a_record_that_cannot_be_read_ends_the_job(place: Path, content: str) -> None:
     (place / "chain.json").write_text(content)
     with pytest.raises(KitError, match=r"chain\.json"):

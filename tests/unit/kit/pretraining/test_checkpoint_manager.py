@@ -167,7 +167,7 @@ def test_what_was_damaged_there_does_not_arrive(make: Make, manager: CheckpointM
     assert checkpoints.listed(tmp_path / "other") == []
 
 
-@pytest.mark.parametrize("damage", ["a bit", "a file", "the manifest"])
+@pytest.mark.parametrize("damage", ["a bit", "a file", "the manifest", "a size", "no size"])
 def test_what_is_damaged_there_is_refused_and_the_one_before_it_is_fetched(
     make: Make, manager: CheckpointManager, tmp_path: Path, damage: str
 ) -> None:
@@ -179,8 +179,14 @@ def test_what_is_damaged_there_is_refused_and_the_one_before_it_is_fetched(
         file.write_bytes(b"X" + file.read_bytes()[1:])
     elif damage == "a file":
         file.unlink()
-    else:
+    elif damage == "the manifest":
         file.with_name("manifest.json").write_text("{")
+    else:
+        manifest = file.with_name("manifest.json")
+        known = f'"bytes": {file.stat().st_size},'
+        assert known in manifest.read_text()
+        size = "9999999999999999" if damage == "a size" else "Infinity"
+        manifest.write_text(manifest.read_text().replace(known, f'"bytes": {size},'))
     taken = CheckpointManager(tmp_path / "other", str(tmp_path / "bucket"), "run-3").download_newest()
     assert (taken.path, taken.manifest["step"]) == (tmp_path / "other/checkpoint_step_5", 5)
     assert list(taken.refused) == ["checkpoint_step_10"]

@@ -34,7 +34,8 @@ def make(tmp_path: Path) -> Make:
                 path = place / name.format(rank, ranks)
                 path.write_text(f"step {step} rank {rank} " + "x" * 40)
                 files.append(checkpoints.describe(path))
-        return checkpoints.finish(place, {"step": step, "ranks": ranks, "settings": SETTINGS, **facts}, files)
+        known = {"step": step, "updates": step, "ranks": ranks, "settings": SETTINGS, **facts}
+        return checkpoints.finish(place, known, files)
 
     return make
 
@@ -114,8 +115,11 @@ def test_a_checkpoint_that_does_not_fit_is_refused_before_it_is_written(
 
 
 def edit(path: Path, **changes: t.Any) -> None:
+    """Change a manifest as an older version may have written it, which had no SHA-256 of its own."""
     file = path / "manifest.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    known = json.loads(file.read_text())
+    del known["sha256"]
+    file.write_text(json.dumps({**known, **changes}))
 
 
 def truncate(path: Path) -> None:
@@ -128,6 +132,14 @@ def flip(path: Path) -> None:
     content = bytearray(file.read_bytes())
     content[30] ^= 1
     file.write_bytes(content)
+
+
+def flip_manifest(path: Path) -> None:
+    """Let the optimizer have updated another number of times."""
+    file = path / "manifest.json"
+    content = file.read_text()
+    assert '"updates": 20,' in content
+    file.write_text(content.replace('"updates": 20,', '"updates": 28,'))
 
 
 def mix(path: Path) -> None:
@@ -156,6 +168,11 @@ DAMAGE: dict[str, tuple[t.Callable[[Path], object], str]] = {
     "of a later version": (lambda path: edit(path, format="other"), "is of the format 'other', which is not known"),
     "of another format": (lambda path: edit(path, format="deepspeed"), "has 2 files, not those of 2 ranks"),
     "not a number": (lambda path: edit(path, step="x"), "manifest.json is damaged"),
+    "no finite number": (lambda path: edit(path, step=float("inf")), "manifest.json is damaged"),
+    "more ranks than there can be": (lambda path: edit(path, ranks=10**12), "has 2 files, not those of"),
+    "nested": (lambda path: (path / "manifest.json").write_text("[" * 99999), "manifest.json cannot be read"),
+    "a list": (lambda path: (path / "manifest.json").write_text("[]"), "manifest.json cannot be read: .* found list"),
+    "a flipped bit in the manifest": (flip_manifest, "manifest.json is not what was written: its SHA-256 differs"),
     "no list": (lambda path: edit(path, files=None), "manifest.json is damaged"),
 }
 
