@@ -124,6 +124,14 @@ class Made(Case):
         self.assertGreater(quantising.drift(self.windows * 0.3, self.windows)["deviation"], 0.5)
         self.assertEqual(quantising.drift(self.windows, self.windows * 0)["mean"], float("inf"))
 
+    def test_a_feature_that_never_changes_is_no_other_distribution(self) -> None:
+        training, calibration = self.windows.copy(), self.windows[:100].copy()
+        training[..., 3] = calibration[..., 3] = 0.3
+        found = quantising.drift(calibration, training)
+        self.assertLess(max(found.values()), 0.3)
+        calibration[0, 0, 3] = 0.4
+        self.assertGreater(quantising.drift(calibration, training)["deviation"], 1e3)
+
     def test_times_are_of_each_form(self) -> None:
         path = self.exported()
         found = interleaved({"one": path, "other": path}, self.windows, 60)
