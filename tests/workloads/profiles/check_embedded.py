@@ -160,6 +160,15 @@ class Made(Case):
         job, output = self.output / "job", self.output / "job/made"
         return Leg("made", joined, profile, result_facts(profile), job, output, job / CHECKPOINTS, "cpu", stall)
 
+    def test_calibration_data_has_the_windows_that_the_profile_asks_for(self) -> None:
+        chosen = {"enabled": True, "calibration_data": str(self.output / "data/train")}  # 64 windows
+        with self.joined() as joined:
+            for settings in ({**chosen, "calibration_samples": 64}, {"enabled": False, "calibration_samples": 65}):
+                embedded.require_calibration(self.leg(joined, self.profile(post_training={"quantization": settings})))
+            few = self.profile(post_training={"quantization": {**chosen, "calibration_samples": 65}})
+            with self.assertRaisesRegex(KitError, "data/train, has 64 windows; expected 65 at least"):
+                embedded.require_calibration(self.leg(joined, few))
+
     def test_a_source_is_trained_where_there_is_none_and_begun_with(self) -> None:
         settings = {"purpose": "fine_tune"}
         profile = self.profile(
