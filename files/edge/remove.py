@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Remove our folder from a device: python3 remove.py FOLDER
 
-Only a folder that has our mark, belongs to this user and in which nothing measures. Standard library, Python 3.8.
+Only a folder that has our mark, belongs to this user and in which nothing measures; what somebody else has put into it
+stays, and it too. Standard library, Python 3.8.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import stat
 import sys
 from typing import Any
 
-MARK, LOCK = ".mlops-hpc-validation", "lock"
+MARK, LOCK, REQUEST = ".mlops-hpc-validation", "lock", "request.json"
 
 
 def main() -> int:
     """Print the line; return the exit code."""
     path = os.path.expanduser(sys.argv[1])
-    said: dict[str, Any] = {"schema": 1, "folder": path, "removed": False, "problem": None}
+    said: dict[str, Any] = {"schema": 1, "folder": path, "removed": False, "kept": None, "problem": None}
     try:
         said.update(remove(path))
     except OSError as error:
@@ -54,10 +55,28 @@ def remove(path: str) -> dict[str, Any]:
     except BlockingIOError:
         return refused("busy", f"something measures in {path} now; it stays")
     else:
-        shutil.rmtree(path)
+        return cleared(path)
     finally:
         os.close(lock)
+
+
+def cleared(path: str) -> dict[str, Any]:
+    """Remove the runs in our folder, and itself if nothing else is there; return what is to be said of it."""
+    runs = [each.path for each in os.scandir(path) if is_run(each)]
+    for each in runs:
+        shutil.rmtree(each)
+    others = sorted(set(os.listdir(path)) - {MARK, LOCK})
+    if others:
+        return {"removed": bool(runs), "kept": others[0]}
+    shutil.rmtree(path)
     return {"removed": True}
+
+
+def is_run(entry: os.DirEntry[str]) -> bool:
+    """Return whether a run of ours has made it, or has just begun to."""
+    if not entry.is_dir(follow_symlinks=False):
+        return False
+    return os.path.isfile(os.path.join(entry.path, REQUEST)) or not os.listdir(entry.path)
 
 
 def marked(path: str) -> bool:

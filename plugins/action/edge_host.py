@@ -16,7 +16,7 @@ from ansible import constants
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul
+from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul, scalars
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.plain import plain
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge import (
@@ -94,6 +94,9 @@ class ActionModule(ActionBase):
             told, document = exc.told, {}
         if told:
             self._say(f"{host}: nothing was removed: {problem.words(told)}")
+        elif document.get("kept") is not None:
+            kept = scalars.show(document["kept"])
+            self._say(f"{host}: {args['folder']} stays, for in it is {kept}, which is not ours")
         return {"changed": document.get("removed") is True, "problem": told}
 
     def _measured(self, args: Json, host: str) -> Json:

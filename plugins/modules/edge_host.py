@@ -42,7 +42,7 @@ options:
         controller. If the job did not end well, or the bundle is torn or of another job, that is the answer, and the
         host is left alone.
       - V(absent) removes O(folder) if it has the collection's mark, C(.mlops-hpc-validation), and nothing measures
-        there.
+        there. If somebody else has put something into it, that stays, and the folder too.
     type: str
     required: true
     choices: [looked, measured, absent]

@@ -38,6 +38,7 @@ def add_check(parser: argparse.ArgumentParser) -> None:
     """Declare the options of a check."""
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     parser.add_argument("--changes", metavar="FILE", help="JSON with keys that are changed, or - for standard input")
+    parser.add_argument("--devices", action="store_true", help="for a workload whose model is measured on devices")
     parser.add_argument("--json", action="store_true", help="answer with one JSON document")
 
 
@@ -117,7 +118,7 @@ def checked(arguments: argparse.Namespace) -> int:
     for path in arguments.files:
         name = printable(str(path))
         try:
-            found = check(path, changes).findings
+            found = check(path, changes, on_devices=arguments.devices).findings
         except UnreadableError as error:
             code = UNREADABLE
             documents.append({"file": str(path), "unreadable": str(error)})

@@ -40,12 +40,15 @@ class Checked:
         return not errors(self.findings)
 
 
-def check(path: Path, changes: Mapping[str, Any] | None = None) -> Checked:
-    """Check a file, with these changes of its keys. Raise document.UnreadableError."""
+def check(path: Path, changes: Mapping[str, Any] | None = None, *, on_devices: bool = False) -> Checked:
+    """Check a file, with these changes of its keys. Raise document.UnreadableError.
+
+    ``on_devices``: for a workload whose model is measured there.
+    """
     read = document.read(path)
     if changes and isinstance(read.value, dict):
         read = replace(read, value=merged(read.value, changes))
-    return judged(read)
+    return judged(read, on_devices=on_devices)
 
 
 class UnusableError(KitError):
@@ -73,8 +76,8 @@ def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any
     return found
 
 
-def judged(read: document.Document) -> Checked:
-    """Check a document that was read."""
+def judged(read: document.Document, *, on_devices: bool = False) -> Checked:
+    """Check a document that was read; ``on_devices`` as for `check`."""
     values = [_with_line(finding, read) for finding in leaks.in_values(read.value, read.text, read.lines)]
     lines = {finding.line for finding in values}
     secret = [*values, *(finding for finding in leaks.in_text(read.text) if finding.line not in lines)]
@@ -90,7 +93,7 @@ def judged(read: document.Document) -> Checked:
             found += [each for each in _of_kinds(error.errors(), read.value, hidden) if each.place not in told]
             found.append(Finding((), NOT_RUN, WARNING))
         else:
-            found += rules.check(profile)
+            found += rules.check(profile, on_devices=on_devices)
     placed = {_redacted(_with_line(finding, read)) for finding in found}
     return Checked(sorted(placed, key=lambda each: (each.line, str(each))), profile)
 

@@ -39,9 +39,10 @@ OLD = ("jetson", "other")  # kinds of GPU among which are some without bfloat16
 NARROW = 128  # below it a model of 8 bits is not faster, as measured
 
 
-def check(profile: Profile) -> list[Finding]:
-    """Return what does not fit together."""
-    return [finding for rule in RULES for finding in rule(profile)]
+def check(profile: Profile, *, on_devices: bool = False) -> list[Finding]:
+    """Return what does not fit together; ``on_devices``: for a workload whose model is measured there."""
+    rules = (*RULES, measured_there) if on_devices else RULES
+    return [finding for rule in rules for finding in rule(profile)]
 
 
 def _place(path: str) -> tuple[str, ...]:
@@ -344,22 +345,17 @@ def device(profile: Profile) -> Findings:
     """A device has bounds, and they are looked at."""
     embedded = profile.metadata.target == EMBEDDED
     for name in ("power_management", "embedded_optimizations"):
-        there = getattr(profile, name) is not None
-        if embedded and not there:
-            yield error(name, "missing on embedded", "S4-5")
-        elif there and profile.metadata.target not in (EMBEDDED, LOCAL):
+        if getattr(profile, name) is not None and profile.metadata.target not in (EMBEDDED, LOCAL):
             yield error(name, f"belongs to target embedded, and this is {profile.metadata.target}", "S4-5")
     optimizations = profile.embedded_optimizations
     if optimizations and optimizations.memory_efficient_attention and profile.model.attention == "math":
         yield error("model.attention", "math keeps a matrix of all pairs; expected sdpa", "S4-5")
     if not embedded:
         return
+    yield from _without_bounds(profile, "on embedded")
     for name in ("temperature", "power"):
         if not getattr(profile.monitoring, name):
             yield error(f"monitoring.{name}", "false on embedded", "S4-5")
-    for name in ("max_latency_ms", "max_size_mb"):
-        if getattr(profile.post_training, name) is None:
-            yield error(f"post_training.{name}", "missing on embedded: nothing would be judged", "S4-6")
     after = profile.post_training
     for name, step in (("pruning", after.pruning), ("quantization", after.quantization)):
         if not step.enabled:
@@ -372,13 +368,35 @@ def device(profile: Profile) -> Findings:
     ):
         text = "missing: PROFILE-EMBEDDED cannot pass, since it compares that with the training data"
         yield warning("post_training.quantization.calibration_data", text, "S4-5")
-    if profile.power_management and profile.power_management.max_power_w is None:
-        yield error("power_management.max_power_w", "missing on embedded: nothing would be judged", "S4-5")
     if profile.resources.num_gpus > 1:
         yield error("resources.num_gpus", f"{profile.resources.num_gpus} on embedded; expected 1", "S4-5")
     if optimizations and optimizations.max_memory_gb > DEVICE_MEMORY_GB:
         text = f"{optimizations.max_memory_gb:g}; the document says 8 to {DEVICE_MEMORY_GB}"
         yield warning("embedded_optimizations.max_memory_gb", text, "S4-6")
+
+
+def _without_bounds(profile: Profile, where: str) -> Findings:
+    """Find bounds of a device that are missing."""
+    for name in ("power_management", "embedded_optimizations"):
+        if getattr(profile, name) is None:
+            yield error(name, f"missing {where}", "S4-5")
+    for name in ("max_latency_ms", "max_size_mb"):
+        if getattr(profile.post_training, name) is None:
+            yield error(f"post_training.{name}", f"missing {where}: nothing would be judged", "S4-6")
+    if profile.power_management and profile.power_management.max_power_w is None:
+        yield error("power_management.max_power_w", f"missing {where}: nothing would be judged", "S4-5")
+
+
+def measured_there(profile: Profile) -> Findings:
+    """A model that is measured on devices has bounds there, and the error by which its forms are compared."""
+    if profile.metadata.target != EMBEDDED:  # of which `device` has told
+        yield from _without_bounds(profile, "for a model that is measured on devices")
+    if profile.model.task == CLASSIFICATION:
+        text = "classification; a model that is measured on devices is judged by its mean absolute error"
+        yield error("model.task", f"{text}: expected regression", "S4-24")
+    elif "mae" not in profile.validation.metrics:
+        text = "mae is missing, by which a model that is measured on devices is judged"
+        yield error("validation.metrics", text, "S4-24")
 
 
 def transfers(profile: Profile) -> Findings:

@@ -23,6 +23,7 @@ from acceptance import CHECKPOINTS, SOURCE, Leg, changed, weights
 from bundle import ANSWERS, INPUTS, NAME, TRUTH, pack, require_enough
 from encoder import Encoder
 from kit import strict_json
+from kit.errors import KitError
 from kit.files import METRICS_FILE
 from kit.pretraining import checkpoints
 from kit.profiles import arithmetic
@@ -103,6 +104,7 @@ def made(leg: Leg) -> dict[str, Any]:
     best = leg.saver(leg.kept).best()
     windows, truth = samples_of(leg.data(profile.data.test))
     require_enough(len(windows), profile.data.test)
+    require_calibration(leg)
     found: dict[str, Any] = {key: value for key, value in whole.items() if key not in ("job_id", "attempt")}
     found["source"] = source_of(leg)
     found["learnt"] = found["source"]["test"]["mae"] - whole["test"]["mae"]
@@ -160,6 +162,19 @@ def made(leg: Leg) -> dict[str, Any]:
         np.save(stream, answers[last], allow_pickle=False)
     found["bundle"] = pack(leg.job / NAME, leg.output, last, list(files), profile)
     return found
+
+
+def require_calibration(leg: Leg) -> None:
+    """Raise KitError if the calibration data has fewer windows than the profile calibrates with."""
+    chosen = leg.profile.post_training.quantization
+    if not chosen.enabled or chosen.calibration_data is None:
+        return
+    there = len(leg.data(chosen.calibration_data))
+    if there < chosen.calibration_samples:
+        raise KitError(
+            f"post_training.quantization.calibration_data, {chosen.calibration_data}, has {there} windows; expected "
+            f"{chosen.calibration_samples} at least, as calibration_samples says"
+        )
 
 
 def source_of(leg: Leg) -> dict[str, Any]:

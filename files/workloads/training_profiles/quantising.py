@@ -123,13 +123,14 @@ def drift(calibration: np.ndarray, training: np.ndarray) -> dict[str, float]:
     """Return how far the features of the calibration data are from those of the training data.
 
     ``mean``: the largest difference of a feature's means, in its deviations. ``deviation``: the largest difference of
-    its deviations, as a share.
+    its deviations, as a share. A feature that has one value in all of the training data must have that one.
     """
     one, other = (each.reshape(-1, each.shape[-1]).astype(np.float64) for each in (calibration, training))
-    spread = other.std(axis=0)
+    unchanged = (one == other[0]).all(axis=0) & (other == other[0]).all(axis=0)
+    spread = np.where(unchanged, 1.0, other.std(axis=0))
     if not spread.all():
         return {"mean": float("inf"), "deviation": float("inf")}
     return {
         "mean": float((np.abs(one.mean(axis=0) - other.mean(axis=0)) / spread).max()),
-        "deviation": float(np.abs(one.std(axis=0) / spread - 1).max()),
+        "deviation": float((np.abs(one.std(axis=0) - other.std(axis=0)) / spread).max()),
     }

@@ -8,10 +8,13 @@ They hold no text of a job or a device: only names of ours, and digests and numb
 
 from __future__ import annotations
 
+import math
+
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge.values import Json
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report.markdown import text
 
 FOLDER = "hpc-validation-by-hand"
+AN_HOUR = 3600  # seconds for all but the soak
 INDEX = "https://pypi.org/simple"
 FILES = "~/.ansible/collections/ansible_collections/mlops/hpc_validation/files"
 
@@ -42,7 +45,8 @@ def commands(bundle: str, bundle_sha256: str, model: str, model_sha256: str, soa
     """Return the commands, in the order in which they are typed; the names need no quoting."""
     check = f'echo "{model_sha256}  {model}" | sha256sum --check'
     wheels = 'for wheel in wheels/*.whl; do python3 -m zipfile -e "$wheel" site || exit; done'
-    measure = f"PYTHONPATH=site python3 runner.py {model} inputs.npy result.json --soak {soak:g}"
+    limit = math.ceil(soak) + AN_HOUR  # the runner ends itself then
+    measure = f"PYTHONPATH=site python3 runner.py {model} inputs.npy result.json --soak {soak:g} --limit {limit}"
     return [
         f"DEVICE=user@device PYTHON=3.11 MACHINE=aarch64 LOCK=python311 INDEX={INDEX} FILES={FILES}",
         f'echo "{bundle_sha256}  {bundle}" | sha256sum --check &&',

@@ -16,6 +16,7 @@ Json = dict[str, t.Any]
 NEAR = 0.02  # of the deviation of the cluster's answers
 ANSWERS = 1000  # at least: of a few, all may be near by chance
 ROUNDING = 1e-6  # of a time that was divided by and multiplied with
+CPU_SHARE, RUN_DELAY = 0.95, 0.01  # of the time, as files/edge/disturbance.py
 LATENCIES = ("p50_ms", "p95_ms", "p99_ms", "max_ms", "per_second")
 MODELS, OF_MODELS = ("float", "pruned", "int8"), ("p50_ms", "p99_ms")
 
@@ -83,7 +84,23 @@ class Figures:
         calm, by = self._at(of, "undisturbed"), self._at(of, "disturbed_by")
         if calm is False:
             return f"disturbed: {scalars.bounded(by) if isinstance(by, str) and by else 'it does not say by what'}"
-        return None if calm is True else f"{of}.undisturbed is {scalars.describe(calm)}; expected true or false"
+        if calm is not True:
+            return f"{of}.undisturbed is {scalars.describe(calm)}; expected true or false"
+        return self._contradiction(of)
+
+    def _contradiction(self, of: str) -> str | None:
+        """Return which figure of a measurement says that it was disturbed, though it says that it was not."""
+        share, delay, throttled = (self._at(of, name) for name in ("cpu_share", "run_delay", "throttled_periods"))
+        least = CPU_SHARE if delay is not None else 1 - RUN_DELAY
+        if not scalars.is_number(share) or share < least:
+            name, value, expected = "cpu_share", share, f"{least:g} at least"
+        elif delay is not None and (not scalars.is_number(delay) or delay > RUN_DELAY):
+            name, value, expected = "run_delay", delay, f"{RUN_DELAY:g} at most"
+        elif throttled not in (None, 0):
+            name, value, expected = "throttled_periods", throttled, "0"
+        else:
+            return None
+        return f"disturbed: {of}.{name} is {scalars.describe(value)}; expected {expected}"
 
     def latencies(self) -> Json:
         """Return the times of an inference, unless something disturbed them."""

@@ -124,6 +124,14 @@ class Made(Case):
         self.assertGreater(quantising.drift(self.windows * 0.3, self.windows)["deviation"], 0.5)
         self.assertEqual(quantising.drift(self.windows, self.windows * 0)["mean"], float("inf"))
 
+    def test_a_feature_that_never_changes_is_no_other_distribution(self) -> None:
+        training, calibration = self.windows.copy(), self.windows[:100].copy()
+        training[..., 3] = calibration[..., 3] = 0.3
+        found = quantising.drift(calibration, training)
+        self.assertLess(max(found.values()), 0.3)
+        calibration[0, 0, 3] = 0.4
+        self.assertGreater(quantising.drift(calibration, training)["deviation"], 1e3)
+
     def test_times_are_of_each_form(self) -> None:
         path = self.exported()
         found = interleaved({"one": path, "other": path}, self.windows, 60)
@@ -151,6 +159,15 @@ class Made(Case):
         stall = Stall(self.output / "leg", joined.state, 0, 60)
         job, output = self.output / "job", self.output / "job/made"
         return Leg("made", joined, profile, result_facts(profile), job, output, job / CHECKPOINTS, "cpu", stall)
+
+    def test_calibration_data_has_the_windows_that_the_profile_asks_for(self) -> None:
+        chosen = {"enabled": True, "calibration_data": str(self.output / "data/train")}  # 64 windows
+        with self.joined() as joined:
+            for settings in ({**chosen, "calibration_samples": 64}, {"enabled": False, "calibration_samples": 65}):
+                embedded.require_calibration(self.leg(joined, self.profile(post_training={"quantization": settings})))
+            few = self.profile(post_training={"quantization": {**chosen, "calibration_samples": 65}})
+            with self.assertRaisesRegex(KitError, "data/train, has 64 windows; expected 65 at least"):
+                embedded.require_calibration(self.leg(joined, few))
 
     def test_a_source_is_trained_where_there_is_none_and_begun_with(self) -> None:
         settings = {"purpose": "fine_tune"}

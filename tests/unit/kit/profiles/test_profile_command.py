@@ -91,6 +91,17 @@ def test_it_is_checked_with_what_is_changed(file):
     assert called(TOOL, "--changes", file(changes, "changes.json"), file(HPC)).returncode == 1
 
 
+def test_for_devices_a_profile_without_their_bounds_is_refused(file):
+    path = FOLDER.parent / "local_embedded.yaml"
+    changes = file(json.dumps({"power_management": {"max_power_w": None}}), "changes.json")
+    assert called(TOOL, "--changes", changes, path).returncode == 0
+    assert called(TOOL, "--devices", path).returncode == 0
+    done = called(TOOL, "--devices", "--changes", changes, path)
+    assert done.returncode == 1
+    told = "power_management.max_power_w: missing for a model that is measured on devices: nothing would be judged"
+    assert told in done.stdout
+
+
 @pytest.mark.parametrize("said", ["[1]", "{"])
 def test_changes_that_are_no_keys_and_values_are_refused(file, said):
     done = called(TOOL, "--changes", "-", file(HPC), stdin=said)

@@ -435,3 +435,39 @@ def test_without_a_step_no_evaluation_comes_before_the_last():
 def test_what_is_there_twice_is_shown_in_one_line():
     said = texts(with_(HPC, post_training__export=["onnx", "x\n", "x\n"]), "post_training.export[2]")
     assert said[0] == "'x\\n' is there twice"
+
+
+THERE = {"power_management": EMBEDDED.power_management, "embedded_optimizations": EMBEDDED.embedded_optimizations}
+LIMITED = with_(
+    ONE_GPU, metadata__target="local", resources__gpu_type="other", **THERE, post_training__max_latency_ms=5.0
+)
+LIMITED = with_(LIMITED, post_training__max_size_mb=50.0, embedded_optimizations__max_memory_gb=80)
+
+
+def on_devices(profile):
+    """What is found only where the model is measured on devices."""
+    before = {str(each) for each in rules.check(profile)}
+    return [each for each in rules.check(profile, on_devices=True) if str(each) not in before]
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({}, None),
+        ({"power_management": None}, "power_management"),
+        ({"embedded_optimizations": None}, "embedded_optimizations"),
+        ({"post_training__max_latency_ms": None}, "post_training.max_latency_ms"),
+        ({"post_training__max_size_mb": None}, "post_training.max_size_mb"),
+        ({"power_management__max_power_w": None}, "power_management.max_power_w"),
+        ({"validation__metrics": ["loss", "rmse"]}, "validation.metrics"),
+        ({"model__task": "classification"}, "model.task"),
+    ],
+)
+def test_a_model_that_is_measured_on_devices_can_be_judged_there(changes, key):
+    found = on_devices(with_(LIMITED, **changes))
+    assert [(dotted(each.place), each.severity) for each in found] == ([(key, "error")] if key else [])
+
+
+def test_what_an_embedded_profile_lacks_anyway_is_told_once():
+    assert on_devices(BARE) == []
+    assert kinds(BARE, "power_management") == ERROR

@@ -223,6 +223,22 @@ def test_only_what_has_our_mark_is_removed(
     assert sorted(tmp_path.rglob("*")) == ([] if removed else before)
 
 
+def test_what_somebody_else_put_there_stays(act: t.Callable[..., tuple[Json, Device]], tmp_path: Path) -> None:
+    ours = tmp_path / "ours"
+    for name in (".mlops-hpc-validation", "lock", "run/request.json", "run/int8.onnx", "photos/one.jpg", "notes"):
+        (ours / name).parent.mkdir(exist_ok=True, parents=True)
+        (ours / name).touch()
+    (ours / "begun").mkdir()
+    (ours / "linked").symlink_to("run")
+    for changed in (True, False):
+        result, _device = act(state="absent")
+        assert (result["changed"], result["problem"]) == (changed, None)
+        assert {"photos", "notes", "linked", ".mlops-hpc-validation"} <= {each.name for each in ours.iterdir()}
+        assert (ours / "photos/one.jpg").exists()
+        assert not (ours / "run").exists()
+        assert not (ours / "begun").exists()
+
+
 def test_a_link_to_a_folder_of_ours_stays(act: t.Callable[..., tuple[Json, Device]], tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real/.mlops-hpc-validation").touch()

@@ -451,7 +451,14 @@ def test_the_commands_check_what_they_take_and_what_arrives():
     assert f'echo "{made_card.BUNDLE}  edge/bundle-{WORKLOAD}.zip" | sha256sum --check &&' in lines
     assert sum(f'echo "{made_card.INT8}  int8.onnx" | sha256sum --check' in line for line in lines) == 1
     assert [line.endswith("&&") for line in lines] == [False, *[True] * (len(lines) - 2), False]
-    assert "--soak 600" in page
+    assert "--soak 600 --limit 4200" in page
+
+
+def test_the_command_lets_the_runner_last_as_long_as_the_soak():
+    def long(found):
+        found["edge"]["limits"]["soak_seconds"] = 7200.5
+
+    assert "--soak 7200.5 --limit 10801" in made(evidence=with_evidence(long))[1]
 
 
 def test_the_commands_use_the_runner_and_the_locks_as_they_are():

@@ -23,6 +23,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge import 
     results,
 )
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge.document import Told
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge.figures import CPU_SHARE, RUN_DELAY
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge.problem import ProblemError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -236,6 +237,38 @@ def test_disturbed_times_say_nothing(whole: bundle.Bundle) -> None:
 def test_what_does_not_say_that_it_was_undisturbed_was_not(whole: bundle.Bundle, calm: t.Any) -> None:
     told = of(whole, latency={**measured()["latency"], "undisturbed": calm})
     assert "expected true or false" in told["p99_ms"]
+
+
+@pytest.mark.parametrize(
+    ("figures", "says"),
+    [
+        ({"cpu_share": 0.41, "run_delay": 0.0}, "latency.cpu_share is 0.41; expected 0.95 at least"),
+        ({"cpu_share": 0.98}, "latency.cpu_share is 0.98; expected 0.99 at least"),  # and nothing counted the waiting
+        ({"cpu_share": None}, "latency.cpu_share is null"),
+        ({"cpu_share": "NaN"}, "latency.cpu_share is NaN"),
+        ({"run_delay": 0.011}, "latency.run_delay is 0.011; expected 0.01 at most"),
+        ({"run_delay": "NaN"}, "latency.run_delay is NaN"),
+        ({"throttled_periods": 1}, "latency.throttled_periods is 1; expected 0"),
+        ({"throttled_periods": "none"}, "latency.throttled_periods is the text"),
+    ],
+)
+def test_undisturbed_is_not_taken_on_trust(whole: bundle.Bundle, figures: Json, says: str) -> None:
+    told = of(whole, latency={**measured()["latency"], **figures})
+    assert {told[name].partition(says)[0] for name in LATENCIES} == {"disturbed: "}
+    told = of(whole, compared={"undisturbed": True, **figures})
+    assert told["models"]["int8"]["p50_ms"].startswith("disturbed: compared.")
+
+
+@pytest.mark.parametrize(
+    "figures", [{"cpu_share": 0.95, "run_delay": 0.01, "throttled_periods": 0}, {"cpu_share": 0.99}]
+)
+def test_just_undisturbed_is_undisturbed(whole: bundle.Bundle, figures: Json) -> None:
+    assert of(whole, latency={**measured()["latency"], **figures})["p99_ms"] == 0.6
+
+
+def test_controller_and_device_mean_the_same_by_undisturbed() -> None:
+    device = (ROOT / "files/edge/disturbance.py").read_text(encoding="utf-8")
+    assert f"CPU_SHARE, RUN_DELAY = {CPU_SHARE}, {RUN_DELAY}" in device
 
 
 def test_a_measurement_without_its_latency_has_none(whole: bundle.Bundle) -> None:
