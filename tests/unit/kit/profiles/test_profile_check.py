@@ -306,6 +306,25 @@ def test_what_is_doubtful_is_a_warning(good, change, key):
     assert (keys(text), keys(text, "warning")) == ([], [key])
 
 
+@pytest.mark.parametrize(
+    ("key", "least", "less"),
+    [
+        ("training__optimizer__eps", "1.0e-20", "1.0e-300"),
+        ("training__gradient_clipping__max_norm", "1.0e-6", "1.0e-300"),
+        ("training__mixed_precision__loss_scale", "1", "1.0e-300"),
+        ("data__normalization__std", "1.0e-30", "1.0e-300"),
+        ("data__normalization__std", f"[{', '.join(['1.0e-30'] * 32)}]", f"[{', '.join(['1.0e-300'] * 32)}]"),
+        ("monitoring__health_check_seconds", "0.01", "1.0e-300"),
+        ("monitoring__stall_seconds", "1", "1.0e-300"),
+    ],
+)
+def test_what_is_zero_in_32_bits_or_no_time_at_all_is_refused(key, least, less):
+    often = changed(HPC, monitoring__health_check_seconds="0.01")
+    place = key.replace("__", ".")
+    assert {each.partition("[")[0] for each in keys(changed(often, **{key: less}))} == {place}
+    assert keys(changed(often, **{key: least})) == []
+
+
 def test_a_key_that_is_misspelt_is_one_error_and_the_right_one_is_named():
     text = HPC.replace("gradient_accumulation_steps", "gradient_acumulation_steps")
     checked = judged(document.parse(text))
