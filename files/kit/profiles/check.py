@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 from kit.errors import KitError
 from kit.profiles import document, leaks, rules
 from kit.profiles.findings import WARNING, Finding, Place, errors, printable
-from kit.profiles.model import Profile
+from kit.profiles.model import ADDRESS, NAME, Profile
 
 SHOWN = 60  # characters of a value
 NOT_RUN = (
@@ -196,13 +196,13 @@ _KINDS = {
     "finite_number": "a finite number",
 }
 # What the patterns of model.py ask for.
-_PATTERNS = {
+PATTERNS = {
     r"^/[^\x00-\x1f\x7f-\x9f]+$": "an absolute path on one line",
     r"\S": "a text that is not blank",
-    r"^[^\x00-\x20\x7f]([^\x00-\x1f\x7f]*[^\x00-\x20\x7f])?$": "a name on one line",
+    NAME: "a name on one line, without characters that are not seen",
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$": 'a day such as "2026-01-31"',
     r"^([0-9]{1,3}-)?[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]$": 'a time such as "48:00:00", in quotes',
-    r"^https?://[^\s@?#]+$": "an address that begins with http:// or https:// and has no user, password or query",
+    ADDRESS: "an address that begins with http:// or https:// and has no user, password or query",
 }
 
 
@@ -215,7 +215,7 @@ def _wanted(problem: ErrorDetails) -> str:
     if kind == "literal_error":
         return str(context["expected"]).replace("'", "")
     if kind == "string_pattern_mismatch":
-        return _PATTERNS[context["pattern"]]
+        return PATTERNS[context["pattern"]]
     return _KINDS.get(kind, problem["msg"])
 
 

@@ -18,10 +18,12 @@ HPC, EMBEDDED, LOCAL = "hpc", "embedded", "local"
 SCRATCH, FINE_TUNE, TRANSFER = "scratch", "fine_tune", "transfer"
 REGRESSION, CLASSIFICATION = "regression", "classification"
 
-Name = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x20\x7f]([^\x00-\x1f\x7f]*[^\x00-\x20\x7f])?$"),
-]
+# What is not seen: commands to terminals, characters of no width, and those that turn the direction of a text.
+UNSEEN = r"\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
+NAME = rf"^[^ {UNSEEN}]([^{UNSEEN}]*[^ {UNSEEN}])?$"
+ADDRESS = rf"^https?://[^\s@?#{UNSEEN}]+$"
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NAME)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"\S")]
 Folder = Annotated[str, StringConstraints(min_length=2, max_length=1000, pattern=r"^/[^\x00-\x1f\x7f-\x9f]+$")]
 Positive = Annotated[int, Field(ge=1, le=10**9)]
@@ -244,7 +246,7 @@ class Mlflow(Section):
     """An MLflow server."""
 
     enabled: bool = key("Whether", "S4-3")
-    tracking_uri: Annotated[str, StringConstraints(pattern=r"^https?://[^\s@?#]+$")] | None = key(
+    tracking_uri: Annotated[str, StringConstraints(pattern=ADDRESS)] | None = key(
         "Its address; null: rows stay in the output folder, and can be sent later", default=None
     )
     token_file: Folder | None = key("File of mode 0600 with a token, on the compute nodes", default=None)

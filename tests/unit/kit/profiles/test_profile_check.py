@@ -110,6 +110,9 @@ GOOD = {
         EMBEDDED, post_training__quantization__method="dynamic", post_training__quantization__calibration_data="null"
     ),
     "quoted time with days": changed(HPC, resources__time='"2-00:00:00"'),
+    "names in any language, and one that begins with a hyphen": changed(
+        HPC, metadata__name="Modèle-Übung 模型 2", logging__mlflow__experiment='"-x"'
+    ),
     "several epochs without a limit of steps": changed(HPC, training__epochs="200"),
 }
 
@@ -201,6 +204,10 @@ BAD = [
     (TRANSFER, {"training__begins_with": "null"}, "training.begins_with", "S4-19"),
     (HPC, {"metadata__name": '"hpc\\n--wrap=true"'}, "metadata.name", "S4-12"),
     (HPC, {"metadata__name": '" hpc"'}, "metadata.name", "S4-12"),
+    (HPC, {"metadata__name": '"hpc\\x9b31m"'}, "metadata.name", "S4-12"),
+    (HPC, {"metadata__name": '"\\u200b"'}, "metadata.name", "S4-12"),
+    (HPC, {"metadata__name": '"a\\u202egnp"'}, "metadata.name", "S4-12"),
+    (HPC, {"logging__mlflow__tracking_uri": '"https://host\\x07"'}, "logging.mlflow.tracking_uri", ""),
     (HPC, {"metadata__created": '"2026-99-99"'}, "metadata.created", ""),
     (HPC, {"resources__time": '"00:00:00"'}, "resources.time", ""),
     (HPC, {"resources__time": '"0-00:00:00"'}, "resources.time", ""),

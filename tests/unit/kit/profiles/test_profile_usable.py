@@ -110,7 +110,11 @@ def said(text, severity="error"):
         ({"environment__python": "3.10"}, "environment.python", "3.1; expected a text: write it in quotes"),
         ({"notes": "[a]"}, "notes", "a list; expected a text"),
         ({"metadata__name": "a" * 201}, "metadata.name", f"'{'a' * 58}…; expected at most so many characters: 200"),
-        ({"metadata__name": "' a'"}, "metadata.name", "' a'; expected a name on one line"),
+        (
+            {"metadata__name": "' a'"},
+            "metadata.name",
+            "' a'; expected a name on one line, without characters that are not seen",
+        ),
         ({"metadata__created": "2026-1-1"}, "metadata.created", "'2026-1-1'; expected a day such as \"2026-01-31\""),
         ({"resources__time": '"1 day"'}, "resources.time", "'1 day'; expected a time such as \"48:00:00\", in quotes"),
         ({"logging__directory": "logs"}, "logging.directory", "'logs'; expected an absolute path on one line"),
