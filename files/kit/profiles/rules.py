@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kit.profiles import arithmetic
-from kit.profiles.findings import WARNING, Finding
+from kit.profiles.findings import CHECK, WARNING, Finding
 from kit.profiles.model import CLASSIFICATION, EMBEDDED, FINE_TUNE, HPC, LOCAL, SCRATCH, TRANSFER, Profile
 
 Findings = Iterator[Finding]
@@ -48,12 +48,12 @@ def _place(path: str) -> tuple[str, ...]:
     return tuple(path.split("."))
 
 
-def error(path: str, text: str, requirement: str = "") -> Finding:
+def error(path: str, text: str, requirement: str = CHECK) -> Finding:
     """Return an error at a key."""
     return Finding(_place(path), text, requirement=requirement)
 
 
-def warning(path: str, text: str, requirement: str = "") -> Finding:
+def warning(path: str, text: str, requirement: str = CHECK) -> Finding:
     """Return a warning at a key."""
     return Finding(_place(path), text, WARNING, requirement)
 

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import re
+
 import pytest
 from kit.profiles import document
 from kit.profiles.check import check, judged
@@ -133,7 +135,7 @@ BAD = [
     (HPC, {"model__hidden_size": '"512"'}, "model.hidden_size", "S4-8"),
     (HPC, {"model__hidden_size": "true"}, "model.hidden_size", "S4-8"),
     (HPC, {"model__hidden_size": "0"}, "model.hidden_size", "S4-8"),
-    (HPC, {"model__dropout": ".nan"}, "model.dropout", ""),
+    (HPC, {"model__dropout": ".nan"}, "model.dropout", "S4-9"),
     (HPC, {"model__outputs": "null"}, "model.outputs", "S4-9"),
     (HPC, {"model__num_classes": "4"}, "model.num_classes", "S4-9"),
     (CLASSES, {"model__num_classes": "null"}, "model.num_classes", "S4-9"),
@@ -147,7 +149,7 @@ BAD = [
     (EMBEDDED, {"training__optimizer__lr": "1.0e-3"}, "training.optimizer.lr", "S4-18"),
     (TRANSFER, {"training__optimizer__lr": "5.0e-4"}, "training.optimizer.lr", "S4-19"),
     (HPC, {"training__optimizer__name": "adam"}, "training.optimizer.name", "S4-9"),
-    (HPC, {"training__optimizer__betas": "[0.9]"}, "training.optimizer.betas", ""),
+    (HPC, {"training__optimizer__betas": "[0.9]"}, "training.optimizer.betas", "S4-9"),
     (HPC, {"training__scheduler__warmup_steps": "0"}, "training.scheduler.warmup_steps", "S4-17"),
     (HPC, {"training__scheduler__t_max": "900"}, "training.scheduler.t_max", "S4-9"),
     (HPC, {"training__scheduler__eta_min": "0.1"}, "training.scheduler.eta_min", "S4-9"),
@@ -184,9 +186,9 @@ BAD = [
     (HPC, {"reproducibility__deterministic": "true"}, "reproducibility.benchmark", "S4-9"),
     (HPC, {"monitoring__stall_seconds": "100"}, "monitoring.stall_seconds", "S4-9"),
     (HPC, {"logging__wandb__mode": "online"}, "logging.wandb.mode", "S4-3"),
-    (HPC, {"resources__time": "48:00:00"}, "resources.time", ""),
-    (HPC, {"debug__profiler": "yes"}, "debug.profiler", ""),
-    (HPC, {"fault_tolerance__max_restarts": "010"}, "fault_tolerance.max_restarts", ""),
+    (HPC, {"resources__time": "48:00:00"}, "resources.time", "S4-9"),
+    (HPC, {"debug__profiler": "yes"}, "debug.profiler", "S4-9"),
+    (HPC, {"fault_tolerance__max_restarts": "010"}, "fault_tolerance.max_restarts", "S4-9"),
     (HPC, {"post_training__export": "[executorch, onnx]"}, "post_training.export[0]", "S4-22"),
     (HPC, {"post_training__export": "[onnx, tensorrt]"}, "post_training.export[1]", "S4-22"),
     (EMBEDDED, {"post_training__export": "[tensorrt]"}, "post_training.export", "S4-22"),
@@ -207,13 +209,13 @@ BAD = [
     (HPC, {"metadata__name": '"hpc\\x9b31m"'}, "metadata.name", "S4-12"),
     (HPC, {"metadata__name": '"\\u200b"'}, "metadata.name", "S4-12"),
     (HPC, {"metadata__name": '"a\\u202egnp"'}, "metadata.name", "S4-12"),
-    (HPC, {"logging__mlflow__tracking_uri": '"https://host\\x07"'}, "logging.mlflow.tracking_uri", ""),
-    (HPC, {"metadata__created": '"2026-99-99"'}, "metadata.created", ""),
-    (HPC, {"resources__time": '"00:00:00"'}, "resources.time", ""),
-    (HPC, {"resources__time": '"0-00:00:00"'}, "resources.time", ""),
-    (HPC, {"resources__time": '"10:99:00"'}, "resources.time", ""),
-    (HPC, {"resources__time": '"\u0664\u0668:00:00"'}, "resources.time", ""),
-    (HPC, {"resources__memory_gb": "0.0001"}, "resources.memory_gb", ""),
+    (HPC, {"logging__mlflow__tracking_uri": '"https://host\\x07"'}, "logging.mlflow.tracking_uri", "S4-9"),
+    (HPC, {"metadata__created": '"2026-99-99"'}, "metadata.created", "S4-9"),
+    (HPC, {"resources__time": '"00:00:00"'}, "resources.time", "S4-9"),
+    (HPC, {"resources__time": '"0-00:00:00"'}, "resources.time", "S4-9"),
+    (HPC, {"resources__time": '"10:99:00"'}, "resources.time", "S4-9"),
+    (HPC, {"resources__time": '"\u0664\u0668:00:00"'}, "resources.time", "S4-9"),
+    (HPC, {"resources__memory_gb": "0.0001"}, "resources.memory_gb", "S4-9"),
     (HPC, {"data__normalization__mean": ".nan"}, "data.normalization.mean", "S4-30"),
     (HPC, {"data__validation": "//mnt/beegfs/datasets/training_windows/train"}, "data.validation", "S4-24"),
     (HPC, {"training__scheduler__warmup_steps": "4200"}, "training.scheduler.warmup_steps", "S4-9"),
@@ -230,8 +232,8 @@ BAD = [
         "S4-23",
     ),
     (HPC, {"post_training__export": "[onnx, onnx]"}, "post_training.export[1]", "S4-22"),
-    (EMBEDDED, {"power_management__power_rails": "[]"}, "power_management.power_rails", ""),
-    (EMBEDDED, {"power_management__power_rails": "[VDD_IN, VDD_SOC, VDD_IN]"}, "power_management.power_rails", ""),
+    (EMBEDDED, {"power_management__power_rails": "[]"}, "power_management.power_rails", "S4-9"),
+    (EMBEDDED, {"power_management__power_rails": "[VDD_IN, VDD_SOC, VDD_IN]"}, "power_management.power_rails", "S4-9"),
     (EMBEDDED, {"resources__gpu_type": "a100-80"}, "resources.gpu_type", "S4-16"),
     (EMBEDDED, {"model__window": "512", "model__num_layers": "200"}, "training.batch_size", "S4-28"),
     (
@@ -240,8 +242,8 @@ BAD = [
         "embedded_optimizations.max_memory_gb",
         "S4-6",
     ),
-    (HPC, {"logging__mlflow__tracking_uri": "https://user:pass@host"}, "logging.mlflow.tracking_uri", ""),
-    (HPC, {"logging__mlflow__tracking_uri": "https://token@host"}, "logging.mlflow.tracking_uri", ""),
+    (HPC, {"logging__mlflow__tracking_uri": "https://user:pass@host"}, "logging.mlflow.tracking_uri", "S4-9"),
+    (HPC, {"logging__mlflow__tracking_uri": "https://token@host"}, "logging.mlflow.tracking_uri", "S4-9"),
     (
         HPC,
         {"logging__mlflow__tracking_uri": "http://host\n    token_file: /etc/keys/mlflow"},
@@ -267,10 +269,10 @@ BAD = [
     (TRANSFER, {"transfer_learning__unfreeze_epochs": "[1, 2, 3, 4, 5]"}, "transfer_learning.unfreeze_epochs", "S4-5"),
     (TRANSFER, {"metadata__purpose": "scratch", "training__optimizer__lr": "1e-3"}, "transfer_learning", "S4-5"),
     (HPC, {"metadata__purpose": "transfer", "training__optimizer__lr": "5e-5"}, "transfer_learning", "S4-5"),
-    (HPC, {"fault_tolerance": "-"}, "fault_tolerance", ""),
+    (HPC, {"fault_tolerance": "-"}, "fault_tolerance", "S4-9"),
     (HPC, {"notes": "[a, b]"}, "notes", "S4-12"),
-    (HPC, {"metadata__created": "2026-1-1"}, "metadata.created", ""),
-    (HPC, {"logging__mlflow__tracking_uri": "file:///tmp/runs"}, "logging.mlflow.tracking_uri", ""),
+    (HPC, {"metadata__created": "2026-1-1"}, "metadata.created", "S4-9"),
+    (HPC, {"logging__mlflow__tracking_uri": "file:///tmp/runs"}, "logging.mlflow.tracking_uri", "S4-9"),
 ]
 
 
@@ -350,9 +352,26 @@ def test_an_unknown_key_and_a_missing_one_that_have_nothing_in_common_are_two():
     assert keys(HPC.replace("  seed: 42", "  colour: 42")) == ["reproducibility.seed", "reproducibility.colour"]
 
 
+@pytest.mark.parametrize("digits", ["12345678901234567890", "9" * 100])
+def test_a_number_of_many_digits_is_told_the_bound(digits):
+    (wrong,) = errors(judged(document.parse(changed(HPC, reproducibility__seed=digits))).findings)
+    assert wrong.text.endswith("; expected less than 4294967296")
+
+
+def test_every_finding_has_a_requirement_and_what_is_missing_is_described():
+    texts = (
+        changed(HPC, fault_tolerance="-", model__dropout="-", debug__profiler="yes", notes="&a x"),
+        changed(HPC, metadata__created='"2026-99-99"', resources__time='"00:00:00"'),
+        HPC + "notes: twice\n",
+    )
+    lines = [str(each) for text in texts for each in judged(document.parse(text)).findings]
+    assert [line for line in lines if not re.search(r" \[S4-\d+\]$", line)] == []
+    assert "1: error: fault_tolerance: missing: expected a section: What happens when a rank dies. [S4-9]" in lines
+
+
 def test_cross_checks_that_did_not_run_are_named():
     text = changed(HPC, model__num_heads='"7"')
-    assert ("warning", "", "", 1) in found(text)
+    assert ("warning", "", "S4-9", 1) in found(text)
 
 
 def test_a_file_with_a_key_lets_wandb_be_online():
@@ -362,7 +381,7 @@ def test_a_file_with_a_key_lets_wandb_be_online():
 
 def test_a_line_has_the_key_and_the_requirement_if_there_are_any():
     assert str(Finding(("a", "b", 0), "odd", requirement="S4-9", line=7)) == "7: error: a.b[0]: odd [S4-9]"
-    assert str(Finding((), "doubtful", WARNING)) == "0: warning: doubtful"
+    assert str(Finding((), "doubtful", WARNING)) == "0: warning: doubtful [S4-9]"
 
 
 def test_all_errors_come_at_once():
@@ -484,5 +503,5 @@ def test_a_finding_is_one_line_that_commands_no_terminal():
     shown = [str(each) for each in judged(document.parse(text)).findings]
     assert shown
     assert all(each.isprintable() for each in shown)
-    assert str(Finding(("a",), "C:\\x 'y'")) == "0: error: a: C:\\x 'y'"
-    assert str(Finding(("a",), "x\n\x1b\u00fc\udcff")) == "0: error: a: x\\n\\x1b\u00fc\\udcff"
+    assert str(Finding(("a",), "C:\\x 'y'")) == "0: error: a: C:\\x 'y' [S4-9]"
+    assert str(Finding(("a",), "x\n\x1b\u00fc\udcff")) == "0: error: a: x\\n\\x1b\u00fc\\udcff [S4-9]"

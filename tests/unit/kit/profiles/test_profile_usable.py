@@ -142,7 +142,7 @@ def test_a_missing_key_is_told_with_what_it_means():
         ("training.epochs", "missing: Times that the training data is read")
     ]
     (found,) = said(changed(HPC, training__scheduler="-"))
-    assert found == ("training.scheduler", "missing")
+    assert found == ("training.scheduler", "missing: expected a section: The learning rate over the steps.")
 
 
 def test_the_nearest_missing_key_beside_an_unknown_one_is_named():
@@ -177,8 +177,8 @@ def test_findings_are_in_the_order_of_the_file():
 
 
 def test_a_key_is_known_by_its_place():
-    assert field_at(("training", "epochs")) == ("Times that the training data is read", "")
-    assert field_at(("training", "optimizer", "betas", 0)) == ("Decay of both moments", "")
+    assert field_at(("training", "epochs")) == ("Times that the training data is read", "S4-9")
+    assert field_at(("training", "optimizer", "betas", 0)) == ("Decay of both moments", "S4-9")
     assert field_at(("training", "checkpointing", "keep")) == ("How many of the newest are kept", "S4-21")
     assert field_at(("training", "none")) is field_at(("training",)) is field_at(()) is None
     assert field_at(("notes", "epochs")) is None
