@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from kit.profiles.check import PATTERNS
 from kit.profiles.model import Profile
 
 from tests.docs.pages import prose, table
@@ -73,6 +74,7 @@ def value(field: Json) -> str:
     if field["type"] == "array":
         sizes = [f"{words} {field[name]}" for name, words in LENGTHS.items() if name in field]
         return f"list of {value(field['items'])}" + (f" ({', '.join(sizes)})" if sizes else "")
+    if "pattern" in field:
+        return PATTERNS[field["pattern"]]
     bounds = [f"{sign} {field[name]:g}" for name, sign in BOUNDS.items() if name in field]
-    pattern = [f"`{field['pattern']}`"] if "pattern" in field and field["pattern"] != r"\S" else []
-    return " ".join([KINDS[field["type"]], ", ".join(bounds), *pattern]).strip().replace("  ", " ")
+    return f"{KINDS[field['type']]} {', '.join(bounds)}".strip()

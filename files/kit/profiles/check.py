@@ -17,8 +17,8 @@ from pydantic_core import ErrorDetails
 
 from kit.errors import KitError
 from kit.profiles import document, leaks, rules
-from kit.profiles.findings import WARNING, Finding, Place, errors, printable
-from kit.profiles.model import Profile
+from kit.profiles.findings import CHECK, WARNING, Finding, Place, errors, printable
+from kit.profiles.model import ADDRESS, NAME, Profile
 
 SHOWN = 60  # characters of a value
 NOT_RUN = (
@@ -119,15 +119,14 @@ def _of_kinds(problems: list[ErrorDetails], value: Any, hidden: set[Place]) -> I
             free = _free(place, value)
             near = difflib.get_close_matches(str(place[-1]), free, 1, 0.75)
             misspelt |= {(*place[:-1], *near)} & missing
-            yield Finding(place, f"unknown key; {_meant(near, free)}", requirement="S4-9")
+            yield Finding(place, f"unknown key; {_meant(near, free)}")
     for place, those in of_place.items():
         kind = those[0]["type"]
         if kind == "extra_forbidden" or place in misspelt:
             continue
-        described = field_at(place)
-        what = f": {described[0]}" if described else ""
+        what, requirement = field_at(place) or ("", CHECK)
         if kind == "missing":
-            yield Finding(place, f"missing{what}", requirement=described[1] if described else "")
+            yield Finding(place, f"missing: {what or _about(place)}", requirement=requirement)
             continue
         given = those[0]["input"]
         secret = place in hidden or leaks.is_named(place) or (isinstance(given, str) and leaks.redacted(given) != given)
@@ -135,7 +134,7 @@ def _of_kinds(problems: list[ErrorDetails], value: Any, hidden: set[Place]) -> I
         wanted = " or ".join(dict.fromkeys(_wanted(each) for each in those))
         if kind == "string_type" and isinstance(given, (int, float)):
             wanted += ": write it in quotes"
-        yield Finding(place, f"{found}; expected {wanted}", requirement=described[1] if described else "")
+        yield Finding(place, f"{found}; expected {wanted}", requirement=requirement)
 
 
 def _there(problem: ErrorDetails, value: Any) -> Place:
@@ -199,13 +198,13 @@ _KINDS = {
     "finite_number": "a finite number",
 }
 # What the patterns of model.py ask for.
-_PATTERNS = {
+PATTERNS = {
     r"^/[^\x00-\x1f\x7f-\x9f]+$": "an absolute path on one line",
     r"\S": "a text that is not blank",
-    r"^[^\x00-\x20\x7f]([^\x00-\x1f\x7f]*[^\x00-\x20\x7f])?$": "a name on one line",
+    NAME: "a name on one line, without characters that are not seen",
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$": 'a day such as "2026-01-31"',
     r"^([0-9]{1,3}-)?[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]$": 'a time such as "48:00:00", in quotes',
-    r"^https?://[^\s@?#]+$": "an address that begins with http:// or https:// and has no user, password or query",
+    ADDRESS: "an address that begins with http:// or https:// and has no user, password or query",
 }
 
 
@@ -218,7 +217,7 @@ def _wanted(problem: ErrorDetails) -> str:
     if kind == "literal_error":
         return str(context["expected"]).replace("'", "")
     if kind == "string_pattern_mismatch":
-        return _PATTERNS[context["pattern"]]
+        return PATTERNS[context["pattern"]]
     return _KINDS.get(kind, problem["msg"])
 
 
@@ -234,7 +233,15 @@ def field_at(place: Place) -> tuple[str, str] | None:
     if field is None or not field.description:
         return None
     more = field.json_schema_extra
-    return field.description, str(more.get("requirement", "")) if isinstance(more, dict) else ""
+    return field.description, str(more.get("requirement", CHECK)) if isinstance(more, dict) else CHECK
+
+
+def _about(place: Place) -> str:
+    """Return what a section that is missing says."""
+    section: type[BaseModel] | None = Profile
+    for part in place:
+        section = None if section is None else section_of(section, str(part))
+    return f"expected a section: {section.__doc__}" if section is not None else "expected a key"
 
 
 def section_of(section: type[BaseModel], name: str) -> type[BaseModel] | None:

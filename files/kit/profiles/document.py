@@ -25,7 +25,7 @@ from kit.profiles.leaks import HIDDEN, is_named
 
 LIMIT = 1 << 20  # bytes
 DEEPEST = 20  # levels
-_WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
+_WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,99})")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
 _NO_NUMBER = {".nan": math.nan, ".inf": math.inf, "+.inf": math.inf, "-.inf": -math.inf}
 _FIXED = {"": None, "~": None, "null": None, "true": True, "false": False}
@@ -128,15 +128,15 @@ class _Reader:
                 found = self._value(next(self._events), ())
                 value = found if count == 1 else value
         if count > 1:
-            self._refuse(line, (), f'{count} documents, expected one ("---" at the end begins another)', "S4-9")
+            self._refuse(line, (), f'{count} documents, expected one ("---" at the end begins another)')
         elif count == 0:
-            self._refuse(1, (), "an empty file, expected a profile", "S4-9")
+            self._refuse(1, (), "an empty file, expected a profile")
         elif not isinstance(value, dict):
-            self._refuse(1, (), "expected sections such as model and training, each with its keys", "S4-9")
+            self._refuse(1, (), "expected sections such as model and training, each with its keys")
         return Document(value, self._text, self._lines, self._findings)
 
-    def _refuse(self, line: int, place: Place, text: str, requirement: str = "") -> None:
-        self._findings.append(Finding(place, text, requirement=requirement, line=line))
+    def _refuse(self, line: int, place: Place, text: str) -> None:
+        self._findings.append(Finding(place, text, line=line))
 
     def _value(self, event: Any, place: Place) -> Any:
         line = event.start_mark.line + 1

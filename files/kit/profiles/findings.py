@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 ERROR, WARNING = "error", "warning"
+CHECK = "S4-9"  # that profiles are checked: the requirement of what serves none of its own
 Place = tuple[object, ...]  # the keys and positions that lead to a value: ("training", "optimizer", "betas", 0)
 
 
@@ -19,14 +20,13 @@ class Finding:
     place: Place
     text: str
     severity: str = ERROR
-    requirement: str = ""
+    requirement: str = CHECK
     line: int = 0  # known once it is known in which file
 
     def __str__(self) -> str:
         """Return it as a line, after the file's name."""
         key = f"{dotted(self.place)}: " if self.place else ""
-        number = f" [{self.requirement}]" if self.requirement else ""
-        return f"{self.line}: {self.severity}: {key}{printable(self.text)}{number}"
+        return f"{self.line}: {self.severity}: {key}{printable(self.text)} [{self.requirement}]"
 
 
 def printable(text: str) -> str:

@@ -20,18 +20,18 @@ from kit.profiles.findings import Finding, Place
 
 # What services begin theirs with, and what stands around one in addresses and headers.
 FORMS = {
-    "an AWS access key": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+    "an AWS access key": r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b",
     "a GitHub token": r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,})",
     "a GitLab token": r"\bgl(?:pat|dt|rt|ptt|oas|cbt)-[\w-]{16,}",
     "a Hugging Face token": r"\bhf_[A-Za-z0-9]{20,}",
-    "a Slack token": r"\bxox[abeoprs]-[\w-]{10,}",
+    "a Slack token": r"\b(?:xox[a-z]|xapp)-(?=[\w-]{0,40}[0-9])[\w-]{10,}",
     "a webhook of Slack": r"https://hooks\.slack\.com/(?:services|workflows)/[\w/]{10,}",
     "an API key of the form sk-": r"(?<![\w-])sk-(?:[A-Za-z0-9]+-)*(?=\w*[0-9])\w{20,}",
     "a Google API key": r"\bAIza[\w-]{30,}",
     "a token of Google's OAuth": r"\bya29\.[\w-]{20,}",
     "a JSON web token": r"(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+",
-    "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
-    "a password in an address": r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,30}://[^\s/:@]*:(?!\$\{|<|\{\{)[^\s/@]+@",
+    "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\bAGE-SECRET-KEY-1[A-Z0-9]{20,}",
+    "a password in an address": r"(?i:(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,30})://[^\s/:@]*:(?!\$\{|<|\{\{)[^\s/@]+@",
     "a token in an address": r"[?&](?i:token|api_?key|access_?key|passw(?:or)?d|secret|sig)=(?!\$\{|<|\{\{)[^&\s]{8,}",
     "a key in an address": r"[?&](?i:key)=(?=[\w-]*[0-9])[\w-]{16,}",
     "a token as the user of an address": r"://(?=[\w-]*[0-9])[\w-]{20,}@",
@@ -40,6 +40,13 @@ FORMS = {
     "a SendGrid key": r"\bSG\.[\w-]{16,}\.[\w-]{16,}",
     "a W&B key": r"\bwandb_v\d+_[A-Za-z0-9_]{20,}",
     "a Databricks token": r"\bdapi[0-9a-f]{32}\b",
+    "a Stripe key": r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}",
+    "an npm token": r"\bnpm_(?=\w{0,40}[0-9])[A-Za-z0-9]{30,}",
+    "a PyPI token": r"\bpypi-(?=[\w-]{0,40}[0-9])[\w-]{40,}",
+    "a DigitalOcean token": r"\bdo[opr]_v1_[0-9a-f]{64}\b",
+    "an NVIDIA API key": r"\bnvapi-(?=[\w-]{0,40}[0-9])[\w-]{40,}",
+    "a key of Azure's storage": r"\bAccountKey=[A-Za-z0-9+/]{40,}={0,2}",
+    "a user and password of HTTP": r"(?i:\bauthorization:\s*basic\s+)[A-Za-z0-9+/]{8,}={0,2}",
 }
 _FORMS = {kind: re.compile(form) for kind, form in FORMS.items()}
 # Tokens of a text, and what cuts it into them, are none of a service's.

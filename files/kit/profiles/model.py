@@ -18,10 +18,12 @@ HPC, EMBEDDED, LOCAL = "hpc", "embedded", "local"
 SCRATCH, FINE_TUNE, TRANSFER = "scratch", "fine_tune", "transfer"
 REGRESSION, CLASSIFICATION = "regression", "classification"
 
-Name = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x20\x7f]([^\x00-\x1f\x7f]*[^\x00-\x20\x7f])?$"),
-]
+# What is not seen: commands to terminals, characters of no width, and those that turn the direction of a text.
+UNSEEN = r"\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
+NAME = rf"^[^ {UNSEEN}]([^{UNSEEN}]*[^ {UNSEEN}])?$"
+ADDRESS = rf"^https?://[^\s@?#{UNSEEN}]+$"
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NAME)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"\S")]
 Folder = Annotated[str, StringConstraints(min_length=2, max_length=1000, pattern=r"^/[^\x00-\x1f\x7f-\x9f]+$")]
 Positive = Annotated[int, Field(ge=1, le=10**9)]
@@ -31,7 +33,7 @@ Count = Annotated[int, Field(ge=0, le=10**9)]
 def key(text: str, requirement: str = "", default: Any = ..., **bounds: Any) -> Any:
     """Return a key that means ``text`` and serves a requirement of the document, such as S4-20.
 
-    Every number has bounds, which no NaN is within.
+    Every number has bounds, which no NaN is within. Those that divide are not zero in 32 bits, as trainings compute.
     """
     more: dict[str, Any] | None = {"requirement": requirement} if requirement else None
     return Field(default, description=text, json_schema_extra=more, **bounds)
@@ -94,7 +96,7 @@ class Optimizer(Section):
     betas: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=2, max_length=2)] = key(
         "Decay of both moments"
     )
-    eps: float = key("Keeps the division finite", gt=0, le=1e-2)
+    eps: float = key("Keeps the division finite", ge=1e-20, le=1e-2)
 
 
 class Scheduler(Section):
@@ -117,7 +119,7 @@ class Loss(Section):
 class GradientClipping(Section):
     """Clipping of the gradients' norm."""
 
-    max_norm: float = key("Highest norm of all gradients together", "S4-30", gt=0, le=1e6)
+    max_norm: float = key("Highest norm of all gradients together", "S4-30", ge=1e-6, le=1e6)
 
 
 class MixedPrecision(Section):
@@ -125,7 +127,7 @@ class MixedPrecision(Section):
 
     enabled: bool = key("Compute in half precision", "S4-28")
     dtype: Literal["float16", "bfloat16"] = key("Which", "S4-3")
-    loss_scale: Literal["dynamic"] | Annotated[float, Field(gt=0, le=2**24)] | None = key(
+    loss_scale: Literal["dynamic"] | Annotated[float, Field(ge=1, le=2**24)] | None = key(
         "Scale of the loss for float16, found anew (dynamic) or fixed; null for bfloat16, which needs none",
         default=None,
     )
@@ -181,16 +183,15 @@ class Training(Section):
 
 Feature = Annotated[float, Field(ge=-1e30, le=1e30)]
 Features = Annotated[list[Feature], Field(min_length=1, max_length=65536)]
-Deviations = Annotated[list[Annotated[float, Field(gt=0, le=1e30)]], Field(min_length=1, max_length=65536)]
+Deviation = Annotated[float, Field(ge=1e-30, le=1e30)]
+Deviations = Annotated[list[Deviation], Field(min_length=1, max_length=65536)]
 
 
 class Normalization(Section):
     """What is taken from each feature, and by what it is divided."""
 
     mean: Features | Feature = key("One value for each feature, or one for all", "S4-30")
-    std: Deviations | Annotated[float, Field(gt=0, le=1e30)] = key(
-        "One value for each feature, or one for all", "S4-30"
-    )
+    std: Deviations | Deviation = key("One value for each feature, or one for all", "S4-30")
 
 
 class Data(Section):
@@ -245,7 +246,7 @@ class Mlflow(Section):
     """An MLflow server."""
 
     enabled: bool = key("Whether", "S4-3")
-    tracking_uri: Annotated[str, StringConstraints(pattern=r"^https?://[^\s@?#]+$")] | None = key(
+    tracking_uri: Annotated[str, StringConstraints(pattern=ADDRESS)] | None = key(
         "Its address; null: rows stay in the output folder, and can be sent later", default=None
     )
     token_file: Folder | None = key("File of mode 0600 with a token, on the compute nodes", default=None)
@@ -282,8 +283,8 @@ class Monitoring(Section):
     interval_seconds: float = key("Seconds between two looks", "S4-25", ge=0.1, le=3600)
     gradient_norm_every_steps: Positive = key("Steps between two norms", "S4-27")
     weight_histogram_every_steps: Positive = key("Steps between two histograms", "S4-27")
-    health_check_seconds: float = key("Seconds between two looks at all ranks", gt=0, le=86400)
-    stall_seconds: float = key("Seconds without a step after which a rank stands still", gt=0, le=86400)
+    health_check_seconds: float = key("Seconds between two looks at all ranks", ge=0.01, le=86400)
+    stall_seconds: float = key("Seconds without a step after which a rank stands still", ge=1, le=86400)
 
 
 class Reproducibility(Section):

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kit.profiles import arithmetic
-from kit.profiles.findings import WARNING, Finding
+from kit.profiles.findings import CHECK, WARNING, Finding
 from kit.profiles.model import CLASSIFICATION, EMBEDDED, FINE_TUNE, HPC, LOCAL, SCRATCH, TRANSFER, Profile
 
 Findings = Iterator[Finding]
@@ -49,12 +49,12 @@ def _place(path: str) -> tuple[str, ...]:
     return tuple(path.split("."))
 
 
-def error(path: str, text: str, requirement: str = "") -> Finding:
+def error(path: str, text: str, requirement: str = CHECK) -> Finding:
     """Return an error at a key."""
     return Finding(_place(path), text, requirement=requirement)
 
 
-def warning(path: str, text: str, requirement: str = "") -> Finding:
+def warning(path: str, text: str, requirement: str = CHECK) -> Finding:
     """Return a warning at a key."""
     return Finding(_place(path), text, WARNING, requirement)
 
@@ -108,6 +108,9 @@ def stopping(profile: Profile) -> Findings:
     if early.mode != BETTER[early.monitor]:
         text = f"{early.mode}, but a better {early.monitor} is {'higher' if early.mode == 'min' else 'lower'}; "
         yield error("training.early_stopping.mode", f"{text}expected {BETTER[early.monitor]}", "S4-23")
+    if early.monitor in ("accuracy", "f1") and early.min_delta >= 1:
+        text = f"{early.min_delta:g}; {early.monitor} is 1 at most, and would never improve: expected less than 1"
+        yield error("training.early_stopping.min_delta", text, "S4-23")
     # One at the last step ends nothing; the first is the best so far.
     evaluations = max(0, arithmetic.steps(profile) - 1) // profile.training.evaluation.every_steps
     if early.enabled and early.patience >= evaluations:
@@ -130,6 +133,10 @@ def rates(profile: Profile) -> Findings:
     begins_with = profile.training.begins_with
     if purpose == SCRATCH and begins_with is not None:
         yield error("training.begins_with", f"{begins_with}; from scratch it begins with none: expected null", "S4-17")
+    own = profile.training.checkpointing.directory
+    if begins_with is not None and _folder(os.path.dirname(_folder(begins_with))) == _folder(own):
+        text = f"{own}; begins_with is in it, and a training does not go on from another's: expected another folder"
+        yield error("training.checkpointing.directory", text, "S4-18")
     if purpose != SCRATCH and begins_with is None:
         yield error("training.begins_with", f"null; {purpose} begins with a checkpoint's weights", requirement)
     if optimizer.name == "adam" and optimizer.weight_decay:
@@ -276,6 +283,10 @@ def reading(profile: Profile) -> Findings:
     for name, other in (("validation", "train"), ("test", "train"), ("test", "validation")):
         if _folder(folders[name]) == _folder(folders[other]):
             yield error(f"data.{name}", f"the folder of data.{other}: what was trained on proves nothing", "S4-24")
+    calibration = profile.post_training.quantization.calibration_data
+    if calibration is not None and _folder(calibration) == _folder(data.test):
+        text = "the folder of data.test: what was calibrated with proves nothing"
+        yield error("post_training.quantization.calibration_data", text, "S4-5")
 
 
 def _folder(path: str) -> str:
@@ -311,6 +322,10 @@ def watching(profile: Profile) -> Findings:
         text = f"{profile.debug.limit_batches}: the training ends there, whatever it has learnt"
         yield warning("debug.limit_batches", text, "S4-29")
     monitoring = profile.monitoring
+    for name in ("temperature", "power"):
+        if getattr(monitoring, name) and not monitoring.gpu:
+            text = "true, and gpu is false: nothing samples it"
+            yield warning(f"monitoring.{name}", text, "S4-25")
     if monitoring.stall_seconds < monitoring.health_check_seconds:
         text = f"{monitoring.stall_seconds:g}, and the ranks are looked at every {monitoring.health_check_seconds:g} s"
         yield error("monitoring.stall_seconds", text, "S4-9")

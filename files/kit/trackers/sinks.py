@@ -109,8 +109,9 @@ def start(output: Path, run: str, watch: Mapping[str, Any], say: Callable[[str],
 
     ``project`` is W&B's.
     """
-    common = [sys.executable, "-m", "kit.trackers.sinks", "--output", str(output), "--run", run]
-    common += ["--project", project]
+    # A name may begin with a hyphen.
+    common = [sys.executable, "-m", "kit.trackers.sinks", "--output", str(output), f"--run={run}"]
+    common += [f"--project={project}"]
     found = []
     if watch.get("wandb"):
         key = ["--key", str(watch["wandb_key"])] if watch.get("wandb_key") else []

@@ -252,19 +252,24 @@ def restarted(leg: Leg) -> dict[str, Any]:
 
 def single(leg: Leg) -> dict[str, Any]:
     """Train on one rank for its speed."""
-    profile = changed(
-        leg.profile,
-        training={"log_every_steps": 10},
-        distributed={"enabled": False, "world_size": 1},
-        resources={"num_gpus": 1},
-        validation={"every_epochs": None},
-    )
+    profile = on_one_rank(leg.profile)
     train, validation = leg.data(profile.data.train), leg.data(profile.data.validation)
     trainer = Trainer(leg.joined, profile, train, validation, leg.output, stall=leg.stall)
     leg.joined.state.phase("training")
     done = trainer.run(min(SINGLE_STEPS, arithmetic.steps(profile)))
     leg.stall.rest()
     return figures(done)
+
+
+def on_one_rank(profile: Profile) -> Profile:
+    """Return the profile for one rank, whose epochs have more steps: max_steps must not leave out the last of them."""
+    return changed(
+        profile,
+        training={"log_every_steps": min(10, arithmetic.steps(profile)), "max_steps": 10**9},
+        distributed={"enabled": False, "world_size": 1},
+        resources={"num_gpus": 1},
+        validation={"every_epochs": None},
+    )
 
 
 def adapted(leg: Leg) -> dict[str, Any]:
@@ -326,6 +331,7 @@ def purposes_profile(profile: Profile, purpose: str, stem: Path, source: Path | 
     frozen = max(1, round(profile.model.num_layers * FREEZE))
     samples = len(Windows(stem, profile))
     steps = samples // ADAPTED_BATCH * EPOCHS
+    lowest = min(profile.training.scheduler.eta_min, RATES[purpose])
     return changed(
         profile,
         metadata={"purpose": purpose, "target": "local"},
@@ -337,7 +343,7 @@ def purposes_profile(profile: Profile, purpose: str, stem: Path, source: Path | 
             "gradient_accumulation_steps": 1,
             "log_every_steps": 10,
             "optimizer": {"lr": RATES[purpose]},
-            "scheduler": {"name": "cosine", "warmup_steps": 20, "t_max": steps},
+            "scheduler": {"name": "cosine", "warmup_steps": 20, "t_max": steps, "eta_min": lowest},
             "evaluation": {"every_steps": steps},
             "early_stopping": {"enabled": False},
             "checkpointing": {"every_steps": steps},
@@ -346,7 +352,7 @@ def purposes_profile(profile: Profile, purpose: str, stem: Path, source: Path | 
         distributed={"enabled": False, "world_size": 1},
         resources={"num_gpus": 1},
         monitoring={"gradient_norm_every_steps": steps, "weight_histogram_every_steps": steps},
-        validation={"every_epochs": None},
+        validation={"every_epochs": None, "metrics": [*dict.fromkeys([*profile.validation.metrics, "mae"])]},
         transfer_learning={"freeze_layers": frozen, "unfreeze_epochs": UNFREEZE[-frozen:]}
         if purpose == TRANSFER
         else None,

@@ -62,7 +62,7 @@ def follower(output: Path, profile: Profile) -> subprocess.Popen[bytes]:
     """Start what sends rows to the MLflow server. Raise OSError."""
     server = profile.logging.mlflow
     command = [sys.executable, "-m", "kit", "tracker", "follow", str(output), "--address", str(server.tracking_uri)]
-    command += ["--experiment", server.experiment, "--name", profile.metadata.name]
+    command += [f"--experiment={server.experiment}", f"--name={profile.metadata.name}"]  # may begin with a hyphen
     for option, path in (("--token", server.token_file), ("--ca", server.ca_file)):
         command += [option, path] if path else []
     with (output / LOG).open("ab") as stream:

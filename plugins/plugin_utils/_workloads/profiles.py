@@ -28,7 +28,8 @@ def findings(documents: list[Json], workload: str) -> list[Json]:
 def _of(document: Json, workload: str) -> tuple[Json | None, Json | None]:
     source, where = scalars.printable(str(document["file"])), {"workload": workload}
     if "unreadable" in document:
-        wrong, doubtful = [f"line {document['unreadable']}"], []
+        why = str(document["unreadable"])
+        wrong, doubtful = [f"line {why}" if why[:1].isdigit() else why], []
     else:
         wrong, doubtful = _said(document, "error"), _said(document, "warning")
     errors = finding(

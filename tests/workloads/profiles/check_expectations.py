@@ -14,7 +14,7 @@ import unittest
 from typing import Any
 
 import expectations
-from acceptance import left, verified
+from acceptance import RATES, left, on_one_rank, purposes_profile, verified
 from kit.pretraining import checkpoints
 from kit.profiles.model import Profile
 from small_profile import Case
@@ -53,6 +53,35 @@ class Expectations(Case):
         )
         rows = [{"step": 4, "accuracy": 0.5}, {"step": 8, "accuracy": 0.4}, {"step": 12, "accuracy": 0.6}]
         self.assertEqual(expectations.improving(profile, rows), [4, 12])
+
+    def test_a_profile_that_trains_can_be_adapted(self) -> None:
+        self.data(240)
+        profile = self.profile(
+            training={"optimizer": {"lr": 1e-3}, "scheduler": {"eta_min": 5e-4}}, validation={"metrics": ["loss"]}
+        )
+        for purpose, rate in RATES.items():
+            source = None if purpose == "scratch" else self.output
+            adapted = purposes_profile(profile, purpose, self.output / "data/train", source)
+            self.assertEqual(adapted.training.scheduler.eta_min, min(rate, 5e-4))
+            self.assertIn("mae", adapted.validation.metrics)
+
+    def test_a_profile_that_trains_on_ranks_trains_on_one(self) -> None:
+        profile = self.profile(
+            metadata={"purpose": "transfer"},
+            training={
+                "begins_with": "/of/another",
+                "epochs": 24,
+                "max_steps": 24,
+                "optimizer": {"lr": 1e-4},
+                "scheduler": {"warmup_steps": 0},
+            },
+            data={"train_samples": 32},
+            distributed={"enabled": True, "world_size": 4},
+            resources={"num_gpus": 4},
+            transfer_learning={"freeze_layers": 2, "unfreeze_epochs": [2, 20]},
+        )
+        alone = on_one_rank(profile)
+        self.assertEqual((alone.resources.num_gpus, alone.transfer_learning), (1, profile.transfer_learning))
 
     def test_the_newest_are_kept_and_the_best_of_those_saved(self) -> None:
         profile = self.profile(training={"checkpointing": {"every_steps": 4, "keep": 2}})

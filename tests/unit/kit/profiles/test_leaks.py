@@ -17,6 +17,7 @@ import pytest
 from kit.profiles import leaks
 
 LETTERS = string.ascii_letters + string.digits
+HEX = "0123456789abcdef"
 NAMES = ("RotaryPositions", "Dropout", "LayerNorm2d", "SiluActivation", "GroupedQueryAttention")
 ROOT = Path(__file__).resolve().parents[4]
 MANY = 500
@@ -28,26 +29,47 @@ def word(length: int, alphabet: str = LETTERS) -> str:
 
 
 PREFIXED = {
-    "an AWS access key": lambda: "AKIA" + word(16, string.ascii_uppercase + string.digits),
+    "an AWS access key": lambda: (
+        SOME.choice(("AKIA", "ASIA", "ABIA", "ACCA")) + word(16, string.ascii_uppercase + string.digits)
+    ),
     "a GitHub token": lambda: "ghp_" + word(36),
     "a GitLab token": lambda: "glpat-" + word(20),
     "a Hugging Face token": lambda: "hf_" + word(34),
-    "a Slack token": lambda: "xoxb-" + word(12, string.digits) + "-" + word(24),
+    "a Slack token": lambda: (
+        SOME.choice(("xoxb", "xoxc", "xoxp", "xapp-1-A0")) + "-" + word(12, string.digits) + "-" + word(24, HEX)
+    ),
     "a webhook of Slack": lambda: "https://hooks.slack.com/services/T" + word(8) + "/B" + word(8) + "/" + word(24),
     "an API key of the form sk-": lambda: "sk-proj-" + word(40),
     "a Google API key": lambda: "AIza" + word(35),
     "a token of Google's OAuth": lambda: "ya29." + word(60),
     "a JSON web token": lambda: f"eyJ{word(20)}.eyJ{word(30)}.{word(43)}",
-    "a private key": lambda: "-----BEGIN RSA PRIVATE KEY-----",
-    "a password in an address": lambda: f"postgresql://user:{word(8)}@db.example.org/runs",
-    "a token in an address": lambda: f"https://mlflow/?token={word(40, '0123456789abcdef')}",
+    "a private key": lambda: SOME.choice(
+        (
+            *(f"-----BEGIN {kind}PRIVATE KEY-----" for kind in ("", "RSA ", "OPENSSH ", "ENCRYPTED ")),
+            "-----BEGIN PGP PRIVATE KEY BLOCK-----",
+            "AGE-SECRET-KEY-1" + word(58, string.ascii_uppercase + string.digits),
+        )
+    ),
+    "a password in an address": lambda: (
+        f"{SOME.choice(('postgresql', 'HTTPS', 'Redis'))}://user:{word(8)}@db.example.org/runs"
+    ),
+    "a token in an address": lambda: f"https://mlflow/?token={word(40, HEX)}",
     "a key in an address": lambda: f"https://mlflow/?key={word(15, 'abcdef')}0",
     "a token as the user of an address": lambda: f"https://{word(39, 'abcdef')}0@api.wandb.ai/",
     "a Vault token": lambda: SOME.choice(("hvs." + word(30), "s." + word(23) + "7")),
     "a SendGrid key": lambda: f"SG.{word(22)}.{word(43)}",
     "a bearer token": lambda: f"Authorization: Bearer {word(40)}",
     "a W&B key": lambda: "wandb_v1_" + word(40),
-    "a Databricks token": lambda: "dapi" + word(32, "0123456789abcdef"),
+    "a Databricks token": lambda: "dapi" + word(32, HEX),
+    "a Stripe key": lambda: SOME.choice(("sk_live_", "rk_live_", "sk_test_")) + word(24),
+    "an npm token": lambda: "npm_" + word(35) + "7",
+    "a PyPI token": lambda: "pypi-AgEIcHlwaS5vcmc" + word(80),
+    "a DigitalOcean token": lambda: "dop_v1_" + word(64, HEX),
+    "an NVIDIA API key": lambda: "nvapi-" + word(64, LETTERS + "-_"),
+    "a key of Azure's storage": lambda: f"AccountName=runs;AccountKey={word(86, LETTERS + '+/')}==",
+    "a user and password of HTTP": lambda: (
+        f"Authorization: Basic {base64.b64encode(f'user:{word(9)}'.encode()).decode()}"
+    ),
 }
 
 
@@ -231,7 +253,13 @@ def test_all_below_a_section_with_a_credentials_name_is_one():
     assert values("a: x\n", {"secrets": [{"value": "hunter22"}]}) == [("secrets", 0, "value")]
 
 
-@pytest.mark.parametrize("part", ["sk-a-", "eyJaaaaaaaa-", "a=:", "password=", "a://b:", "SG.", "hvs.", "s.", "?key="])
+@pytest.mark.parametrize(
+    "part",
+    [
+        *("sk-a-", "eyJaaaaaaaa-", "a=:", "password=", "a://b:", "A://b:", "SG.", "hvs.", "s.", "?key="),
+        *("xoxb-", "xapp-", "npm_", "pypi-", "nvapi-", "AccountKey=", "Authorization: Basic "),
+    ],
+)
 def test_what_is_there_again_and_again_takes_no_time(part):
     began = time.process_time()
     list(leaks.in_text("# " + part * (200_000 // len(part))))
@@ -253,6 +281,12 @@ def test_a_random_word_in_a_comment_is_found():
         "https://user:${PASSWORD}@host/path",
         "https://user:<password>@host/path",
         "https://host/path?tokens=many",
+        "HTTPS://user:${PASSWORD}@host/path",
+        "HTTPS://HOST:8080/Path@v2",
+        "the basic transformers-2 of 2026",
+        "npm_config_cache",
+        "xapp-resources",
+        "pypi-mirror-of-the-site",
     ],
 )
 def test_what_only_looks_like_a_services_form_is_none(text):

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import re
+
 import pytest
 from kit.profiles import document
 from kit.profiles.check import check, judged
@@ -110,6 +112,9 @@ GOOD = {
         EMBEDDED, post_training__quantization__method="dynamic", post_training__quantization__calibration_data="null"
     ),
     "quoted time with days": changed(HPC, resources__time='"2-00:00:00"'),
+    "names in any language, and one that begins with a hyphen": changed(
+        HPC, metadata__name="Modèle-Übung 模型 2", logging__mlflow__experiment='"-x"'
+    ),
     "several epochs without a limit of steps": changed(HPC, training__epochs="200"),
 }
 
@@ -130,7 +135,7 @@ BAD = [
     (HPC, {"model__hidden_size": '"512"'}, "model.hidden_size", "S4-8"),
     (HPC, {"model__hidden_size": "true"}, "model.hidden_size", "S4-8"),
     (HPC, {"model__hidden_size": "0"}, "model.hidden_size", "S4-8"),
-    (HPC, {"model__dropout": ".nan"}, "model.dropout", ""),
+    (HPC, {"model__dropout": ".nan"}, "model.dropout", "S4-9"),
     (HPC, {"model__outputs": "null"}, "model.outputs", "S4-9"),
     (HPC, {"model__num_classes": "4"}, "model.num_classes", "S4-9"),
     (CLASSES, {"model__num_classes": "null"}, "model.num_classes", "S4-9"),
@@ -140,11 +145,21 @@ BAD = [
     (HPC, {"training__early_stopping__monitor": "accuracy"}, "training.early_stopping.monitor", "S4-23"),
     (HPC, {"training__early_stopping__mode": "max"}, "training.early_stopping.mode", "S4-23"),
     (CLASSES, {"training__early_stopping__monitor": "accuracy"}, "training.early_stopping.mode", "S4-23"),
+    (
+        CLASSES,
+        {
+            "training__early_stopping__monitor": "f1",
+            "training__early_stopping__mode": "max",
+            "training__early_stopping__min_delta": "1",
+        },
+        "training.early_stopping.min_delta",
+        "S4-23",
+    ),
     (HPC, {"training__optimizer__lr": "0.01"}, "training.optimizer.lr", "S4-17"),
     (EMBEDDED, {"training__optimizer__lr": "1.0e-3"}, "training.optimizer.lr", "S4-18"),
     (TRANSFER, {"training__optimizer__lr": "5.0e-4"}, "training.optimizer.lr", "S4-19"),
     (HPC, {"training__optimizer__name": "adam"}, "training.optimizer.name", "S4-9"),
-    (HPC, {"training__optimizer__betas": "[0.9]"}, "training.optimizer.betas", ""),
+    (HPC, {"training__optimizer__betas": "[0.9]"}, "training.optimizer.betas", "S4-9"),
     (HPC, {"training__scheduler__warmup_steps": "0"}, "training.scheduler.warmup_steps", "S4-17"),
     (HPC, {"training__scheduler__t_max": "900"}, "training.scheduler.t_max", "S4-9"),
     (HPC, {"training__scheduler__eta_min": "0.1"}, "training.scheduler.eta_min", "S4-9"),
@@ -181,9 +196,9 @@ BAD = [
     (HPC, {"reproducibility__deterministic": "true"}, "reproducibility.benchmark", "S4-9"),
     (HPC, {"monitoring__stall_seconds": "100"}, "monitoring.stall_seconds", "S4-9"),
     (HPC, {"logging__wandb__mode": "online"}, "logging.wandb.mode", "S4-3"),
-    (HPC, {"resources__time": "48:00:00"}, "resources.time", ""),
-    (HPC, {"debug__profiler": "yes"}, "debug.profiler", ""),
-    (HPC, {"fault_tolerance__max_restarts": "010"}, "fault_tolerance.max_restarts", ""),
+    (HPC, {"resources__time": "48:00:00"}, "resources.time", "S4-9"),
+    (HPC, {"debug__profiler": "yes"}, "debug.profiler", "S4-9"),
+    (HPC, {"fault_tolerance__max_restarts": "010"}, "fault_tolerance.max_restarts", "S4-9"),
     (HPC, {"post_training__export": "[executorch, onnx]"}, "post_training.export[0]", "S4-22"),
     (HPC, {"post_training__export": "[onnx, tensorrt]"}, "post_training.export[1]", "S4-22"),
     (EMBEDDED, {"post_training__export": "[tensorrt]"}, "post_training.export", "S4-22"),
@@ -193,20 +208,36 @@ BAD = [
         "post_training.quantization.calibration_data",
         "S4-5",
     ),
+    (
+        EMBEDDED,
+        {"post_training__quantization__calibration_data": "/mnt/beegfs/datasets/training_windows//device-test"},
+        "post_training.quantization.calibration_data",
+        "S4-5",
+    ),
     (EMBEDDED, {"post_training__max_latency_ms": "null"}, "post_training.max_latency_ms", "S4-6"),
     (EMBEDDED, {"power_management": "null"}, "power_management", "S4-5"),
     (EMBEDDED, {"monitoring__temperature": "false"}, "monitoring.temperature", "S4-5"),
     (EMBEDDED, {"model__attention": "math"}, "model.attention", "S4-5"),
     (HPC, {"training__begins_with": "/models/source"}, "training.begins_with", "S4-17"),
+    (
+        TRANSFER,
+        {"training__begins_with": "/mnt/beegfs/models/training-profiles/hpc/checkpoint_step_4000/"},
+        "training.checkpointing.directory",
+        "S4-18",
+    ),
     (TRANSFER, {"training__begins_with": "null"}, "training.begins_with", "S4-19"),
     (HPC, {"metadata__name": '"hpc\\n--wrap=true"'}, "metadata.name", "S4-12"),
     (HPC, {"metadata__name": '" hpc"'}, "metadata.name", "S4-12"),
-    (HPC, {"metadata__created": '"2026-99-99"'}, "metadata.created", ""),
-    (HPC, {"resources__time": '"00:00:00"'}, "resources.time", ""),
-    (HPC, {"resources__time": '"0-00:00:00"'}, "resources.time", ""),
-    (HPC, {"resources__time": '"10:99:00"'}, "resources.time", ""),
-    (HPC, {"resources__time": '"\u0664\u0668:00:00"'}, "resources.time", ""),
-    (HPC, {"resources__memory_gb": "0.0001"}, "resources.memory_gb", ""),
+    (HPC, {"metadata__name": '"hpc\\x9b31m"'}, "metadata.name", "S4-12"),
+    (HPC, {"metadata__name": '"\\u200b"'}, "metadata.name", "S4-12"),
+    (HPC, {"metadata__name": '"a\\u202egnp"'}, "metadata.name", "S4-12"),
+    (HPC, {"logging__mlflow__tracking_uri": '"https://host\\x07"'}, "logging.mlflow.tracking_uri", "S4-9"),
+    (HPC, {"metadata__created": '"2026-99-99"'}, "metadata.created", "S4-9"),
+    (HPC, {"resources__time": '"00:00:00"'}, "resources.time", "S4-9"),
+    (HPC, {"resources__time": '"0-00:00:00"'}, "resources.time", "S4-9"),
+    (HPC, {"resources__time": '"10:99:00"'}, "resources.time", "S4-9"),
+    (HPC, {"resources__time": '"\u0664\u0668:00:00"'}, "resources.time", "S4-9"),
+    (HPC, {"resources__memory_gb": "0.0001"}, "resources.memory_gb", "S4-9"),
     (HPC, {"data__normalization__mean": ".nan"}, "data.normalization.mean", "S4-30"),
     (HPC, {"data__validation": "//mnt/beegfs/datasets/training_windows/train"}, "data.validation", "S4-24"),
     (HPC, {"training__scheduler__warmup_steps": "4200"}, "training.scheduler.warmup_steps", "S4-9"),
@@ -223,8 +254,8 @@ BAD = [
         "S4-23",
     ),
     (HPC, {"post_training__export": "[onnx, onnx]"}, "post_training.export[1]", "S4-22"),
-    (EMBEDDED, {"power_management__power_rails": "[]"}, "power_management.power_rails", ""),
-    (EMBEDDED, {"power_management__power_rails": "[VDD_IN, VDD_SOC, VDD_IN]"}, "power_management.power_rails", ""),
+    (EMBEDDED, {"power_management__power_rails": "[]"}, "power_management.power_rails", "S4-9"),
+    (EMBEDDED, {"power_management__power_rails": "[VDD_IN, VDD_SOC, VDD_IN]"}, "power_management.power_rails", "S4-9"),
     (EMBEDDED, {"resources__gpu_type": "a100-80"}, "resources.gpu_type", "S4-16"),
     (EMBEDDED, {"model__window": "512", "model__num_layers": "200"}, "training.batch_size", "S4-28"),
     (
@@ -233,8 +264,8 @@ BAD = [
         "embedded_optimizations.max_memory_gb",
         "S4-6",
     ),
-    (HPC, {"logging__mlflow__tracking_uri": "https://user:pass@host"}, "logging.mlflow.tracking_uri", ""),
-    (HPC, {"logging__mlflow__tracking_uri": "https://token@host"}, "logging.mlflow.tracking_uri", ""),
+    (HPC, {"logging__mlflow__tracking_uri": "https://user:pass@host"}, "logging.mlflow.tracking_uri", "S4-9"),
+    (HPC, {"logging__mlflow__tracking_uri": "https://token@host"}, "logging.mlflow.tracking_uri", "S4-9"),
     (
         HPC,
         {"logging__mlflow__tracking_uri": "http://host\n    token_file: /etc/keys/mlflow"},
@@ -260,10 +291,10 @@ BAD = [
     (TRANSFER, {"transfer_learning__unfreeze_epochs": "[1, 2, 3, 4, 5]"}, "transfer_learning.unfreeze_epochs", "S4-5"),
     (TRANSFER, {"metadata__purpose": "scratch", "training__optimizer__lr": "1e-3"}, "transfer_learning", "S4-5"),
     (HPC, {"metadata__purpose": "transfer", "training__optimizer__lr": "5e-5"}, "transfer_learning", "S4-5"),
-    (HPC, {"fault_tolerance": "-"}, "fault_tolerance", ""),
+    (HPC, {"fault_tolerance": "-"}, "fault_tolerance", "S4-9"),
     (HPC, {"notes": "[a, b]"}, "notes", "S4-12"),
-    (HPC, {"metadata__created": "2026-1-1"}, "metadata.created", ""),
-    (HPC, {"logging__mlflow__tracking_uri": "file:///tmp/runs"}, "logging.mlflow.tracking_uri", ""),
+    (HPC, {"metadata__created": "2026-1-1"}, "metadata.created", "S4-9"),
+    (HPC, {"logging__mlflow__tracking_uri": "file:///tmp/runs"}, "logging.mlflow.tracking_uri", "S4-9"),
 ]
 
 
@@ -294,6 +325,7 @@ WARNED = [
     (HPC, {"debug__profiler": "true"}, "debug.profiler"),
     (HPC, {"debug__detect_anomaly": "true"}, "debug.detect_anomaly"),
     (HPC, {"debug__limit_batches": "100"}, "debug.limit_batches"),
+    (HPC, {"monitoring__gpu": "false", "monitoring__power": "false"}, "monitoring.temperature"),
     (EMBEDDED, {"model__hidden_size": "64"}, "post_training.quantization.enabled"),
     (EMBEDDED, {"embedded_optimizations__max_memory_gb": "32"}, "embedded_optimizations.max_memory_gb"),
     (HPC, {"model__window": "1024", "resources__gpu_memory_gb": "32"}, "training.batch_size"),
@@ -304,6 +336,25 @@ WARNED = [
 def test_what_is_doubtful_is_a_warning(good, change, key):
     text = changed(good, **change)
     assert (keys(text), keys(text, "warning")) == ([], [key])
+
+
+@pytest.mark.parametrize(
+    ("key", "least", "less"),
+    [
+        ("training__optimizer__eps", "1.0e-20", "1.0e-300"),
+        ("training__gradient_clipping__max_norm", "1.0e-6", "1.0e-300"),
+        ("training__mixed_precision__loss_scale", "1", "1.0e-300"),
+        ("data__normalization__std", "1.0e-30", "1.0e-300"),
+        ("data__normalization__std", f"[{', '.join(['1.0e-30'] * 32)}]", f"[{', '.join(['1.0e-300'] * 32)}]"),
+        ("monitoring__health_check_seconds", "0.01", "1.0e-300"),
+        ("monitoring__stall_seconds", "1", "1.0e-300"),
+    ],
+)
+def test_what_is_zero_in_32_bits_or_no_time_at_all_is_refused(key, least, less):
+    often = changed(HPC, monitoring__health_check_seconds="0.01")
+    place = key.replace("__", ".")
+    assert {each.partition("[")[0] for each in keys(changed(often, **{key: less}))} == {place}
+    assert keys(changed(often, **{key: least})) == []
 
 
 def test_a_key_that_is_misspelt_is_one_error_and_the_right_one_is_named():
@@ -324,9 +375,26 @@ def test_an_unknown_key_and_a_missing_one_that_have_nothing_in_common_are_two():
     assert keys(HPC.replace("  seed: 42", "  colour: 42")) == ["reproducibility.seed", "reproducibility.colour"]
 
 
+@pytest.mark.parametrize("digits", ["12345678901234567890", "9" * 100])
+def test_a_number_of_many_digits_is_told_the_bound(digits):
+    (wrong,) = errors(judged(document.parse(changed(HPC, reproducibility__seed=digits))).findings)
+    assert wrong.text.endswith("; expected less than 4294967296")
+
+
+def test_every_finding_has_a_requirement_and_what_is_missing_is_described():
+    texts = (
+        changed(HPC, fault_tolerance="-", model__dropout="-", debug__profiler="yes", notes="&a x"),
+        changed(HPC, metadata__created='"2026-99-99"', resources__time='"00:00:00"'),
+        HPC + "notes: twice\n",
+    )
+    lines = [str(each) for text in texts for each in judged(document.parse(text)).findings]
+    assert [line for line in lines if not re.search(r" \[S4-\d+\]$", line)] == []
+    assert "1: error: fault_tolerance: missing: expected a section: What happens when a rank dies. [S4-9]" in lines
+
+
 def test_cross_checks_that_did_not_run_are_named():
     text = changed(HPC, model__num_heads='"7"')
-    assert ("warning", "", "", 1) in found(text)
+    assert ("warning", "", "S4-9", 1) in found(text)
 
 
 def test_a_file_with_a_key_lets_wandb_be_online():
@@ -336,7 +404,7 @@ def test_a_file_with_a_key_lets_wandb_be_online():
 
 def test_a_line_has_the_key_and_the_requirement_if_there_are_any():
     assert str(Finding(("a", "b", 0), "odd", requirement="S4-9", line=7)) == "7: error: a.b[0]: odd [S4-9]"
-    assert str(Finding((), "doubtful", WARNING)) == "0: warning: doubtful"
+    assert str(Finding((), "doubtful", WARNING)) == "0: warning: doubtful [S4-9]"
 
 
 def test_all_errors_come_at_once():
@@ -458,5 +526,5 @@ def test_a_finding_is_one_line_that_commands_no_terminal():
     shown = [str(each) for each in judged(document.parse(text)).findings]
     assert shown
     assert all(each.isprintable() for each in shown)
-    assert str(Finding(("a",), "C:\\x 'y'")) == "0: error: a: C:\\x 'y'"
-    assert str(Finding(("a",), "x\n\x1b\u00fc\udcff")) == "0: error: a: x\\n\\x1b\u00fc\\udcff"
+    assert str(Finding(("a",), "C:\\x 'y'")) == "0: error: a: C:\\x 'y' [S4-9]"
+    assert str(Finding(("a",), "x\n\x1b\u00fc\udcff")) == "0: error: a: x\\n\\x1b\u00fc\\udcff [S4-9]"

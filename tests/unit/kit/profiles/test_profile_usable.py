@@ -110,7 +110,11 @@ def said(text, severity="error"):
         ({"environment__python": "3.10"}, "environment.python", "3.1; expected a text: write it in quotes"),
         ({"notes": "[a]"}, "notes", "a list; expected a text"),
         ({"metadata__name": "a" * 201}, "metadata.name", f"'{'a' * 58}…; expected at most so many characters: 200"),
-        ({"metadata__name": "' a'"}, "metadata.name", "' a'; expected a name on one line"),
+        (
+            {"metadata__name": "' a'"},
+            "metadata.name",
+            "' a'; expected a name on one line, without characters that are not seen",
+        ),
         ({"metadata__created": "2026-1-1"}, "metadata.created", "'2026-1-1'; expected a day such as \"2026-01-31\""),
         ({"resources__time": '"1 day"'}, "resources.time", "'1 day'; expected a time such as \"48:00:00\", in quotes"),
         ({"logging__directory": "logs"}, "logging.directory", "'logs'; expected an absolute path on one line"),
@@ -138,7 +142,7 @@ def test_a_missing_key_is_told_with_what_it_means():
         ("training.epochs", "missing: Times that the training data is read")
     ]
     (found,) = said(changed(HPC, training__scheduler="-"))
-    assert found == ("training.scheduler", "missing")
+    assert found == ("training.scheduler", "missing: expected a section: The learning rate over the steps.")
 
 
 def test_the_nearest_missing_key_beside_an_unknown_one_is_named():
@@ -173,8 +177,8 @@ def test_findings_are_in_the_order_of_the_file():
 
 
 def test_a_key_is_known_by_its_place():
-    assert field_at(("training", "epochs")) == ("Times that the training data is read", "")
-    assert field_at(("training", "optimizer", "betas", 0)) == ("Decay of both moments", "")
+    assert field_at(("training", "epochs")) == ("Times that the training data is read", "S4-9")
+    assert field_at(("training", "optimizer", "betas", 0)) == ("Decay of both moments", "S4-9")
     assert field_at(("training", "checkpointing", "keep")) == ("How many of the newest are kept", "S4-21")
     assert field_at(("training", "none")) is field_at(("training",)) is field_at(()) is None
     assert field_at(("notes", "epochs")) is None

@@ -142,6 +142,14 @@ def test_a_key_makes_it_online_and_is_on_no_command_line(tmp_path, library):
     assert "abcdef" not in str(begin["argv"])
 
 
+def test_names_may_begin_with_a_hyphen(tmp_path, library):
+    library("wandb.py", WANDB)
+    folder = output(tmp_path)
+    sinks.close(start(folder, "-hpc", {"wandb": True}, pytest.fail, "--mine"), 60)
+    begin = told(folder)[0]
+    assert (begin["init"]["name"], begin["init"]["project"]) == ("-hpc", "--mine")
+
+
 def test_tensorboard_gets_each_row(tmp_path, library):
     for name, source in TENSORBOARD.items():
         library(name, source)

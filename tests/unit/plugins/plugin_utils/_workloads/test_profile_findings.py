@@ -47,6 +47,11 @@ def test_a_file_that_cannot_be_read_is_an_error_with_its_reason():
     )
 
 
+def test_a_file_that_cannot_be_opened_has_no_line():
+    (errors,) = profile_findings([{"file": "x", "unreadable": "cannot be read: Permission denied"}], "W")
+    assert errors["why"] == "cannot be read: Permission denied"
+
+
 def test_a_file_with_nothing_wrong_has_no_finding():
     assert found() == []
 
