@@ -116,7 +116,7 @@ def finish(place: Path, facts: Mapping[str, Any], files: Sequence[Mapping[str, A
     """Write the manifest of what `begin` made a place for, and rename it into view; return where it is then."""
     name = place.name[len(INCOMPLETE) :]
     manifest = {"schema": 1, "name": name, **facts, "time": time.time(), "files": list(files)}
-    return adopt(place, _document({**manifest, DIGEST: _digest(json.loads(_document(manifest)))}))
+    return adopt(place, _document({**manifest, DIGEST: _digest(strict_json.parse(_document(manifest)))}))
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:

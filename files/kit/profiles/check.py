@@ -238,10 +238,10 @@ def field_at(place: Place) -> tuple[str, str] | None:
 
 def _about(place: Place) -> str:
     """Return what a section that is missing says."""
-    section: type[BaseModel] | None = Profile
+    section: type[BaseModel] = Profile
     for part in place:
-        section = None if section is None else section_of(section, str(part))
-    return f"expected a section: {section.__doc__}" if section is not None else "expected a key"
+        section = section_of(section, str(part)) or section
+    return f"expected a section: {section.__doc__}"
 
 
 def section_of(section: type[BaseModel], name: str) -> type[BaseModel] | None:

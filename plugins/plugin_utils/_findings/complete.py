@@ -36,20 +36,20 @@ def lost(table: Table, scope: t.Iterable[Json]) -> list[Json]:
     listed = set(table.checks[MODEL].at) if MODEL in table.checks else set()
     having = {name: _gpus_of(check, table, listed) for name, check in table.checks.items() if name not in _OF_TWO}
     amiss = _amiss(table)
-    silent = gpus.keys() - having.get(JOB, {}).keys() - amiss
+    silent = gpus.keys() - having.get(JOB, Counter()).keys() - amiss
     found = [_finding(silent, "no result of a job on them")] if silent else []
     twice = gpus.keys() & _twice(table)
     found += [_finding(twice, "more than one result of a job on them")] if twice else []
     for number, identity in enumerate(_KIND):  # a node without it would be of a kind of its own
         for alike in _kinds(table, gpus, _KIND[:number]):
             sound = alike - amiss - silent
-            missing = sound - having.get(identity, {}).keys()
+            missing = sound - having.get(identity, Counter()).keys()
             found += [_missing(missing, identity)] if missing and missing != sound else []
     for alike in _kinds(table, gpus, _KIND):
         sound = alike - amiss - silent
         for identity, nodes in having.items():
-            most = max((nodes.get(name, 0) for name in sound), default=0)
-            missing = {name for name in sound if nodes.get(name, 0) < most}
+            most = max((nodes[name] for name in sound), default=0)
+            missing = {name for name in sound if nodes[name] < most}
             if missing and _decides(table.checks[identity]):
                 found.append(_missing(missing, identity))
     return found
@@ -74,21 +74,20 @@ def _finding(nodes: t.Collection[str], why: str) -> Json:
     )
 
 
-def _gpus_of(check: Check, table: Table, listed: set[int]) -> dict[str, int]:
+def _gpus_of(check: Check, table: Table, listed: set[int]) -> Counter[str]:
     """Return the nodes that have the check, each with the number of its `listed` GPUs that have it, at least 1."""
     gpus: dict[str, set[int]] = {}
     for position in set(check.at):
-        node = table.places[position].get("node")
-        if node is not None:
-            gpus.setdefault(node, set()).update({position} & listed)
-    return {node: max(1, len(told)) for node, told in gpus.items()}
+        node = table.places[position].get("node", "")
+        gpus.setdefault(node, set()).update({position} & listed)
+    return Counter({node: max(1, len(told)) for node, told in gpus.items()})
 
 
 def _twice(table: Table) -> set[str]:
     """Return the nodes with more than one result of a job."""
     check = table.checks.get(JOB)
-    told = Counter(table.places[position].get("node") for position in (check.at if check else ()))
-    return {node for node, count in told.items() if node is not None and count > 1}
+    told = Counter(table.places[position].get("node", "") for position in (check.at if check else ()))
+    return {node for node, count in told.items() if count > 1}
 
 
 def _amiss(table: Table) -> set[str]:

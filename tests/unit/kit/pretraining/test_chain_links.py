@@ -109,7 +109,7 @@ def test_links_are_in_the_order_in_which_they_began(place: Path) -> None:
     for job_id in ("9", "10", "8"):
         begin(place, job_id)
     chain.begin(place, place.parent / "job-10", Job("10", 1))
-    assert [each["job_id"] for each in chain.read(place)] == ["9", "8", "10"]
+    assert [(each["job_id"], each["turn"]) for each in chain.read(place)] == [("9", 1), ("8", 3), ("10", 4)]
 
 
 def test_those_of_an_older_version_are_in_the_order_of_their_clocks(place: Path) -> None:
@@ -119,7 +119,8 @@ def test_those_of_an_older_version_are_in_the_order_of_their_clocks(place: Path)
         del old["turn"]
         (place / f"links/{job_id}.json").write_text(json.dumps(old))
     begin(place, "7")
-    assert [each["job_id"] for each in chain.read(place)] == ["9", "10", "8", "7"]
+    turns = [(each["job_id"], each["turn"]) for each in chain.read(place)]
+    assert turns == [("9", 0), ("10", 0), ("8", 0), ("7", 1)]
 
 
 def test_a_clock_that_is_ahead_hides_no_lack_of_progress(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,6 +172,10 @@ DAMAGE: dict[str, tuple[t.Callable[[Path], object], str]] = {
     "more ranks than there can be": (lambda path: edit(path, ranks=10**12), "has 2 files, not those of"),
     "nested": (lambda path: (path / "manifest.json").write_text("[" * 99999), "manifest.json cannot be read"),
     "a list": (lambda path: (path / "manifest.json").write_text("[]"), "manifest.json cannot be read: .* found list"),
+    "a folder": (
+        lambda path: ((path / "manifest.json").unlink(), (path / "manifest.json").mkdir()),
+        "manifest.json cannot be read: .*directory",
+    ),
     "a flipped bit in the manifest": (flip_manifest, "manifest.json is not what was written: its SHA-256 differs"),
     "no list": (lambda path: edit(path, files=None), "manifest.json is damaged"),
 }

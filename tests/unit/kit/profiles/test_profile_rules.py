@@ -388,6 +388,49 @@ def test_on_a_device_it_has_the_lesser_of_the_boards_and_what_it_is_given(key, s
     assert kinds(with_(EMBEDDED, **{key: there}), BATCH) == expected
 
 
+@pytest.mark.parametrize(
+    ("monitor", "delta", "expected"),
+    [
+        *((name, at, ERROR if at >= 1 else []) for name in ("accuracy", "f1") for at in (0.5, 1.0, 1.5)),
+        *((name, at, []) for name in ("mae", "validation_loss") for at in (0.5, 1.0, 1.5)),
+    ],
+)
+def test_a_share_cannot_improve_by_more_than_all_of_it(monitor, delta, expected):
+    of = {"monitor": monitor, "mode": BETTER[monitor], "min_delta": delta}
+    profile = with_(CLASSES, **{f"training__early_stopping__{name}": value for name, value in of.items()})
+    assert kinds(profile, "training.early_stopping.min_delta") == expected
+
+
+@pytest.mark.parametrize(
+    ("begins_with", "expected"),
+    [
+        ("/mine/checkpoint_step_10", ERROR),
+        ("//mine/./checkpoint_step_10/", ERROR),
+        ("/mine", []),
+        ("/mine/other/checkpoint_step_10", []),
+    ],
+)
+def test_a_training_does_not_begin_with_a_checkpoint_of_its_own_folder(begins_with, expected):
+    profile = with_(TRANSFER, training__begins_with=begins_with, training__checkpointing__directory="/mine")
+    assert kinds(profile, f"{SAVED}.directory") == expected
+    assert kinds(with_(HPC, training__checkpointing__directory="/mine"), f"{SAVED}.directory") == []
+
+
+@pytest.mark.parametrize(("folder", "expected"), [("test/", ERROR), ("tests", []), ("train", [])])
+def test_a_model_is_not_calibrated_with_what_it_is_tested_on(folder, expected):
+    profile = with_(
+        EMBEDDED, data__test=f"{FOLDER}/test", post_training__quantization__calibration_data=f"{FOLDER}/{folder}"
+    )
+    assert kinds(profile, CALIBRATION) == expected
+
+
+@pytest.mark.parametrize("name", ["temperature", "power"])
+@pytest.mark.parametrize(("gpu", "there", "expected"), [(False, True, WARNING), (False, False, []), (True, True, [])])
+def test_who_wants_a_sensor_has_the_gpu_sampled(name, gpu, there, expected):
+    profile = with_(HPC, monitoring__gpu=gpu, **{f"monitoring__{name}": there})
+    assert kinds(profile, f"monitoring.{name}") == expected
+
+
 def test_why_so_few_steps_happen_is_told():
     few = {"training__evaluation__every_steps": 4201}
     key = "training.evaluation.every_steps"

@@ -139,3 +139,8 @@ def test_results_of_two_jobs_on_a_node_are_not_counted_as_one() -> None:
 def test_a_gpu_that_only_the_kernel_log_names_need_not_be_on_other_nodes() -> None:
     xids = [finding("gpu.xid", node=node, gpu=gpu) for node in NODES for gpu in ("GPU 0", "GPU 1")]
     assert lost([*results(), *xids, finding("gpu.xid", node="n001", gpu="GPU at 0000:aa:00, not listed")]) == []
+
+
+def test_a_check_of_whole_nodes_is_missed_on_one_of_them() -> None:
+    clocks = [finding("node.clock", node=node) for node in NODES[1:]]
+    assert lost([*results(), *clocks]) == [("n001", 1)]

@@ -145,6 +145,7 @@ def test_a_value_that_all_have_and_that_is_no_number_has_no_extremes(values: lis
         ([True, True, False], {"true": "n[0-1]", "false": "n2"}),
         (["a", None, ["x"], "a"], {"a": "n[0,3]", "null": "n1", '["x"]': "n2"}),
         ([None, 7], {"null": "n0"}),
+        ([None], {}),
         ([1, True], {"true": "n1"}),
     ],
 )

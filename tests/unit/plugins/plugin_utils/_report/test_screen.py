@@ -58,9 +58,17 @@ def test_a_long_list_of_nodes_goes_on_after_a_comma(lead: str) -> None:
     assert all(line.endswith(",") for line in lines[1:-2])
 
 
+def test_a_list_that_fits_a_line_of_its_own_is_not_cut() -> None:
+    nodes = ",".join(["n001"] * 22 + ["n0002"])
+    assert len(f"    {nodes}") == screen.WIDTH - 1
+    for name in (nodes, f"{nodes}x"):
+        assert screen.fitted(f"{'a' * 100} {name}") == f"{'a' * 100}\n    {name}"
+
+
 def test_a_list_with_a_name_that_is_too_long_is_left_as_it_is() -> None:
     assert screen.fitted("a," + "b" * 200 + ",c").split() == ["a,", "b" * 200 + ",c"]
     assert screen.fitted("x" * 200 + ",y") == "x" * 200 + ",y"
+    assert screen.fitted("," + "x" * 200).split() == [",", "x" * 200]
 
 
 def test_each_phase_is_told_when_it_has_ended() -> None:
