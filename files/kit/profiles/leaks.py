@@ -44,7 +44,7 @@ FORMS = {
     "an npm token": r"\bnpm_(?=\w{0,40}[0-9])[A-Za-z0-9]{30,}",
     "a PyPI token": r"\bpypi-(?=[\w-]{0,40}[0-9])[\w-]{40,}",
     "a DigitalOcean token": r"\bdo[opr]_v1_[0-9a-f]{64}\b",
-    "an NVIDIA API key": r"\bnvapi-(?=[\w-]{0,40}[0-9])[\w-]{40,}",
+    "an NVIDIA API key": r"\bnvapi-[\w-]{40,}",
     "a key of Azure's storage": r"\bAccountKey=[A-Za-z0-9+/]{40,}={0,2}",
     "a user and password of HTTP": r"(?i:\bauthorization:\s*basic\s+)[A-Za-z0-9+/]{8,}={0,2}",
 }

@@ -212,7 +212,8 @@ def damage_bytes(draw: Any, case: Case) -> None:
     else:
         place = draw(st.integers(0, len(content) - 3))
         # Whole rows fewer are fewer rows, though the last one's line feed is missing: an object ends with its brace.
-        place -= content[:place].endswith(b"\n") or content[place : place + 1] == b"\n"
+        while content[:place].endswith(b"\n") or content[place : place + 1] == b"\n":
+            place -= 1
         after = b"" if how == "cut" else b"\0" + content[place + 1 :]
         case.files[name] = content[: max(place, 0)] + after
     case.blamed = case.ids({"stdout": "log", "stderr": "log", "model": "model"}.get(name, f"{name}."))
