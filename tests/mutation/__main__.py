@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Changes the judge, and what it is fed by, in every small way and counts which changes their tests notice.
 
-    python -m tests.mutation [NAME …] [--processes 2] [--list]
+    python -m tests.mutation [NAME …] [--processes 3] [--list]
 
 A name is a folder's or a file's, as much of its path as tells it from others, without suffix: _slurm, _judge/verdicts.
 It may be a pattern. Ends 0 only if at least 99 % of all mutants are killed and 97 % of each file's. What is asked of
@@ -91,7 +91,8 @@ def main() -> int:
     """Return 0 only if the tests notice enough."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="such as _slurm or _judge/verdicts; all without")
-    parser.add_argument("--processes", type=int, default=2)
+    one_more = len(os.sched_getaffinity(0)) + 1  # some tests wait
+    parser.add_argument("--processes", type=int, default=one_more, help="files at once (default %(default)s)")
     parser.add_argument("--list", action="store_true", help="only say which mutants there are")
     options = parser.parse_args()
     targets = read_targets(options.names)
