@@ -22,7 +22,8 @@ from output_case import OutputCase
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
-RANKS, SECONDS, PATIENCE = 2, 2.0, 120
+RANKS, PATIENCE = 2, 120
+SECONDS = (2.0, 12.0)  # by rank: the one that waits gives up first, or it might end since the other has
 TRAINING = "training"
 
 
@@ -34,7 +35,7 @@ def train(rank: int, output: Path) -> None:
     model = DistributedDataParallel(torch.nn.Linear(4, 1))
     reported = state.RankState(output, rank)
     reported.phase(TRAINING)
-    stall = Stall(output, reported, rank, SECONDS)
+    stall = Stall(output, reported, rank, SECONDS[rank])
     distributed.barrier()
     stall.beat()
     while rank == RANKS - 1:

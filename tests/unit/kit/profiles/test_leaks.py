@@ -24,6 +24,12 @@ MANY = 500
 SOME = random.Random(4)  # credentials of the tests are made here, so that none stands in a file
 
 
+@pytest.fixture(autouse=True)
+def drawn_anew(request):
+    """Draw the same in a test whichever ran before it."""
+    SOME.seed(request.node.nodeid)
+
+
 def word(length: int, alphabet: str = LETTERS) -> str:
     return "".join(SOME.choice(alphabet) for _each in range(length))
 
