@@ -63,10 +63,16 @@ def test_a_check_that_other_nodes_of_the_kind_have_is_missed(nodes: tuple[str, .
     assert (where, count) == ("n001" if len(nodes) == 1 else "n[002,004]", len(nodes))
 
 
-@pytest.mark.parametrize("verdict", ["fail", "undetermined", "waived"])
+@pytest.mark.parametrize("verdict", ["fail", "undetermined"])
 def test_what_is_amiss_already_is_not_told_twice(verdict: str) -> None:
     assert lost([*results(NODES[:4]), finding("scheduler.node", verdict, node="n005")]) == []
     assert lost([*without("gpu.ecc", "n002"), finding("gpu.count", verdict, node="n002")]) == []
+
+
+def test_what_is_waived_excuses_no_other_loss() -> None:
+    assert lost([*results(NODES[:4]), finding("scheduler.node", "waived", node="n005")]) == [("n005", 1)]
+    waived = finding("gpu.clocks", "waived", node="n002")
+    assert lost([*without("gpu.ecc", "n002"), waived]) == [("n002", 1)]
 
 
 def test_nodes_of_another_kind_need_not_have_the_same_checks() -> None:
