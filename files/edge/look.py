@@ -31,6 +31,7 @@ def look(folder, root):
         "libc": libc(),
         "system": platform.system(),
         "board": board(root),
+        "device": device(root),
         "home": os.path.expanduser("~"),
         "free_mb": free_mb(folder),
     }
@@ -56,6 +57,18 @@ def board(root):
         with open(os.path.join(root, "proc/device-tree/model"), "rb") as stream:
             return stream.read(200).decode("utf-8", "replace").strip("\0\n ") or None
     except OSError:
+        return None
+
+
+def device(root):
+    """Return what no other device says: its name, which containers do not share, and its kernel's start.
+
+    /etc/machine-id is that of the image where somebody copied one. None where the kernel does not tell.
+    """
+    try:
+        with open(os.path.join(root, "proc/sys/kernel/random/boot_id")) as stream:
+            return platform.node() + " " + stream.read(200).strip()
+    except (OSError, ValueError):
         return None
 
 

@@ -21,7 +21,7 @@ MAX_CHARACTERS = 64 << 20
 SAID = 400  # characters at the end of what a program said on standard error
 NOT_STARTED = (126, 127)  # how a shell ends if it cannot run the program
 LOOK = {"python": str, "implementation": str, "machine": str, "system": str, "home": str}
-LOOK_OR_NULL = {"libc": str, "board": str}
+LOOK_OR_NULL = {"libc": str, "board": str, "device": str}
 
 
 def read(done: Json, program: str) -> Json:

@@ -82,7 +82,7 @@ def concluded(outcomes: t.Mapping[str, Json], fetched: t.Mapping[str, Json], wor
 
     A host that nothing is locked for holds the workloads back; one that cannot be reached only if none can.
     """
-    hosts = {name: _with_wheels(each, fetched) for name, each in outcomes.items()}
+    hosts = {name: _with_wheels(each, fetched) for name, each in _each_once(outcomes).items()}
     none_reached = not any(_kind(each) != REACHED for each in hosts.values())
     found = [
         finding
@@ -90,6 +90,20 @@ def concluded(outcomes: t.Mapping[str, Json], fetched: t.Mapping[str, Json], wor
         for finding in _findings(name, each, workloads, none_reached=none_reached)
     ]
     return {"hosts": hosts, "findings": found}
+
+
+def _each_once(outcomes: t.Mapping[str, Json]) -> dict[str, Json]:
+    """Return the outcomes; a device that an earlier name has is a problem of each later one."""
+    first: dict[str, str] = {}
+    found = {}
+    for name, each in outcomes.items():
+        device = (each["look"] or {}).get("device")
+        other = first.setdefault(device, name) if device and not each["problem"] else name
+        told = problem.problem(
+            "twice", f"it is the same device as {other}, by its name and its kernel's start: {device}"
+        )
+        found[name] = each if other == name else {**each, "requirement": None, "problem": told}
+    return found
 
 
 def _with_wheels(each: Json, fetched: t.Mapping[str, Json]) -> Json:
@@ -117,6 +131,7 @@ def _findings(host: str, each: Json, workloads: list[str], *, none_reached: bool
         return
     verdict = "undetermined" if kind == REACHED else each.get("unfetched", "fail")
     symptom = f"{kind}.fetched" if each.get("unfetched") else kind
+    symptom = f"{kind}.twice" if each["problem"]["id"] == "twice" else symptom
     holds = kind != REACHED or none_reached
     for workload in workloads if holds else [None]:
         where = {"host": host, **({"workload": workload} if workload else {})}

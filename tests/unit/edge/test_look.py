@@ -30,7 +30,7 @@ def test_every_python_3_says_what_it_is(version, tree):
     (line,) = done.stdout.splitlines()
     found = json.loads(line.removeprefix("HPC_VALIDATION_EDGE "))
     assert set(found) == {
-        *("schema", "python", "implementation", "machine", "libc", "system", "board", "home", "free_mb"),
+        *("schema", "python", "implementation", "machine", "libc", "system", "board", "device", "home", "free_mb"),
     }
     assert found["python"].startswith(version or "3.")
     assert (found["schema"], found["implementation"], found["system"]) == (1, "cpython", "Linux")
@@ -60,6 +60,14 @@ def test_a_library_that_does_not_tell_its_version_is_not_glibc(monkeypatch):
 
 def test_a_pc_has_no_board(tmp_path):
     assert look.board(str(tmp_path)) is None
+
+
+def test_a_device_is_its_name_and_the_start_of_its_kernel(tree, monkeypatch):
+    root = tree(**{"proc/sys/kernel/random/boot_id": "5f0c-11\n"})
+    monkeypatch.setattr(look.platform, "node", lambda: "jetson")
+    assert look.device(str(root)) == "jetson 5f0c-11"
+    assert look.device(str(root / "proc")) is None
+    assert look.device("/") == look.device("/") is not None
 
 
 def test_the_space_is_that_of_the_first_folder_that_is_there(tmp_path, monkeypatch):

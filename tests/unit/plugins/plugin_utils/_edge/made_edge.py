@@ -49,6 +49,7 @@ LOOK: Json = {
     "libc": "glibc 2.36",
     "system": "Linux",
     "board": None,
+    "device": None,
     "home": "/home/admin",
     "free_mb": 1234,
 }

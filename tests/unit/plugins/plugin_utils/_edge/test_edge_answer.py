@@ -89,7 +89,9 @@ def test_a_look_has_its_values() -> None:
     assert answer.look({**LOOK, "free_mb": "much", "libc": None})["free_mb"] is None
 
 
-@pytest.mark.parametrize("change", [{"python": 3.11}, {"machine": None}, {"libc": 2.36}, {"board": []}, {"home": {}}])
+@pytest.mark.parametrize(
+    "change", [{"python": 3.11}, {"machine": None}, {"libc": 2.36}, {"board": []}, {"device": 1}, {"home": {}}]
+)
 def test_a_look_of_other_types_is_refused(change: Json) -> None:
     with pytest.raises(ProblemError, match=f"result: {next(iter(change))} is .*; expected text"):
         answer.look({**LOOK, **change})

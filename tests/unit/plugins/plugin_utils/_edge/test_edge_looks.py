@@ -110,6 +110,33 @@ def test_a_host_that_cannot_be_reached_is_named_and_the_others_go_on() -> None:
     assert (held(findings), held_back.others(table)) == ({}, 0)  # nothing else depends on it
 
 
+def test_a_device_with_two_names_counts_once() -> None:
+    told = {
+        "edge01": looked(device="jetson 5f0c-11"),
+        "edge02": looked(device="jetson 5f0c-11"),
+        "edge03": looked(device="jetson 77aa-02"),
+        "edge04": looked(),
+        "edge05": looked(),  # two that do not tell may be two
+    }
+    hosts, findings = concluded(told)
+    assert [each for each in brief(findings) if each[1] != "pass"] == [
+        ("edge.reached", "undetermined", {"host": "edge02"})
+    ]
+    (finding,) = [each for each in findings if each["where"]["host"] == "edge02"]
+    assert "same device as edge01" in finding["why"]
+    assert "edge02" in finding["remedy"]
+    assert [name for name, each in hosts.items() if each["wheelhouse"] is None] == ["edge02"]
+
+
+def test_of_a_device_with_two_names_the_one_that_can_be_measured_counts() -> None:
+    told = {
+        "edge01": problem("crashed", "exit code 1", {**LOOK, "device": "jetson 5f0c-11"}),
+        "edge02": looked(device="jetson 5f0c-11"),
+    }
+    hosts, _findings = concluded(told)
+    assert [name for name, each in hosts.items() if each["problem"]] == ["edge01"]
+
+
 def test_if_none_can_be_reached_nothing_is_submitted() -> None:
     told = {"edge01": problem("unreachable", "no route"), "edge02": {"unreachable": True, "msg": "bad\nkey"}}
     _hosts, findings = concluded(told, (ONE, TWO))
