@@ -19,7 +19,7 @@ WORKLOADS = ROOT / "files/workloads"
 JOB = ROOT / "tests/workloads/edge/edge_job.py"
 PROFILE = "local_embedded.yaml"
 RESOURCES = {"nodes": 1, "ntasks_per_node": 1, "cpus_per_task": 2, "mem": "2G", "time": "00:05:00"}
-ON_DEVICES = ("S4-5.temperature", "S4-5.throttle", "S4-5.power")  # and all of S4-6
+ON_DEVICES = ("S4-5.temperature", "S4-5.throttle", "S4-5.mode", "S4-5.power")  # and all of S4-6
 
 Json = dict[str, t.Any]
 

@@ -20,7 +20,7 @@ FAULTY = ROOT / "tests/workloads/profiles/faulty_embedded.py"
 PROFILE = "local_embedded.yaml"
 STEPS = 60
 # What is faster cannot be told of a model this small, and what has no devices is not measured there.
-NOT_JUDGED = ("S4-5.int8_speed", "S4-5.prune_latency", "S4-5.temperature", "S4-5.throttle", "S4-5.power")
+NOT_JUDGED = ("S4-5.int8_speed", "S4-5.prune_latency", "S4-5.temperature", "S4-5.throttle", "S4-5.mode", "S4-5.power")
 
 Json = dict[str, t.Any]
 

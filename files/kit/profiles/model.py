@@ -374,7 +374,7 @@ class Compliance(Section):
 class PowerManagement(Section):
     """Bounds of a device."""
 
-    mode: Text = key("Power mode of nvpmodel, such as MAXN", "S4-5")
+    mode: Text | None = key("Power mode of nvpmodel, such as MAXN; null: any, or a device without", "S4-5")
     max_temperature_c: float = key("Highest temperature", "S4-5", gt=0, le=150)
     max_power_w: float | None = key("Highest mean power", "S4-5", default=None, gt=0, le=10000)
     power_rails: Annotated[list[Name], Field(min_length=1, max_length=64), AfterValidator(different)] | None = key(

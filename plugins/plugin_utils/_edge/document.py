@@ -4,7 +4,7 @@
 """Make edge.json, the document on which a workload's criteria about edge hosts are judged. Pure. PRIVATE.
 
 A value that cannot be had is a text that says why: where a criterion expects a number, the judge finds none, and the
-report shows the text. Only of what is compared with a text itself, the power mode, null says that it is not known.
+report shows the text. Only of what is a text itself, the power mode, null says that it is not known.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def _host(told: Told, bundle: Bundle | ProblemError, truth: npy.Floats | str, ju
     elif isinstance(bundle, ProblemError):
         why = problem.words(bundle.told)
     result = told.document.get("measured") if why is None else None
-    soak = None if isinstance(bundle, ProblemError) else bundle.contents["limits"].get("soak_seconds")
-    measured = Figures(result, why or NOTHING, soak)
+    limits = {} if isinstance(bundle, ProblemError) else bundle.contents["limits"]
+    measured = Figures(result, why or NOTHING, limits.get("soak_seconds"))
     look = told.look or {}
     return {
         **{name: measured.text(name, look.get(name)) for name in FACTS},
@@ -89,6 +89,7 @@ def _host(told: Told, bundle: Bundle | ProblemError, truth: npy.Floats | str, ju
         "near": measured.near(truth),
         **measured.soak(),
         "power_mode": measured.power_mode(),
+        "as_powered": measured.as_powered(limits.get("power_mode")),
         "models": measured.models(),
     }
 

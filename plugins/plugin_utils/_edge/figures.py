@@ -70,6 +70,21 @@ class Figures:
         found = self._at("power_mode")
         return str(scalars.bounded(found)) if isinstance(found, str) else None
 
+    def as_powered(self, asked: t.Any) -> bool | str:
+        """Return whether the power mode is the one asked for, if one is; else why that is not known."""
+        found = self.power_mode()
+        if self.result is None:
+            return self.why
+        if asked is None:
+            return True
+        if not isinstance(asked, str):
+            return f"limits.power_mode is {scalars.describe(asked)}; expected text"
+        if found is None:
+            return f"the device tells no power mode; expected {scalars.bounded(asked)}"
+        if found.isdigit() and not asked.isdigit():
+            return f"the power mode is number {found}, whose name is not known; expected {scalars.bounded(asked)}"
+        return found == asked
+
     def repeats(self) -> int | str:
         """Return how many measurements were disturbed before the one that counts."""
         found = self._at("repeats")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import dataclasses
 import io
 import json
 import typing as t
@@ -104,6 +105,7 @@ def test_where_all_is_well_every_value_is_there(whole: bundle.Bundle) -> None:
                 "power_w": 14.2,
                 "millijoules_per_inference": 5.5,
                 "power_mode": "MAXN",
+                "as_powered": True,
                 "models": {name: {"p50_ms": 0.4, "p99_ms": 0.6} for name in ("float", "pruned", "int8")},
             }
         },
@@ -135,6 +137,27 @@ def test_a_problem_stands_in_the_place_of_each_value(whole: bundle.Bundle, ident
     assert (told["power_mode"], told["runtime"]) == (None, None)
     assert (told["machine"], told["python"]) == ("x86_64", "3.11.2")  # as it was looked at
     assert told["kernel"] == f"{identity}: {text}"  # which a look does not tell
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "says"),
+    [
+        ("MAXN", "MAXN", True),
+        ("MAXN", "30W", False),
+        ("MAXN", None, "tells no power mode; expected MAXN"),
+        ("MAXN", "0", "number 0, whose name is not known; expected MAXN"),
+        ("0", "0", True),
+        ("0", "2", False),
+        (None, None, True),
+        (None, "30W", True),
+        (15, "15", "limits.power_mode is 15; expected text"),
+    ],
+)
+def test_a_power_mode_is_the_one_asked_for(whole: bundle.Bundle, asked: t.Any, found: t.Any, says: t.Any) -> None:
+    limits = {**LIMITS, "power_mode": asked}
+    other = dataclasses.replace(whole, contents={**whole.contents, "limits": limits})
+    told = of(other, power_mode=found)["as_powered"]
+    assert says in told if isinstance(says, str) else told is says
 
 
 def test_another_runtime_is_a_fault_and_not_a_doubt(whole: bundle.Bundle) -> None:
