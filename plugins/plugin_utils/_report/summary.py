@@ -13,6 +13,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._findings imp
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._report import criteria_table, findings_table
 
 Json = dict[str, t.Any]
+REASONS = 10  # lines about what was left out; each node may have a reason of its own
 
 
 def summary(verdict: Json, folder: Path, cards: t.Sequence[str] = ()) -> list[str]:
@@ -24,8 +25,8 @@ def summary(verdict: Json, folder: Path, cards: t.Sequence[str] = ()) -> list[st
     if verdict["accelerator"] != "cuda":
         lines.append(f"  on {verdict['accelerator']} hardware: says nothing about real GPUs")
     lines.append(f"  coverage: {_coverage(verdict['coverage'])}")
-    lines += [f"  left out: {left['name']} ({left['why']})" for left in verdict["coverage"]["left_out"]]
-    lines += [f"  out of scope: {left['name']} ({left['why']})" for left in verdict["coverage"]["outside"]]
+    lines += _reasons("left out", verdict["coverage"]["left_out"])
+    lines += _reasons("out of scope", verdict["coverage"]["outside"])
     if verdict["workloads"]:
         lines.append(f"  cost: {_hours(verdict['gpu_hours'])} GPU-hours")
     for workload in verdict["workloads"]:
@@ -43,6 +44,20 @@ def summary(verdict: Json, folder: Path, cards: t.Sequence[str] = ()) -> list[st
     lines += [*_preflight(verdict), *cards]
     lines.append(f"evidence: {folder}")
     lines.append(f"next:     {_next_command(verdict, folder)}")
+    return lines
+
+
+def _reasons(what: str, left: list[Json]) -> list[str]:
+    """Return a line for each reason, with those of most nodes if there are too many."""
+    shown = left
+    if len(left) > REASONS:
+        chosen = sorted(range(len(left)), key=lambda number: -left[number]["count"])[: REASONS - 1]
+        shown = [left[number] for number in sorted(chosen)]
+    lines = [f"  {what}: {each['name']} ({each['why']})" for each in shown]
+    if len(shown) < len(left):
+        count = sum(each["count"] for each in left) - sum(each["count"] for each in shown)
+        others = f"{len(left) - len(shown)} other reasons"
+        lines.append(f"  {what}: {count} more, for {others} (under coverage in verdict.json)")
     return lines
 
 

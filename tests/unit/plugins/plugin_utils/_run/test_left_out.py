@@ -145,3 +145,25 @@ def test_a_verdict_in_which_it_has_run_is_refused(example: Example, changes: Jso
         told = document["workloads"][0]
         left[key] = told[key] if key != "data" else value
     assert schema.problems("verdict", document)
+
+
+def test_so_many_reasons_are_told_as_the_most_frequent_and_a_count(start: t.Callable[..., Path]) -> None:
+    folder = start()
+    verdict = runs.finish(folder)
+
+    def told(reasons: list[Json]) -> list[str]:
+        verdict["coverage"].update(left_out=reasons, outside=reasons)
+        lines = summary.summary(verdict, folder)
+        assert [line for line in lines if line.startswith("  out of scope: ")] == [
+            line.replace("left out", "out of scope") for line in lines if line.startswith("  left out: ")
+        ]
+        return [line for line in lines if line.startswith("  left out: ")]
+
+    few = [{"name": f"n{number}", "count": 1, "why": f"reason {number}"} for number in range(summary.REASONS)]
+    assert told(few) == [f"  left out: n{number} (reason {number})" for number in range(summary.REASONS)]
+    last = {"name": "n[90-99]", "count": 10, "why": "down"}
+    lines = told([*few, {"name": "n80", "count": 1, "why": "drained"}, last])
+    assert len(lines) == summary.REASONS
+    assert lines[0] == "  left out: n0 (reason 0)"
+    assert lines[-2] == "  left out: n[90-99] (down)"
+    assert lines[-1] == "  left out: 3 more, for 3 other reasons (under coverage in verdict.json)"
