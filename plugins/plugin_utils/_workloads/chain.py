@@ -17,7 +17,8 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads.pl
 
 Json = dict[str, t.Any]
 LEGS = ["measured", "export:1"]
-PROFILE = "full"  # of config/profiles, unless the option or the inventory names another
+PROFILES = Path("config/profiles")  # below the workload's folder
+PROFILE = "full"  # of these, unless the option or the inventory names another
 DEFAULTS: Json = {"name": "full", "links": 8, "time": None, "profile": None}
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
 SETTING = "hpc_validation_chain"
@@ -65,6 +66,7 @@ def plan_chain(workload: Json, settings: Json, before: Json, given: t.Any, kit: 
     """
     chain = read(given)
     profile = chain["profile"] or _profile_of(workload["command"]) or PROFILE
+    _require_profile(workload, profile)
     manifest = {**workload, "legs": LEGS, "command": _with_profile(workload["command"], profile)}
     place = folder(settings["share"], workload, chain["name"])
     own = dict(settings["workload_slurm"].get(workload["id"]) or {})
@@ -89,6 +91,13 @@ def plan_chain(workload: Json, settings: Json, before: Json, given: t.Any, kit: 
         "chain": {**chain, "profile": profile, "folder": place},
         "what": _what(manifest, planned, profile, before["digests"]),
     }
+
+
+def _require_profile(workload: Json, profile: str) -> None:
+    """Raise WorkloadPlanError if there is no such profile: each link would find that out by itself."""
+    known = sorted(path.stem for path in (Path(workload["folder"]) / PROFILES).glob("*.yaml"))
+    if profile not in known:
+        raise WorkloadPlanError(f"{SETTING}.profile: there is no {profile!r}; available: {', '.join(known)}")
 
 
 def _what(manifest: Json, planned: Json, profile: str, digests: Json) -> dict[str, str]:

@@ -123,6 +123,7 @@ def test_in_which_order_its_settings_are_given_does_not_matter() -> None:
         *(({"links": links}, "links: expected 1 to 1000") for links in (0, 1001, True, "5", 1.5)),
         ({"time": 600}, "Write it in quotes"),
         *(({"profile": profile}, "profile: expected") for profile in (7, "", "../x", "a b")),
+        ({"profile": "nosuch"}, "profile: there is no 'nosuch'; available: compile, fp16, full, "),
     ],
 )
 def test_what_is_wrong_is_named(given: t.Any, says: str) -> None:
