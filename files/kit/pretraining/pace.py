@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -13,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 WINDOW = 100  # steps that count, the last ones
+SLOWEST = 1e-9  # steps a second: one in thirty years
+LARGEST = 1e18  # of all that a row states; a larger number is a mistake, and some are none of a float
 LEAST = 10  # steps without which there is no spread worth telling
 
 
@@ -84,7 +85,8 @@ def of(rows: Iterable[Mapping[str, Any]]) -> Pace | None:
     history = History()
     for row in rows:
         history.add(row)
-    window = [row for row in history.window if is_number(row.get("steps_per_second")) and row["steps_per_second"] > 0]
+    window = [row for row in history.window if is_number(row.get("steps_per_second"))]
+    window = [row for row in window if row["steps_per_second"] >= SLOWEST]
     if len(window) < LEAST:
         return None
     low, median, high = statistics.quantiles([1 / row["steps_per_second"] for row in window], n=4, method="inclusive")
@@ -95,7 +97,7 @@ def _overall(first: Mapping[str, Any], last: Mapping[str, Any]) -> float | None:
     if not all(is_number(row.get(name)) for row in (first, last) for name in ("step", "time")):
         return None
     steps, seconds = last["step"] - first["step"], last["time"] - first["time"]
-    return steps * 3600 / seconds if steps > 0 and seconds > 0 else None
+    return steps * 3600 / seconds if steps > 0 and seconds >= 1 / LARGEST else None
 
 
 def _attempt(row: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -103,5 +105,5 @@ def _attempt(row: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def is_number(value: Any) -> bool:
-    """Return whether it is a finite number; a row's NaN is a string."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    """Return whether it is a number of a sensible size; a row's NaN is a string."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST

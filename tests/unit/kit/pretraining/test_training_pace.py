@@ -48,12 +48,25 @@ def test_another_attempt_begins_anew() -> None:
     assert pace.of([*first, *second[:9]]) is None
 
 
-@pytest.mark.parametrize("useless", [None, "NaN", 0, -1.0, True, float("nan"), float("inf")])
+@pytest.mark.parametrize("useless", [None, "NaN", 0, -1.0, True, float("nan"), float("inf"), 5e-324, 10**400])
 def test_a_row_without_a_speed_does_not_count(useless: Any) -> None:
     found = pace.of([*rows([2.0] * 10), *rows([2.0] * 5, first=11, steps_per_second=useless)])
     assert found is not None
     assert found.steps == 10
     assert pace.of([*rows([2.0] * 9), *rows([2.0] * 5, first=10, steps_per_second=useless)]) is None
+
+
+def test_the_slowest_speed_still_counts() -> None:
+    found = pace.of(rows([2.0] * 10, steps_per_second=pace.SLOWEST))
+    assert found is not None
+    assert found.steps_per_hour.median == pytest.approx(3600 * pace.SLOWEST)
+
+
+def test_the_largest_number_is_one_and_any_larger_is_none() -> None:
+    assert pace.is_number(pace.LARGEST)
+    assert pace.is_number(-pace.LARGEST)
+    assert not pace.is_number(2 * pace.LARGEST)
+    assert not pace.is_number(-(10**400))
 
 
 def test_the_clock_says_what_lies_between_the_steps() -> None:
