@@ -438,6 +438,19 @@ def transfers(profile: Profile) -> Findings:
         yield error(path, f"{len(epochs)} times, and {transfer.freeze_layers} layers are frozen", "S4-5")
 
 
+def validated(profile: Profile) -> Findings:
+    """The profile of a cluster can pass its validation, PROFILE-HPC; it trains all the same."""
+    if profile.metadata.target != HPC:
+        return
+    cannot = "PROFILE-HPC cannot pass"
+    if profile.model.task == CLASSIFICATION:
+        yield warning("model.task", f"classification: {cannot}, which judges the mean absolute error", "S4-24")
+    if not profile.monitoring.throughput:
+        yield warning("monitoring.throughput", f"false: {cannot}, which judges that it was measured", "S4-26")
+    if profile.model.num_layers == 1:
+        yield warning("model.num_layers", f"1: {cannot}, which freezes a part of the blocks", "S4-19")
+
+
 def trackers(profile: Profile) -> Findings:
     """W&B ends a training that is online without a key, and a token is sent where nobody else reads it."""
     wandb = profile.logging.wandb
@@ -463,5 +476,5 @@ def _reachable(address: str) -> bool:
 
 RULES: tuple[Callable[[Profile], Any], ...] = (
     *(shapes, tasks, stopping, rates, reachable, batches, memory, precision, ranks),
-    *(reading, times, watching, exports, device, transfers, trackers),
+    *(reading, times, watching, exports, device, transfers, validated, trackers),
 )

@@ -164,7 +164,7 @@ def test_that_keys_were_not_compared_is_told_only_where_they_were_not():
             "",
             "keys were not compared with one another before these errors are mended; these checks did not run: "
             "shapes, tasks, stopping, rates, reachable, batches, memory, precision, ranks, reading, times, watching, "
-            "exports, device, transfers, trackers",
+            "exports, device, transfers, validated, trackers",
         )
     ]
     assert said(changed(HPC, model__num_heads="7"), WARNING) == []
