@@ -15,6 +15,7 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.arguments import (
+    FEW,
     SPEC,
     BadArgumentsError,
     check_window,
@@ -81,8 +82,12 @@ class ActionModule(ActionBase):
 
     def _plan(self, result: dict[str, Any]) -> dict[str, Any]:
         result.update(self._module(_JOB, dict(self._task.args)))
-        for plan in result.get("submitted", []):
+        plans = result.get("submitted", [])
+        for plan in plans[:FEW]:
             display.display(f"slurm_job: {plan['name']}: {plan['plan']}")
+        if more := plans[FEW:]:
+            attached = sum(bool(plan["attached"]) for plan in more)
+            display.display(f"slurm_job: {len(more)} more: would submit {len(more) - attached}, attach to {attached}")
         return result
 
     # -- what runs on the login node

@@ -100,6 +100,22 @@ def done(job_id):
     return {**empty(job_id), **values}
 
 
+@pytest.mark.parametrize(("count", "lines"), [(1, 1), (8, 8), (9, 9), (1000, 9)])
+def test_what_would_be_submitted_is_a_handful_of_lines(monkeypatch, count, lines):
+    plans = [{"name": f"n{number}", "plan": "would submit: x", "attached": number > 990} for number in range(count)]
+    task = mock.MagicMock(args={"path": "/a"}, async_val=0, check_mode=True)
+    action = slurm_job.ActionModule(task, mock.MagicMock(), mock.MagicMock(), None, None, None)
+    action._execute_module = lambda **_other: {"changed": True, "submitted": plans}
+    screen = mock.MagicMock()
+    monkeypatch.setattr(slurm_job, "display", screen)
+    assert action.run(task_vars={})["submitted"] == plans
+    said = [call.args[0] for call in screen.display.call_args_list]
+    assert len(said) == lines
+    assert said[:8] == [f"slurm_job: n{number}: would submit: x" for number in range(min(count, 8))]
+    if count == 1000:
+        assert said[-1] == "slurm_job: 992 more: would submit 983, attach to 9"
+
+
 ASKED = {"asked": True, "controller": "up", "accounting": "up", "blocked": {}, "markers": {}}
 
 
