@@ -56,10 +56,11 @@ def _command(name: str) -> ModuleType:
 def _parser(asked: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m kit", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
+    if asked in COMMANDS:
+        _command(asked).add_arguments(commands.add_parser(asked, help=COMMANDS[asked]))
+        return parser
     for name, text in COMMANDS.items():
-        command = commands.add_parser(name, help=text)
-        if name == asked:
-            _command(name).add_arguments(command)
+        commands.add_parser(name, help=text)
     return parser
 
 

@@ -9,14 +9,13 @@ import os
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kit.errors import KitError
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """A Slurm job's ID and its attempt (0, then one more for each requeue)."""
 
     job_id: str

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Read the folder on the controller; the module of the same name writes what differs, all in one call."""
+"""Read folders on the controller; the module of the same name writes what differs, all in one call."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import no_nul
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.tree import read_tree
 
-ARGUMENTS = {
+_TREE: dict[str, t.Any] = {
     "src": {"type": "path"},
     "dest": {"type": "str", "required": True},
     "extra": {"type": "dict", "default": {}},
     "folders": {"type": "list", "elements": "str", "default": []},
+}
+ARGUMENTS = {
+    **_TREE,
+    "also": {"type": "list", "elements": "dict", "default": [], "options": _TREE},
     "group": {"type": "str"},
 }
 
@@ -32,29 +36,19 @@ class ActionModule(ActionBase):
         result: dict[str, t.Any] = super().run(tmp, task_vars)
         del tmp
         _spec, args = self.validate_argument_spec(argument_spec=ARGUMENTS)
-        nul = no_nul.refusal({key: value for key, value in args.items() if key != "extra"})
-        if nul:
-            return {**result, "failed": True, "msg": nul}
-        files: dict[str, str] = {}
-        if args["src"]:
-            source = Path(args["src"]).resolve()
-            if not source.is_dir():
-                return {**result, "failed": True, "msg": f"{source} on the controller is not a folder"}
-            try:
-                files = read_tree(source)
-            except (OSError, ValueError) as exc:
-                return {**result, "failed": True, "msg": f"{source} cannot be deployed: {exc}"}
-        for name, text in args["extra"].items():
-            files[name] = base64.b64encode(str(text).encode("utf-8")).decode("ascii")
+        trees = [args, *args["also"]]
+        for each in trees:
+            nul = no_nul.refusal({key: value for key, value in each.items() if key not in ("extra", "also")})
+            if nul:
+                return {**result, "failed": True, "msg": nul}
+        try:
+            first, *others = [_read(each) for each in trees]
+        except _UnreadableError as exc:
+            return {**result, "failed": True, "msg": str(exc)}
         try:
             answer = self._execute_module(
                 module_name="mlops.hpc_validation.share_tree",
-                module_args={
-                    "dest": args["dest"],
-                    "_files": files,
-                    "folders": args["folders"],
-                    "group": args.get("group"),
-                },
+                module_args={**first, "also": others, "group": args.get("group")},
                 task_vars=task_vars,
             )
         except AnsibleConnectionFailure as exc:
@@ -63,3 +57,23 @@ class ActionModule(ActionBase):
         result.update(answer)
         result.pop("invocation", None)
         return result
+
+
+class _UnreadableError(Exception):
+    """A folder on the controller cannot be deployed; the message says why."""
+
+
+def _read(tree: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Return what the module is given of one folder: its files instead of their source. Raise _UnreadableError."""
+    files: dict[str, str] = {}
+    if tree["src"]:
+        source = Path(tree["src"]).resolve()
+        if not source.is_dir():
+            raise _UnreadableError(f"{source} on the controller is not a folder")
+        try:
+            files = read_tree(source)
+        except (OSError, ValueError) as exc:
+            raise _UnreadableError(f"{source} cannot be deployed: {exc}") from exc
+    for name, text in tree["extra"].items():
+        files[name] = base64.b64encode(str(text).encode("utf-8")).decode("ascii")
+    return {"dest": tree["dest"], "_files": files, "folders": tree["folders"]}

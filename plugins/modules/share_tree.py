@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: share_tree
 version_added: 0.1.0
-short_description: Deploy a small folder to the share in one call
+short_description: Deploy small folders to the share in one call
 description:
   - Makes O(dest) hold the files of O(src) and O(extra). Each file is written beside its place, synced and renamed, so
     that a job that starts meanwhile reads the old file or the new one, never a partial one.
@@ -21,7 +21,7 @@ description:
     these groups may, a member of it may own the folder too. Parents may be open to everybody if they have the sticky
     bit.
   - A file with the right content but another owner, or a mode other than 0644, is rewritten.
-  - One call deploys a whole folder; M(ansible.builtin.copy) takes one or two for each file.
+  - One call deploys a whole folder, or several; M(ansible.builtin.copy) takes one or two for each file.
 extends_documentation_fragment:
   - mlops.hpc_validation.attributes
 attributes:
@@ -58,6 +58,32 @@ options:
       - This is in addition to root's and the submitting user's own group. Empty or unset adds none.
     type: str
     version_added: 0.4.0
+  also:
+    description: More folders to deploy in the same call, after the first and one after another.
+    type: list
+    elements: dict
+    default: []
+    version_added: 0.4.0
+    suboptions:
+      src:
+        description: As O(src).
+        type: path
+      dest:
+        description: As O(dest).
+        type: str
+        required: true
+      extra:
+        description: As O(extra).
+        type: dict
+        default: {}
+      folders:
+        description: As O(folders).
+        type: list
+        elements: str
+        default: []
+      _files:
+        description: As O(_files).
+        type: dict
   _files:
     description: What is written, as relative path and base64. Set by the action plugin from O(src) and O(extra).
     type: dict
@@ -72,27 +98,35 @@ EXAMPLES = r"""
     dest: /mnt/beegfs/scripts/mnist_single_gpu
     extra:
       mnist_single_gpu.sbatch: "{{ lookup('ansible.builtin.template', 'job.sbatch.j2') }}"
+
+- name: Deploy two folders in one call
+  mlops.hpc_validation.share_tree:
+    src: files/datasets
+    dest: /mnt/beegfs/scripts/datasets
+    also:
+      - src: files/models
+        dest: /mnt/beegfs/scripts/models
 """
 
 RETURN = r"""
 written:
-  description: Files that were created or changed, relative to O(dest).
+  description: Files that were created or changed, relative to O(dest); those of O(also) with their whole path.
   returned: success
   type: list
   elements: str
 removed:
-  description: Files that were removed.
+  description: Files that were removed, named alike.
   returned: success
   type: list
   elements: str
 emptied:
-  description: Folders that were removed, since nothing was left in them.
+  description: Folders that were removed, since nothing was left in them, named alike.
   returned: success
   type: list
   elements: str
   version_added: 0.4.0
 made:
-  description: Folders that were created.
+  description: Folders that were created, named alike.
   returned: success
   type: list
   elements: str
@@ -223,17 +257,21 @@ def shown(content: bytes) -> str:
         return f"(binary, {len(content)} bytes)\n"
 
 
-def requested(module: AnsibleModule) -> Requested:
-    """Return the module's options; end the module if one is rejected."""
+def requested(module: AnsibleModule) -> list[Requested]:
+    """Return what the module's options request, folder by folder; end the module if one is rejected."""
     nul = no_nul.refusal(module.params)
     if nul:
         module.fail_json(msg=nul)
-    dest = module.params["dest"]
-    if module.params["_files"] is None:
+    return [_requested(module, each) for each in (module.params, *module.params["also"])]
+
+
+def _requested(module: AnsibleModule, given: dict) -> Requested:
+    dest = given["dest"]
+    if given["_files"] is None:
         module.fail_json(msg="share_tree works only with its action plugin, which reads the folder on the controller")
     # One name for each file, since the list is compared by name: not also a//b or ./a.
-    files = {os.path.normpath(name): base64.b64decode(text) for name, text in module.params["_files"].items()}
-    folders = [os.path.normpath(name) for name in module.params["folders"]]
+    files = {os.path.normpath(name): base64.b64decode(text) for name, text in given["_files"].items()}
+    folders = [os.path.normpath(name) for name in given["folders"]]
     if not os.path.isabs(dest):
         module.fail_json(msg=f"dest: expected an absolute path, found {dest}")
     for name in [*files, *folders]:
@@ -307,36 +345,49 @@ def diff(asked: Requested, done: Changes) -> list[dict[str, str]]:
     ]
 
 
+def result(asked: Requested, done: Changes, whole_path: bool) -> dict[str, list]:
+    """Return what was done, by the names that the module returns."""
+    found = {"written": done.written, "removed": done.removed, "emptied": done.emptied, "made": done.made}
+    return {key: [asked.path(name) for name in names] if whole_path else names for key, names in found.items()}
+
+
 def main() -> None:
+    tree = {
+        "dest": {"type": "str", "required": True},
+        "src": {"type": "path"},
+        "extra": {"type": "dict", "default": {}},
+        "folders": {"type": "list", "elements": "str", "default": []},
+        "_files": {"type": "dict"},
+    }
     module = AnsibleModule(
         argument_spec={
-            "dest": {"type": "str", "required": True},
-            "src": {"type": "path"},
-            "extra": {"type": "dict", "default": {}},
-            "folders": {"type": "list", "elements": "str", "default": []},
+            **tree,
+            "also": {"type": "list", "elements": "dict", "default": [], "options": tree},
             "group": {"type": "str"},
-            "_files": {"type": "dict"},
         },
         supports_check_mode=True,
     )
-    asked = requested(module)
+    trees = requested(module)
     os.umask(0o022)
-    try:
-        done = deployed(module, asked)
-    except GroupError as exc:
-        module.fail_json(msg=f"group: {exc}; correct hpc_validation_share_group")
-    except OSError as exc:
-        module.fail_json(
-            msg=f"{exc.filename or asked.dest} cannot be written: {exc.strerror}. The submitting user must be able to "
-            f"write there: check owner, mode and free space (ls -ld {asked.dest}; df -h {asked.dest})"
-        )
+    returned: dict[str, list] = {"written": [], "removed": [], "emptied": [], "made": []}
+    shown_changes: list[dict[str, str]] = []
+    for number, asked in enumerate(trees):
+        try:
+            done = deployed(module, asked)
+        except GroupError as exc:
+            module.fail_json(msg=f"group: {exc}; correct hpc_validation_share_group")
+        except OSError as exc:
+            module.fail_json(
+                msg=f"{exc.filename or asked.dest} cannot be written: {exc.strerror}. The submitting user must be able "
+                f"to write there: check owner, mode and free space (ls -ld {asked.dest}; df -h {asked.dest})"
+            )
+        for key, names in result(asked, done, whole_path=number > 0).items():
+            returned[key] += names
+        shown_changes += diff(asked, done) if module._diff else []
     module.exit_json(
-        changed=bool(done.written or done.removed or done.made),
-        written=done.written,
-        removed=done.removed,
-        emptied=done.emptied,
-        made=done.made,
-        **({"diff": diff(asked, done)} if module._diff else {}),
+        changed=any(returned[key] for key in ("written", "removed", "made")),
+        **returned,
+        **({"diff": shown_changes} if module._diff else {}),
     )
 
 

@@ -55,7 +55,7 @@ SHARE = "/mnt/beegfs"
 # How a moment shows on the screen; LABEL is the canary's.
 SHOWN = {
     "preflight": r"slurm_job: jobs? .*preflight-\S+: submitted|slurm_job: jobs .* submitted: preflight-",
-    "staging": r"TASK \[.*Deploy what stages",
+    "staging": r"TASK \[.*Plan the workloads' environments",
     "deploying": r"TASK \[.*Deploy with its job script",
     "submitted": r"slurm_job: job (\d+) LABEL: (?:submitted|attached)",
     "pending": r"slurm_job: job \d+ LABEL: PENDING",

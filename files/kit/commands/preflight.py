@@ -23,12 +23,13 @@ from kit.share import look, mounts
 
 NOT_BEGUN = 70  # exit code: the begin marker could not be written
 STEP_SECONDS = 60
+MESSAGES = "messages.txt"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     begin.add_arguments(parser)
-    parser.add_argument("--output", type=Path, required=True, help="folder for what is found")
+    parser.add_argument("--output", type=Path, required=True, help="folder for what is found; it is made")
     parser.add_argument("--path", required=True, help="the share")
     parser.add_argument("--type", choices=mounts.TYPES, default="beegfs")
     parser.add_argument("--image", help="container image to look for the GPUs in")
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the markers and the parts. What one part cannot find out keeps no other from being written."""
+    _begin_messages(arguments.output)
     try:
         job, folder = current_job(), begin.folder(arguments)
         markers.begin(folder, job)
@@ -57,6 +59,20 @@ def run(arguments: argparse.Namespace) -> None:
     markers.end(folder, job, 0)
 
 
+def _begin_messages(folder: Path) -> None:
+    """Make the folder; what this process and its children print goes to a file in it."""
+    try:
+        folder.mkdir()
+        descriptor = os.open(folder / MESSAGES, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except OSError as error:
+        print(f"kit preflight: {folder}: {error.strerror}", file=sys.stderr)
+        raise SystemExit(mounts.NOT_WRITABLE) from None
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+        os.dup2(descriptor, stream.fileno())
+    os.close(descriptor)
+
+
 def _write(path: Path, find: Callable[[], object]) -> None:
     try:
         write_json(path, find())
@@ -66,7 +82,7 @@ def _write(path: Path, find: Callable[[], object]) -> None:
 
 def _share(arguments: argparse.Namespace) -> look.Options:
     jobs = "jobs"
-    return look.Options(arguments.path, arguments.type, directories=(jobs,), folder=jobs, tool="own", node=node_name())
+    return look.Options(arguments.path, node_name(), arguments.type, directories=(jobs,), folder=jobs, tool="own")
 
 
 def _gpu_commands(arguments: argparse.Namespace) -> list[list[str]]:

@@ -13,9 +13,9 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,28 +158,51 @@ def _is_permitted(path: str) -> bool:
     return True
 
 
+class _Beside(threading.Thread):
+    """A call in a thread of its own. To import concurrent.futures would cost a node's job as much as `facts` does."""
+
+    def __init__(self, work: Callable[..., Any], *arguments: Any) -> None:
+        super().__init__(daemon=True)
+        self._work, self._arguments = work, arguments
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._value = self._work(*self._arguments)
+        except BaseException as error:
+            self._error = error
+
+    def result(self) -> Any:
+        """Return what the call returned, when it has. Raise what it raised."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
 def facts(
     job: Job, *, image: str | None, reach: Sequence[str], index: bool, now: float | None = None
 ) -> dict[str, Any]:
     """Return this host's facts. `reach` names URLs to try; with `index` also the package index of the environment."""
     urls = [*reach, *(index_urls(None) if index else [])]
-    with ThreadPoolExecutor(len(urls) + 2) as pool:
-        answers = [pool.submit(reachable, url) for url in urls]
-        credential, container = pool.submit(munge), pool.submit(apptainer, image)
-        return {
-            "schema": 1,
-            **job.stamp,
-            "host": node_name(),
-            "hostname": platform.node(),
-            "boot_id": boot_id(),
-            "user": getpass.getuser(),
-            "time": time.time() if now is None else now,
-            "kernel": platform.release(),
-            "machine": platform.machine(),
-            "os": os_name(),
-            "python": platform.python_version(),
-            "commands": {name: shutil.which(name) for name in COMMANDS},
-            "munge": credential.result(),
-            "apptainer": container.result(),
-            "reach": [answer.result() for answer in answers],
-        }
+    answers = [_Beside(reachable, url) for url in urls]
+    credential, container = _Beside(munge), _Beside(apptainer, image)
+    return {
+        "schema": 1,
+        **job.stamp,
+        "host": node_name(),
+        "hostname": platform.node(),
+        "boot_id": boot_id(),
+        "user": getpass.getuser(),
+        "time": time.time() if now is None else now,
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "os": os_name(),
+        "python": platform.python_version(),
+        "commands": {name: shutil.which(name) for name in COMMANDS},
+        "munge": credential.result(),
+        "apptainer": container.result(),
+        "reach": [answer.result() for answer in answers],
+    }

@@ -9,10 +9,9 @@ import argparse
 import os
 import socket
 import time
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 from kit.errors import KitError
 from kit.share import folder as share_folder
@@ -26,11 +25,11 @@ SECTIONS = ("mount", "use", "speed")
 GIB = 1 << 30
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """What to examine and how; deadline in seconds for each check, size in bytes, reserve in bytes left free."""
 
     path: str
+    node: str
     type: str = "beegfs"
     checks: tuple[str, ...] = SECTIONS
     folder: str = "jobs"
@@ -39,7 +38,6 @@ class Options:
     reserve: int = GIB
     deadline: float = 30.0
     tool: str = "auto"
-    node: str = field(default_factory=socket.gethostname)
     proc: str = "/proc"
 
 
@@ -75,7 +73,7 @@ def _look_again(mount: Facts, options: Options) -> None:
 
 
 class _Session:
-    """One private folder and the checks in it, each in a child with a deadline."""
+    """One private folder and the checks in it, done by children with a deadline for each check."""
 
     def __init__(self, options: Options, mount: Facts) -> None:
         self._options = options
@@ -112,15 +110,15 @@ class _Session:
             return found
         try:
             try:
-                self._guarded(lambda: share_folder.make(self._folder))
+                self._in_child(lambda: share_folder.make(self._folder))
                 folder["made"] = True
             except mounts.ChildError as error:
                 if not self._silent:
                     self._ours = False
                     self._stopped = f"{self._folder}: {error}"
             if "use" in asked:
-                found["use"]["checks"] = {name: self._use(name) for name in share_use.CHECKS}
-                found["striping"] = {name: self._striping(name) for name in self._options.directories}
+                found["use"]["checks"] = self._use()
+                found["striping"] = self._striping()
             if "speed" in asked:
                 found["speed"].update(self._speed())
         finally:
@@ -130,28 +128,36 @@ class _Session:
                     found[section]["error"] = self._stopped
         return found
 
-    def _guarded(self, work: Callable[[], Any]) -> Any:
-        """Do `work` in a child unless the session has stopped. Raise ChildError."""
+    def _each_guarded(self, works: list[Callable[[], Any]]) -> list[Any]:
+        """Return what each of `works` returns, or a ChildError, done in a child unless the session has stopped."""
         if self._stopped:
-            raise mounts.ChildError(f"not done: {self._stopped}")
-        return self._in_child(work)
+            return [mounts.ChildError(f"not done: {self._stopped}")] * len(works)
+        return self._each_in_child(works)
+
+    def _each_in_child(self, works: list[Callable[[], Any]]) -> list[Any]:
+        """Return what each of `works` returns, or a ChildError; after a child that did not answer, start none."""
+        if self._silent:
+            return [mounts.ChildError(str(self._stopped))] * len(works)
+        answers = mounts.each_in_child(works, self._options.deadline)
+        for number, answer in enumerate(answers):
+            if isinstance(answer, mounts.NoAnswerError):
+                self._silent, self._stopped = True, f"the share does not answer: {answer}"
+                rest = mounts.ChildError(f"not done: {self._stopped}")
+                return [*answers[: number + 1], *[rest] * (len(answers) - number - 1)]
+        return answers
 
     def _in_child(self, work: Callable[[], Any]) -> Any:
-        """Do `work` in a child; after a child that did not answer, start none. Raise ChildError."""
-        if self._silent:
-            raise mounts.ChildError(str(self._stopped))
-        try:
-            return mounts.in_child(work, self._options.deadline)
-        except mounts.NoAnswerError as error:
-            self._silent, self._stopped = True, f"the share does not answer: {error}"
-            raise
+        """Return what `work` returns. Raise ChildError."""
+        (answer,) = self._each_in_child([work])
+        if isinstance(answer, mounts.ChildError):
+            raise answer
+        return answer
 
-    def _use(self, name: str) -> Facts:
-        """Return `seen`, what the check saw; `error`, what the file system refused; or `missing`, why it is unknown."""
-        result: Facts = {"seen": None, "error": None, "missing": None, "seconds": None}
-        folder = self._folder / name
+    def _use(self) -> Facts:
+        """Return of each check `seen`, what it saw; `error`, what was refused; or `missing`, why it is unknown."""
 
-        def check() -> Any:
+        def check(name: str) -> Facts:
+            folder = self._folder / name
             os.mkdir(folder)
             begin = time.monotonic()
             try:
@@ -159,21 +165,25 @@ class _Session:
             except OSError as error:
                 return {"error": f"{error.strerror or error}"}
 
-        try:
-            result.update(self._guarded(check))
-        except mounts.ChildError as error:
-            result["missing"] = str(error)
-        return result
+        answers = self._each_guarded([partial(check, name) for name in share_use.CHECKS])
+        nothing: Facts = {"seen": None, "error": None, "missing": None, "seconds": None}
+        return {
+            name: {**nothing, **({"missing": str(answer)} if isinstance(answer, mounts.ChildError) else answer)}
+            for name, answer in zip(share_use.CHECKS, answers)
+        }
 
-    def _striping(self, name: str) -> Facts:
-        nothing: Facts = {"pattern": None, "chunk_kib": None, "targets": None, "source": "ioctl"}
+    def _striping(self) -> Facts:
+        names = self._options.directories
         if self._options.type == "other":
-            return {**nothing, "error": f"the share's type is {self._options.type}"}
-        try:
-            found: Facts = self._guarded(lambda: share_stripe.stripe_info(Path(self._options.path) / name))
-        except mounts.ChildError as error:
-            return {**nothing, "error": str(error)}
-        return found
+            answers: list[Any] = [mounts.ChildError(f"the share's type is {self._options.type}")] * len(names)
+        else:
+            paths = [Path(self._options.path) / name for name in names]
+            answers = self._each_guarded([partial(share_stripe.stripe_info, path) for path in paths])
+        nothing: Facts = {"pattern": None, "chunk_kib": None, "targets": None, "source": "ioctl"}
+        return {
+            name: {**nothing, "error": str(answer)} if isinstance(answer, mounts.ChildError) else answer
+            for name, answer in zip(names, answers)
+        }
 
     def _speed(self) -> Facts:
         size = max(share_speed.BLOCK, self._options.size // share_speed.BLOCK * share_speed.BLOCK)
@@ -185,22 +195,20 @@ class _Session:
             result["problems"]["tool"] = str(error)
             return result
         result["tool"] = name
-        for figure in share_speed.FIGURES:
-            try:
-                rate = self._guarded(partial(measure, figure, self._folder, size))
-                result[f"{figure}_mib_s"] = round(rate, 1)
-            except mounts.ChildError as error:
-                result["problems"][figure] = str(error)
         folder = self._folder / "metadata"
 
         def metadata() -> Any:
             os.mkdir(folder)
             return share_speed.metadata(folder)
 
-        try:
-            result["metadata"] = self._guarded(metadata)
-        except mounts.ChildError as error:
-            result["problems"]["metadata"] = str(error)
+        figures = [partial(measure, figure, self._folder, size) for figure in share_speed.FIGURES]
+        *rates, result["metadata"] = self._each_guarded([*figures, metadata])
+        for figure, rate in zip(share_speed.FIGURES, rates):
+            result[f"{figure}_mib_s"] = rate if isinstance(rate, mounts.ChildError) else round(rate, 1)
+        for key, answer in list(result.items()):
+            if isinstance(answer, mounts.ChildError):
+                result[key] = None
+                result["problems"][key.removesuffix("_mib_s")] = str(answer)
         return result
 
     def _leave(self) -> Facts:

@@ -23,7 +23,7 @@ LARGE_OFFSET = 5 << 30  # does not fit into 32 bits
 MANY = 200
 
 
-def write_file(path: Path, content: bytes, *, flags: int = os.O_CREAT | os.O_EXCL, sync: bool = True) -> None:
+def write_file(path: Path | str, content: bytes, *, flags: int = os.O_CREAT | os.O_EXCL, sync: bool = True) -> None:
     """Write `content` to `path`, to the servers' disks if `sync`. Raise OSError."""
     descriptor = os.open(path, os.O_WRONLY | flags, 0o600)
     try:
@@ -205,14 +205,20 @@ def large_file(folder: Path) -> Seen:
 def many_files(folder: Path) -> Seen:
     """Create, list, look up and remove many small files."""
     names = [f"file-{number:04d}" for number in range(MANY)]
-    for number, name in enumerate(names):
-        write_file(folder / name, b"%d" % number, sync=False)
-    listed = sorted(os.listdir(folder))
-    right = sum((folder / name).read_bytes() == b"%d" % number for number, name in enumerate(names))
-    found = sum(os.stat(folder / name).st_size > 0 for name in names)
-    for name in names:
-        os.unlink(folder / name)
+    paths = [os.path.join(folder, name) for name in names]
+    for number, path in enumerate(paths):
+        write_file(path, b"%d" % number, sync=False)
+    listed = os.listdir(folder)
+    right = sum(_content(path) == b"%d" % number for number, path in enumerate(paths))
+    found = sum(os.stat(path).st_size > 0 for path in paths)
+    for path in paths:
+        os.unlink(path)
     return {"listed": len(set(names) & set(listed)), "stat": found, "right": right, "left": len(os.listdir(folder))}
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as stream:
+        return stream.read()
 
 
 def unlink_open(folder: Path) -> Seen:

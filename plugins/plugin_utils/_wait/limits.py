@@ -30,10 +30,10 @@ CONFIRM_SPACING = 2.2
 # How long to wait after an end marker before Slurm is asked: for one job, and to collect several ends.
 SETTLE, GATHER = 0.6, 1.4
 
-# With more than a few jobs Slurm is asked at most this often, until the last script has ended: four times a minute,
-# which leaves two for the rest of a run. New markers are gathered for some seconds, since each answer costs a
-# module's start.
-MANY_SPACING, MANY_GATHER = 14.0, 3.0
+# With more than a few jobs Slurm is asked at most this often, until the last script has ended: squeue is two queries of
+# slurmctld, so that this makes fewer than five a minute. It is asked sooner where a job's only node may be gone. New
+# markers are gathered for some seconds, since each answer costs a module's start.
+MANY_SPACING, MANY_GRACE_SPACING, MANY_GATHER = 26.0, 12.0, 3.0
 # Lines on many jobs come at least this often.
 MANY_INTERVAL = 10.0
 MANY_TAIL = 5

@@ -19,6 +19,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.limits 
     GATHER,
     HOLD,
     MANY_GATHER,
+    MANY_GRACE_SPACING,
     MANY_INTERVAL,
     MANY_TAIL,
     NODES_EVERY,
@@ -73,7 +74,7 @@ class Wait:
         earliest = pace.earliest(self._asked, waiting, many=self.many)
         wanted = max(0.0, min(self._due(waiting, others), max(deadline, now)) - now)
         if self.many:
-            wanted = max(wanted, earliest - now)
+            wanted = max(wanted, min(earliest, self._grace_ends(waiting)) - now)
         hold = min(wanted, most)
         return {
             "jobs": [_spec(one, self._stuck_after(one, now)) for one in waiting],
@@ -99,8 +100,13 @@ class Wait:
     def _due(self, waiting: list[Waiting], others: pace.Others) -> float:
         if self._silence is not None:
             return self._silence.due
-        ends = [one.grace_ends(self.limits.node_grace, NODES_EVERY) for one in waiting]
-        return min([*(pace.due(one, self._start, self._asked, others) for one in waiting), *ends])
+        dues = (pace.due(one, self._start, self._asked, others) for one in waiting)
+        return min(self._grace_ends(waiting), *dues)
+
+    def _grace_ends(self, waiting: list[Waiting]) -> float:
+        """Return when nodes are to be looked at without which a job cannot begin; with many jobs not too often."""
+        ends = min((one.grace_ends(self.limits.node_grace, NODES_EVERY) for one in waiting), default=float("inf"))
+        return max(ends, self._asked + MANY_GRACE_SPACING) if self.many and self._asked is not None else ends
 
     def observe(self, answer: Mapping[str, Any], request: Mapping[str, Any], now: float) -> None:
         """Process the answer of slurm_job_info to this request."""

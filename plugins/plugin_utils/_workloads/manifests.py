@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import graphlib
 import typing as t
 from pathlib import Path
@@ -116,10 +117,15 @@ def common_criteria(manifest: dict[str, t.Any]) -> list[dict[str, t.Any]]:
     for name in (name for name, has in kinds.items() if has):
         path = COMMON / f"{name}.yml"
         try:
-            criteria += strict_yaml.read(path)
+            criteria += copy.deepcopy(_common(path))
         except (OSError, strict_yaml.YAMLError, TypeError) as exc:
             raise WorkloadError(f"{path} cannot be read ({exc}); is the collection installed completely?") from exc
     return criteria
+
+
+@functools.cache  # each workload has them, and each of its options
+def _common(path: Path) -> list[dict[str, t.Any]]:
+    return list(strict_yaml.read(path))
 
 
 def find_workloads(folders: t.Iterable[str], options: dict[str, t.Any] | None = None) -> list[dict[str, t.Any]]:

@@ -27,7 +27,12 @@ API: dict[str, dict[str, Any]] = {
         "write_json": "path, document, durable=True",
     },
     "job": {
-        "Job": {"__init__": "self, job_id, attempt", "stamp": "property"},
+        "Job": {
+            "__new__": "_cls, job_id, attempt",
+            "job_id": "property",
+            "attempt": "property",
+            "stamp": "property",
+        },
         "current_job": "environment=None",
         "node_file": "path",
         "node_name": "environment=None",
@@ -58,8 +63,9 @@ def parameters(function: Any) -> str:
 
 def described(value: Any) -> Any:
     if inspect.isclass(value):
-        names = {name: each for name, each in vars(value).items() if name == "__init__" or not name.startswith("_")}
-        return {name: "property" if isinstance(each, property) else parameters(each) for name, each in names.items()}
+        made = ("__init__", "__new__")
+        names = {name: each for name, each in vars(value).items() if name in made or not name.startswith("_")}
+        return {name: parameters(each) if callable(each) else "property" for name, each in names.items()}
     return parameters(value) if callable(value) else value
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import time
 import typing as t
@@ -15,6 +16,8 @@ from pathlib import Path
 import pytest
 from kit.commands import preflight
 from kit.errors import KitError
+
+from tests.unit.conftest import ROOT
 
 STEP = ["timeout", "60", "srun", "--ntasks=1"]
 
@@ -26,6 +29,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[Path]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     monkeypatch.setenv("SLURMD_NODENAME", "n7")
+    monkeypatch.setattr(preflight, "_begin_messages", lambda _folder: None)
     monkeypatch.setattr(preflight.facts, "facts", lambda job, **given: {**job.stamp, **given})
     monkeypatch.setattr(preflight.facts, "devices", lambda: {"present": []})
     monkeypatch.setattr(preflight.look, "collect", lambda options: {"node": options.node, "path": options.path})
@@ -63,6 +67,38 @@ def read(path: Path) -> t.Any:
 
 def kit(*words: str) -> list[str]:
     return [sys.executable, "-m", "kit", *words]
+
+
+def as_a_program(folder: Path, output: Path) -> subprocess.CompletedProcess[str]:
+    argv = kit("preflight", "--markers", str(folder / "markers"), "--output", str(output))
+    given = {"PYTHONPATH": str(ROOT / "files"), "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin"}
+    return subprocess.run(
+        [*argv, "--path", str(folder / "none"), "--type", "other"],
+        env={**given, "SLURM_JOB_ID": "12"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_what_it_prints_goes_to_a_file_in_a_folder_that_it_makes(tmp_path: Path) -> None:
+    done = as_a_program(tmp_path, tmp_path / "7")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert "hpc-validation-end job=12 attempt=0 exit=0" in (tmp_path / "7/messages.txt").read_text()
+    assert (tmp_path / "7/share.json").exists()
+
+
+def test_without_a_folder_of_its_own_it_does_nothing_and_ends_as_where_the_share_is_not_writable(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "7").mkdir()
+    done = as_a_program(tmp_path, tmp_path / "7")
+    assert (done.returncode, done.stderr) == (83, f"kit preflight: {tmp_path}/7: File exists\n")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "7"]
+    (tmp_path / "7").rmdir()
+    assert as_a_program(tmp_path, tmp_path / "no/7").returncode == 83
+    assert list(tmp_path.rglob("*")) == []
 
 
 def test_the_parts_and_the_markers_are_written(node: Path, beside: list[list[str]]) -> None:

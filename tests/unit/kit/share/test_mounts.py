@@ -297,6 +297,34 @@ def test_what_goes_wrong_in_a_child_is_told(work: t.Any, words: str) -> None:
         mounts.in_child(work, 10)
 
 
+def test_one_child_does_one_thing_after_another() -> None:
+    answers = mounts.each_in_child([os.getpid, lambda: "a\nb", os.getpid], 10)
+    assert answers[0] == answers[2] != os.getpid()
+    assert answers[1] == "a\nb"
+    assert mounts.each_in_child([], 10) == []
+
+
+def test_what_goes_wrong_keeps_none_of_the_rest_from_being_done() -> None:
+    works: list[t.Any] = [lambda: 1, lambda: 1 / 0, lambda: os._exit(3), lambda: 2, lambda: os._exit(4)]
+    first, zero, three, second, four = mounts.each_in_child(works, 10)
+    assert (first, second) == (1, 2)
+    assert [str(error) for error in (zero, three, four)] == [
+        "ZeroDivisionError: division by zero",
+        "it ended with exit code 3 and without an answer",
+        "it ended with exit code 4 and without an answer",
+    ]
+
+
+def test_each_has_so_many_seconds_and_nothing_is_begun_after_one_that_does_not_answer(tmp_path: Path) -> None:
+    works = [lambda: time.sleep(0.3)] * 3
+    assert mounts.each_in_child(works, 0.6) == [None] * 3
+    later = tmp_path / "later"
+    found = mounts.each_in_child([lambda: 1, signal.pause, later.touch, later.touch], 0.3)
+    assert found[0] == 1
+    assert [(type(each), str(each)) for each in found[1:]] == [(mounts.NoAnswerError, "it did not answer in 0.3 s")] * 3
+    assert not later.exists()
+
+
 def test_a_child_returns_much_and_keeps_nothing_of_its_parents_open() -> None:
     assert mounts.in_child(lambda: "x" * 300_000, 10) == "x" * 300_000
     assert mounts.in_child(lambda: os.readlink("/proc/self/fd/1"), 10) == "/dev/null"
@@ -364,6 +392,33 @@ def test_what_it_guards_runs_only_if_all_is_well(root: Path, share: Path) -> Non
         127,
         "guard: /no/such/program: No such file or directory\n",
     )
+
+
+def test_a_module_of_the_share_runs_in_the_same_process_and_only_if_all_is_well(
+    root: Path, share: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "told.py").write_text(
+        "import json, os, sys\n"
+        "found = [sys.argv[1:], os.environ['PYTHONPATH'], __name__, os.getpid()]\n"
+        "open(sys.argv[1], 'w').write(json.dumps(found))\n"
+        "sys.exit(7)\n"
+    )
+    answer = tmp_path / "answer"
+    words = ["--path", str(share), "--type", "other", "--token", "jobs/token:1f3a", "--modules", str(tmp_path)]
+    command = ["--", "-m", "told", str(answer), "--", "-x"]
+    assert guard(root, *words[:-3], "jobs/token:other", *words[-2:], *command)[0] == 82
+    assert not answer.exists()
+    shell = 'echo $$ > "$1"; shift; exec "$@"'
+    argv = ["sh", "-c", shell, "sh", str(tmp_path / "pid"), sys.executable, "-I", "-", "guard", *words, *command]
+    source = (root / "files/kit/share/mounts.py").read_bytes()
+    assert subprocess.run(argv, input=source, timeout=60, check=False).returncode == 7
+    process = int((tmp_path / "pid").read_text())
+    assert json.loads(answer.read_text()) == [[str(answer), "--", "-x"], str(tmp_path), "__main__", process]
+
+
+def test_a_module_without_a_folder_to_find_it_in_is_a_program_that_is_not_there(root: Path, share: Path) -> None:
+    words = ["--path", str(share), "--type", "other"]
+    assert guard(root, *words, "--", "-m", "told")[0] == 127
 
 
 def test_a_file_instead_of_the_share(root: Path, share: Path) -> None:

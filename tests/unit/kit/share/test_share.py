@@ -213,8 +213,8 @@ def test_a_share_that_stops_answering_while_it_is_tidied_up_is_not_touched_again
     for each in ("lstat", "stat", "scandir", "listdir", "rmdir", "mkdir", "open"):
         monkeypatch.setattr(os, each, watched(getattr(os, each)))
     children: list[object] = []
-    real = mounts.in_child
-    monkeypatch.setattr(mounts, "in_child", lambda work, seconds: children.append(work) or real(work, seconds))
+    real = mounts.each_in_child
+    monkeypatch.setattr(mounts, "each_in_child", lambda works, seconds: children.append(works) or real(works, seconds))
     monkeypatch.setattr(share_folder, name, lambda *_: signal.pause())
     folder = share.collect(chosen)["use"]["folder"]
     assert folder["removed"] is (name == "leftovers")  # then it is gone

@@ -24,7 +24,7 @@ def test_the_controllers_folder_is_read_without_links_and_caches(tmp_path):
 def test_a_lost_connection_is_a_failure_that_a_rescue_sees(monkeypatch):
     action = object.__new__(ActionModule)
     monkeypatch.setattr("ansible.plugins.action.ActionBase.run", lambda *_arguments: {})
-    arguments = {"src": None, "dest": "/mnt/share/kit", "extra": {}, "folders": []}
+    arguments = {"src": None, "dest": "/mnt/share/kit", "extra": {}, "folders": [], "also": []}
     monkeypatch.setattr(action, "validate_argument_spec", lambda **_: (None, arguments), raising=False)
 
     def lost(**_arguments):
@@ -35,6 +35,49 @@ def test_a_lost_connection_is_a_failure_that_a_rescue_sees(monkeypatch):
     assert answer["failed"]
     assert "unreachable" not in answer
     assert "/mnt/share/kit was not deployed" in answer["msg"]
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """(arguments) → what the action answered, and what it asked of the module."""
+
+    def run(**given):
+        action = object.__new__(ActionModule)
+        monkeypatch.setattr("ansible.plugins.action.ActionBase.run", lambda *_arguments: {})
+        arguments = {"src": None, "extra": {}, "folders": [], "also": [], **given}
+        monkeypatch.setattr(action, "validate_argument_spec", lambda **_: (None, arguments), raising=False)
+        module = []
+        monkeypatch.setattr(action, "_execute_module", lambda **what: module.append(what) or {}, raising=False)
+        return action.run(task_vars={}), module
+
+    return run
+
+
+def test_several_folders_are_one_call_of_the_module(asked, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.py").write_text(name)
+    other = {"src": str(tmp_path / "b"), "dest": "/share/b", "extra": {"c": "x"}, "folders": ["d"]}
+    _answer, module = asked(src=str(tmp_path / "a"), dest="/share/a", also=[other], group="ml")
+    (call,) = module
+    assert call["module_args"] == {
+        "dest": "/share/a",
+        "_files": {"a.py": "YQ=="},
+        "folders": [],
+        "also": [{"dest": "/share/b", "_files": {"b.py": "Yg==", "c": "eA=="}, "folders": ["d"]}],
+        "group": "ml",
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"), [({"src": "/nowhere"}, "/nowhere on the controller is not a folder"), ({"src": "a\0"}, "NUL")]
+)
+def test_of_several_folders_one_that_cannot_be_read_keeps_all_from_being_deployed(asked, changed, words):
+    other = {"src": None, "dest": "/share/b", "extra": {}, "folders": [], **changed}
+    answer, module = asked(dest="/share/a", also=[other])
+    assert answer["failed"]
+    assert words in answer["msg"]
+    assert module == []
 
 
 @pytest.mark.parametrize("target", ["elsewhere", "inside", "nowhere"])

@@ -212,7 +212,9 @@ class Site:
         for job in args["jobs"]:
             job_id, dead = job["job_id"], self.started[job["job_id"]][1] in self.dead
             over = job_id not in self.live()
-            jobs.append({**done(job_id), "name": "n", "state": "COMPLETED" if over else "RUNNING"})
+            ran = self.seconds if over else self.clock.now - self.started[job_id][0]
+            state = "COMPLETED" if over else "RUNNING"
+            jobs.append({**done(job_id), "name": "n", "state": state, "run_seconds": ran})
             if dead and job["stuck_after"] is not None and args["hold"] >= job["stuck_after"]:
                 stuck[job_id] = "n7 is not responding"
         return {**ASKED, "jobs": jobs if args["query"] else [], "asked": args["query"], "stuck": stuck}

@@ -49,6 +49,48 @@ def test_nothing_else_is_ever_removed(deploy, tmp_path):
     assert (tmp_path / "b.py").exists()
 
 
+def test_several_folders_are_deployed_in_one_call(deploy, tmp_path):
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    one = {"dest": str(second), "_files": {"sub/b.py": base64.b64encode(b"2").decode()}, "folders": ["made"]}
+    other = {"dest": str(third), "_files": {"c.py": base64.b64encode(b"3").decode()}}
+    planned = deploy(first, {"a.py": b"1"}, also=[one, other], check=True)
+    assert list(tmp_path.iterdir()) == []
+    done = deploy(first, {"a.py": b"1"}, also=[one, other])
+    assert done == planned
+    assert done["written"] == [
+        *(LIST, "a.py"),
+        *(f"{second}/{LIST}", f"{second}/sub/b.py"),
+        *(f"{third}/{LIST}", f"{third}/c.py"),
+    ]
+    assert done["made"] == [f"{second}/made"]
+    assert [
+        (folder / name).read_text() for folder, name in ((first, "a.py"), (second, "sub/b.py"), (third, "c.py"))
+    ] == [*("1", "2", "3")]
+    assert not deploy(first, {"a.py": b"1"}, also=[one, other])["changed"]
+    later = deploy(first, {"a.py": b"1"}, also=[{**one, "_files": {"d.py": ""}}, other])
+    assert later["removed"] == [f"{second}/sub/b.py"]
+    assert later["emptied"] == [f"{second}/sub"]
+
+
+def test_of_several_folders_each_is_looked_at_before_the_first_is_deployed(deploy, tmp_path):
+    answer = deploy(tmp_path / "a", {"a.py": b"1"}, also=[{"dest": "relative", "_files": {}}])
+    assert "dest: expected an absolute path, found relative" in answer["msg"]
+    answer = deploy(tmp_path / "a", {"a.py": b"1"}, also=[{"dest": str(tmp_path / "b"), "_files": {"../c": ""}}])
+    assert f"../c would lie outside {tmp_path}/b" in answer["msg"]
+    answer = deploy(tmp_path / "a", {"a.py": b"1"}, also=[{"dest": str(tmp_path / "b")}])
+    assert "only with its action plugin" in answer["msg"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_several_folders_one_that_others_may_change_fails_the_call(deploy, tmp_path):
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    answer = deploy(tmp_path / "a", {"a.py": b"1"}, also=[{"dest": str(tmp_path / "open"), "_files": {"b.py": ""}}])
+    assert answer["failed"]
+    assert f"nothing was deployed to {tmp_path}/open" in answer["msg"]
+    assert not (tmp_path / "open/b.py").exists()
+
+
 def files_below(folder):
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 

@@ -370,7 +370,7 @@ def fleet(count: int, **given: Any) -> list[Waiting]:
     return [Waiting(str(number), ours=True, patterns=MARKERS, **given) for number in range(1, count + 1)]
 
 
-def test_slurm_is_asked_five_times_a_minute_about_many_jobs() -> None:
+def test_slurm_is_asked_three_times_a_minute_at_most_about_many_jobs() -> None:
     wait = Wait(fleet(200), Limits(progress_interval=10), 0.0)
     now, asked = 0.0, []
     while now < 300:
@@ -382,8 +382,24 @@ def test_slurm_is_asked_five_times_a_minute_about_many_jobs() -> None:
             wait.observe(answer(*(told(job_id=one.job_id) for one in wait.open), markers=begun), request, now)
         else:
             wait.observe(answer(markers=begun), request, now)
-    assert len([at for at in asked if 60 < at <= 120]) <= 5
+    assert 2 <= len([at for at in asked if 60 < at <= 120]) <= 3
     assert min(after - before for before, after in zip(asked[1:], asked[2:])) >= MANY_SPACING
+
+
+@pytest.mark.parametrize(("asked", "due"), [(50.0, 12.0), (40.0, 20.0), (20.0, 26.0)])
+def test_of_many_jobs_a_node_that_may_be_gone_is_looked_at_sooner(asked: float, due: float) -> None:
+    """The grace ends at 60 s: at once, but 12 s after the last query; the routine query comes first at 46 s."""
+    jobs = fleet(20)
+    jobs[7].needs = "n8"
+    wait = Wait(jobs, Limits(node_grace=60, progress_interval=60), 0.0)
+    begun = {str(number): {"begin": {"attempt": 0}} for number in range(1, 21) if number != 8}
+    states = [told("PENDING" if one.job_id == "8" else "RUNNING", job_id=one.job_id) for one in jobs]
+    wait.observe(answer(*states, markers=begun), wait.request(0.0), asked)
+    now, request = asked, wait.request(asked)
+    while not request["query"]:
+        now += float(str(request["hold"]))
+        request = wait.request(now)
+    assert now + float(str(request["hold"])) - asked == pytest.approx(due, abs=0.1)
 
 
 def test_when_the_last_script_has_ended_slurm_is_asked_at_once() -> None:
