@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How much time a play takes beyond its job's own, with everything staged: the cost of asking the question.
 
-Before that, how soon ansible-playbook shows its first line.
+Before that, how soon ansible-playbook shows its first line; after it, what each task of such a play took.
 
 Usage: bench_play.py [--runs N]    against the local cluster that HPC_VALIDATION_CLUSTER names
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import tempfile
@@ -19,6 +20,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+SHORT = 0.3  # seconds
 
 
 def play(results: Path, variables: dict[str, object]) -> tuple[float, float]:
@@ -33,6 +35,26 @@ def play(results: Path, variables: dict[str, object]) -> tuple[float, float]:
     return wall, workload["job"]["run_seconds"]
 
 
+def tasks(results: Path, variables: dict[str, object]) -> list[tuple[str, float]]:
+    """One play: its tasks in their order, and the seconds from the line that names one to that of the next."""
+    extra = json.dumps({**variables, "hpc_validation_results": str(results)})
+    command = ["ansible-playbook", "playbooks/validate_category1.yml", "-i", "inventories/local", "-e", extra]
+    environment = {
+        "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default",
+        "ANSIBLE_NOCOLOR": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+    began: list[tuple[str, float]] = [("the start of ansible-playbook", time.monotonic())]
+    given = {**os.environ, **environment}
+    with subprocess.Popen(command, cwd=ROOT, env=given, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith(("TASK [", "PLAY")):
+                began.append((line.strip("* \n"), time.monotonic()))
+    ends = [moment for _name, moment in began[1:]] + [time.monotonic()]
+    return [(name, end - begin) for (name, begin), end in zip(began, ends)]
+
+
 def first_line() -> float:
     """Return the seconds from the start of a play to its first line; the play is then ended."""
     began = time.monotonic()
@@ -43,6 +65,16 @@ def first_line() -> float:
         seconds = time.monotonic() - began
         process.terminate()
     return seconds
+
+
+def print_tasks(found: list[tuple[str, float]]) -> None:
+    """Print what took long, and what all the others took together."""
+    short = [seconds for _name, seconds in found if seconds < SHORT]
+    print(f"\n| task of {sum(seconds for _name, seconds in found):.1f} s | s |\n|---|---|")
+    for name, seconds in found:
+        if seconds >= SHORT:
+            print(f"| {name.replace('mlops.hpc_validation.', '')} | {seconds:.1f} |")
+    print(f"| {len(short)} of less than {SHORT} s each | {sum(short):.1f} |")
 
 
 def main() -> None:
@@ -67,6 +99,7 @@ def main() -> None:
             beyond = statistics.median(wall - job for wall, job in times)
             ratio = f"{wall / job:.2f}" if job else "-"
             print(f"| {name} | {len(times)} | {wall:.1f} | {job:.0f} | {beyond:.1f} | {ratio} |", flush=True)
+        print_tasks(tasks(Path(folder), canary))
 
 
 if __name__ == "__main__":
