@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import strict_yaml
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import checking, manifests, surroundings
 
 GOOD = """\
@@ -260,9 +261,9 @@ def test_manifests_are_found_in_a_workloads_folder_and_in_a_folder_of_such(fault
 
 
 def test_the_folders_that_are_taken_are_those_that_the_roles_deploy(root):
-    tasks = "".join((root / f"roles/{role}/tasks/main.yml").read_text() for role in ("bootstrap", "stage"))
-    assert "/scripts/kit" in tasks
-    assert "/scripts/requirements" in tasks
-    assert "/scripts/{{ item }}" in tasks
-    assert "loop: [containers, datasets, models]" in tasks
-    assert set(surroundings.TAKEN) == {"kit", "requirements", "containers", "datasets", "models"}
+    tasks = strict_yaml.read(root / "roles/bootstrap/tasks/main.yml")
+    (deployed,) = [
+        task["mlops.hpc_validation.share_tree"] for task in tasks if "mlops.hpc_validation.share_tree" in task
+    ]
+    places = {each["dest"].removeprefix("{{ hpc_validation_share }}/scripts/") for each in deployed["also"]}
+    assert places == set(surroundings.TAKEN)
