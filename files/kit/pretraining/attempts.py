@@ -42,6 +42,10 @@ class StoppedError(Exception):
     """The store was stopped amid an attempt."""
 
 
+class NoTimeError(TimeoutError):
+    """The deadline of the operation came amid an attempt."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """What an exception means: a reason, the text for people, and what to do about it."""
@@ -69,11 +73,11 @@ class Clock:
         return self._now() - self._begun
 
     def check(self) -> None:
-        """Raise StoppedError if the store was stopped, TimeoutError after the deadline."""
+        """Raise StoppedError if the store was stopped, NoTimeError after the deadline."""
         if self._stopped.is_set():
             raise StoppedError
         if self.left() <= 0:
-            raise TimeoutError("the deadline has passed")
+            raise NoTimeError("the deadline has passed")
 
 
 @dataclass
@@ -97,6 +101,7 @@ class Patience:
         """
         clock = Clock(self.deadline, self.stopped, self.now)
         tries, damaged, wait = 0, 0, FIRST_WAIT
+        before: tuple[Failure, Exception] | None = None
         while True:
             tries += 1
             try:
@@ -106,8 +111,10 @@ class Patience:
             except StoppedError:
                 raise StoreError(f"{where}: {what} was given up", STOPPED) from None
             except Exception as error:
-                failure = explain(error)
-                cause = error
+                failure, cause = explain(error), error
+            if before and isinstance(cause, NoTimeError):  # why it was tried again says more
+                failure, cause = before
+            before = failure, cause
             damaged += failure.reason == DAMAGED
             if (
                 failure.reason not in AGAIN

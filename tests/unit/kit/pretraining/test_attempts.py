@@ -101,6 +101,22 @@ def test_at_the_deadline_it_is_over_and_told(time):
     assert (work.calls, trying.retries) == (4, 3)
 
 
+def test_where_the_deadline_comes_amid_an_attempt_the_failure_before_it_is_told(time):
+    failures = [f"{UNREACHABLE} check-the-network"]
+
+    def attempt(clock: Clock) -> None:
+        if failures:
+            raise RuntimeError(failures.pop())
+        time.now += 100
+        clock.check()
+
+    with pytest.raises(StoreError) as told:
+        persist(patience(time, 10), attempt)
+    assert str(told.value).endswith("failed after 2 attempts in 100.2 s (deadline 10 s): why; check-the-network")
+    with pytest.raises(StoreError, match=r"failed after 1 attempt in 100\.0 s \(deadline 10 s\): why; deadline"):
+        patience(time, 10).persist("it", "x", attempt, lambda error: Failure(UNREACHABLE, "why", str(error).split()[1]))
+
+
 def test_the_last_moment_is_used(time):
     work = Work(*[UNREACHABLE] * 9)
     with pytest.raises(StoreError, match=r"after 4 attempts in 2\.0 s"):
