@@ -555,7 +555,7 @@ def main(arguments: list[str]) -> int:
     except Exception as error:  # any error: the share was not found usable
         print(f"guard: {chosen.path}: {type(error).__name__}: {error}", file=sys.stderr)
         return UNKNOWN
-    if command[:1] == ["-m"] and chosen.modules:
+    if chosen.modules and command[:1] == ["-m"] and len(command) > 1:
         run_module(chosen.modules, command[1], command[2:])
     elif command:
         try:

@@ -101,7 +101,7 @@ class Wait:
         if self._silence is not None:
             return self._silence.due
         dues = (pace.due(one, self._start, self._asked, others) for one in waiting)
-        return min(self._grace_ends(waiting), *dues)
+        return min([self._grace_ends(waiting), *dues])
 
     def _grace_ends(self, waiting: list[Waiting]) -> float:
         """Return when nodes are to be looked at without which a job cannot begin; with many jobs not too often."""

@@ -419,6 +419,7 @@ def test_a_module_of_the_share_runs_in_the_same_process_and_only_if_all_is_well(
 def test_a_module_without_a_folder_to_find_it_in_is_a_program_that_is_not_there(root: Path, share: Path) -> None:
     words = ["--path", str(share), "--type", "other"]
     assert guard(root, *words, "--", "-m", "told")[0] == 127
+    assert guard(root, *words, "--modules", "/nowhere", "--", "-m")[0] == 127
 
 
 def test_a_file_instead_of_the_share(root: Path, share: Path) -> None:
