@@ -91,7 +91,10 @@ def earliest(asked: float | None, jobs: Sequence[Waiting], *, many: bool) -> flo
     goes_on = len(jobs) > 1 and Others.of(jobs).one_goes_on
     if asked is None or not goes_on:
         return 0.0
-    return asked + (limits.MANY_SPACING if many else limits.CONFIRM_SPACING)
+    if not many:
+        return asked + limits.CONFIRM_SPACING
+    marked = all("end" in one.patterns for one in jobs)
+    return asked + (limits.MANY_SPACING if marked else limits.MANY_UNMARKED_SPACING)
 
 
 def wants_nodes(one: Waiting, now: float, others: Others) -> bool:

@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import from_row
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.limits import MANY_SPACING, Limits
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.limits import (
+    MANY_SPACING,
+    MANY_UNMARKED_SPACING,
+    Limits,
+)
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.wait import Wait
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting import Queued, Waiting
 
@@ -384,6 +388,18 @@ def test_slurm_is_asked_three_times_a_minute_at_most_about_many_jobs() -> None:
             wait.observe(answer(markers=begun), request, now)
     assert 2 <= len([at for at in asked if 60 < at <= 120]) <= 3
     assert min(after - before for before, after in zip(asked[1:], asked[2:])) >= MANY_SPACING
+
+
+def test_of_many_jobs_one_without_an_end_marker_is_not_left_for_half_a_minute_after_its_end() -> None:
+    jobs = fleet(20)
+    wait = Wait(jobs, Limits(progress_interval=60), 0.0)
+    states = [told("RUNNING", job_id=one.job_id) for one in jobs]
+    wait.observe(answer(*states), wait.request(0.0), 10.0)
+    assert float(str(wait.request(10.0)["confirm_after"])) == MANY_SPACING
+    jobs[7].patterns = {"begin": MARKERS["begin"]}
+    request = wait.request(10.0)
+    assert (request["hold"], request["query"]) == (MANY_UNMARKED_SPACING, True)
+    assert float(str(request["confirm_after"])) == MANY_UNMARKED_SPACING
 
 
 @pytest.mark.parametrize(("asked", "due"), [(50.0, 12.0), (40.0, 20.0), (20.0, 26.0)])
