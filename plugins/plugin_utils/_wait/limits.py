@@ -34,8 +34,6 @@ SETTLE, GATHER = 0.6, 1.4
 # slurmctld, so that this makes fewer than five a minute. It is asked sooner where a job's only node may be gone. New
 # markers are gathered for some seconds, since each answer costs a module's start.
 MANY_SPACING, MANY_GRACE_SPACING, MANY_GATHER = 26.0, 12.0, 3.0
-# Where one of them leaves no end marker, nothing but a query shows that it has ended.
-MANY_UNMARKED_SPACING = 3.0
 # Lines on many jobs come at least this often.
 MANY_INTERVAL = 10.0
 MANY_TAIL = 5

@@ -91,10 +91,8 @@ def earliest(asked: float | None, jobs: Sequence[Waiting], *, many: bool) -> flo
     goes_on = len(jobs) > 1 and Others.of(jobs).one_goes_on
     if asked is None or not goes_on:
         return 0.0
-    if not many:
-        return asked + limits.CONFIRM_SPACING
-    marked = all("end" in one.patterns for one in jobs)
-    return asked + (limits.MANY_SPACING if marked else limits.MANY_UNMARKED_SPACING)
+    marked = all("end" in one.patterns for one in jobs)  # else nothing but a query shows that one has ended
+    return asked + (limits.MANY_SPACING if many and marked else limits.CONFIRM_SPACING)
 
 
 def wants_nodes(one: Waiting, now: float, others: Others) -> bool:

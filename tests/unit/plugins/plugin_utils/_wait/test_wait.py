@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job import from_row
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.limits import (
+    CONFIRM_SPACING,
     MANY_SPACING,
-    MANY_UNMARKED_SPACING,
     Limits,
 )
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.wait import Wait
@@ -398,8 +398,8 @@ def test_of_many_jobs_one_without_an_end_marker_is_not_left_for_half_a_minute_af
     assert float(str(wait.request(10.0)["confirm_after"])) == MANY_SPACING
     jobs[7].patterns = {"begin": MARKERS["begin"]}
     request = wait.request(10.0)
-    assert (request["hold"], request["query"]) == (MANY_UNMARKED_SPACING, True)
-    assert float(str(request["confirm_after"])) == MANY_UNMARKED_SPACING
+    assert (request["hold"], request["query"]) == (CONFIRM_SPACING, True)
+    assert float(str(request["confirm_after"])) == CONFIRM_SPACING
 
 
 @pytest.mark.parametrize(("asked", "due"), [(50.0, 12.0), (40.0, 20.0), (20.0, 26.0)])
