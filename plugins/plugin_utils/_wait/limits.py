@@ -13,7 +13,8 @@ HOLD = 20.0
 # A job usually starts within this time; its begin marker shows that without a query.
 START_GRACE = 1.5
 
-# The longer a job queues, the less often Slurm is asked about it; rarely if another job of the task runs anyway.
+# The longer a job queues, the less often Slurm is asked about it; rarely if another job of the task runs anyway. When
+# that one has ended, the job may start at once, however long it has queued behind it.
 QUEUE_LEAST, QUEUE_LEAST_BEHIND, QUEUE_MOST = 2.0, 10.0, 60.0
 
 # Slurm is asked about a running job that leaves an end marker only in case it dies without one, and right after

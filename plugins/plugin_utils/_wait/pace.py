@@ -71,8 +71,9 @@ def _pause(one: Waiting, asked: float, others: Others) -> float:
     if isinstance(phase, Completing):
         return min(limits.COMPLETING_MOST, max(limits.COMPLETING_LEAST, asked - phase.cleaning_since))
     if isinstance(phase, Queued) and not one.script.has_begun:
-        least = limits.QUEUE_LEAST_BEHIND if others.one_runs else limits.QUEUE_LEAST
-        return min(limits.QUEUE_MOST, max(least, asked - phase.since))
+        if others.one_runs:
+            return min(limits.QUEUE_MOST, max(limits.QUEUE_LEAST_BEHIND, asked - phase.since))
+        return min(limits.QUEUE_MOST, max(limits.QUEUE_LEAST, asked - phase.since - phase.behind))
     return _running_pause(one, asked - phase.since)
 
 

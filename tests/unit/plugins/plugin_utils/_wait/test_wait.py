@@ -12,6 +12,7 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.job im
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.limits import (
     CONFIRM_SPACING,
     MANY_SPACING,
+    QUEUE_LEAST,
     Limits,
 )
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.wait import Wait
@@ -361,6 +362,15 @@ def test_time_behind_another_job_of_the_task_does_not_count_as_waiting() -> None
         wait.observe(answer(told("COMPLETED", job_id="1"), told("PENDING", job_id="2")), {"nodes": []}, float(now))
     assert one.outcome == "queue_timeout"
     assert "it did not start within 60 s, and 10 min 10 s while others of this task ran" in one.why
+
+
+def test_slurm_is_asked_soon_about_a_job_that_has_queued_long_when_the_one_before_it_has_ended() -> None:
+    wait, one = two_jobs("RUNNING", "PENDING", 600)
+    wait.jobs[0].patterns = MARKERS
+    assert float(str(wait.request(600.0)["hold"])) > 10
+    wait.observe(answer(told("COMPLETED", job_id="1"), told("PENDING", job_id="2")), {"nodes": []}, 602.0)
+    assert wait.open == [one]
+    assert float(str(wait.request(602.0)["hold"])) == QUEUE_LEAST
 
 
 def test_time_beside_another_job_that_waits_too_counts() -> None:
