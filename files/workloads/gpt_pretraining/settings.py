@@ -368,6 +368,11 @@ def _require_fit(settings: Settings) -> None:
         raise SettingsError(
             f"a batch of {batch} samples cannot be split into micro batches of {micro} on {ranks} ranks; {advice}"
         )
+    partition = settings.get("deepspeed.zero_optimization.zero_hpz_partition_size", 1)
+    if ranks % min(partition, ranks):  # DeepSpeed takes the ranks where there are fewer
+        raise SettingsError(
+            f"deepspeed.zero_optimization.zero_hpz_partition_size {partition} does not divide the {ranks} ranks"
+        )
     _require_price(_nested(settings.values)["training"]["cost"])
 
 

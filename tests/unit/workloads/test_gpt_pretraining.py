@@ -111,6 +111,11 @@ def test_the_batch_stays_on_any_number_of_ranks(ranks: int, accumulation: int) -
         ({"model": {"bos_token_id": 50256}}, 8, "bos_token_id 50256 is not in a vocabulary of 50000 tokens"),
         ({"model": {"tie_word_embeddings": False}}, 8, "tie_word_embeddings is False, expected True"),
         ({"training": {"schedule": {"decay_steps": 10}}}, 8, "decay_steps is less than warmup_steps"),
+        (
+            {"deepspeed": {"zero_optimization": {"zero_hpz_partition_size": 3}}},
+            8,
+            "zero_hpz_partition_size 3 does not divide the 8 ranks",
+        ),
         ({}, 6, "cannot be split into micro batches of 16 on 6 ranks; ranks that divide 512 are 1, 2, 4"),
         (
             {"deepspeed": {"train_micro_batch_size_per_gpu": 48}},
