@@ -35,7 +35,7 @@ def load_manifest(path: Path, option: str | None = None) -> dict[str, t.Any]:
     """
     manifest = _read(path)
     options = manifest.pop("options", {})
-    whole = {name: _whole(with_option(manifest, change), path, name) for name, change in options.items()}
+    whole = {name: _with_option(manifest, change, path, name) for name, change in options.items()}
     if option is None:
         return _whole(manifest, path)
     if not isinstance(option, str) or option not in whole:
@@ -44,6 +44,16 @@ def load_manifest(path: Path, option: str | None = None) -> dict[str, t.Any]:
             f"{', '.join(sorted(whole)) or 'none'}"
         )
     return whole[option]
+
+
+def _with_option(manifest: dict[str, t.Any], change: dict[str, t.Any], path: Path, name: str) -> dict[str, t.Any]:
+    changed = with_option(manifest, change)
+    # Criteria that the option leaves as they are have been validated with the file, and are most of the work.
+    left = {criterion["id"] for criterion in manifest["criteria"]} - set(change.get("criteria", {}))
+    others = [criterion for criterion in changed["criteria"] if criterion.get("id") not in left]
+    if schema.problems("manifest", {**changed, "criteria": others or changed["criteria"][:1]}):
+        _require_schema(changed, f"{path}: options.{name}")
+    return _whole(changed, path, name)
 
 
 def with_option(manifest: dict[str, t.Any], option: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -91,8 +101,6 @@ def _whole(manifest: dict[str, t.Any], path: Path, option: str = NO_OPTION) -> d
     """Return the manifest with everything that a run needs, after checking it."""
     manifest = copy.deepcopy(manifest)
     where = f"{path}: options.{option}" if option != NO_OPTION else str(path)
-    if option != NO_OPTION:
-        _require_schema(manifest, where)
     for place, why in (*soundness.unsound(manifest, path.parent), *criteria_check.without_edge(manifest)):
         raise WorkloadError(f"{where}: {schema.place_text(place)}: {why}")
     for key in ("needs", "data", "models"):

@@ -300,6 +300,10 @@ def test_what_does_not_apply_with_an_option_may_be_overridden_all_the_same(folde
         ({**LONG, "id": "MLOPS-9.9"}, "unknown key 'id'"),
         ({"resources": {}}, "title"),
         ({**LONG, "criteria": {"S0-14": None}}, r"criteria\.S0-14: None is not of type"),
+        ({**LONG, "criteria": {"S0-13": {"gt": "0.9"}}}, r"options\.long is not .*: criteria\[1\]\.gt: '0\.9' is not"),
+        ({**LONG, "criteria": {"S0-14": {"exists": 1}}}, r"options\.long is not .*: criteria\[2\]\.exists"),
+        ({**LONG, "criteria": {"S0-30": {"title": "Epochs", "eq": 30}}}, r"options\.long is not .*: criteria\[\d+\]"),
+        ({**LONG, "criteria": {"S0-13": {"id": "no id"}}}, r"options\.long is not .*: criteria\[1\]\.id: 'no id' does"),
     ],
 )
 def test_a_bad_option_is_refused_whether_it_is_chosen_or_not(folder, option, expected):
