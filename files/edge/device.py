@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import memory
 import place
 import problem
 import processes
@@ -85,6 +86,7 @@ def _measure(payload: Path, device: processes.Device, said: dict[str, Any]) -> N
         device.doing = "unpacking"
         place.tidy(home, run, keep)
         place.room(home, unpack.sizes(payload))
+        memory.require()
         into = place.fresh(home, run)
         try:
             try:
@@ -147,7 +149,7 @@ def _last_object(log: Path) -> dict[str, Any]:
 
 def _run(device: processes.Device, run: Path, arguments: list[str]) -> dict[str, Any]:
     """Run the runner; return its result. Raise Problem if there is none."""
-    log, before = run / "runner.log", oom_kills()
+    log, before = run / "runner.log", memory.oom_kills()
     with device.running(_python("runner.py", *arguments), run, run / "site", log) as process:
         code = device.ended(process)
     if code < 0:
@@ -165,7 +167,7 @@ def _run(device: processes.Device, run: Path, arguments: list[str]) -> dict[str,
 
 def _memory(before: int | None) -> str:
     """Say what speaks for too little memory."""
-    after = oom_kills()
+    after = memory.oom_kills()
     if after is not None and before is not None:
         killed = after - before
         return (
@@ -174,27 +176,6 @@ def _memory(before: int | None) -> str:
             else ", and not by the kernel for memory: none of the control group's processes were ended for it"
         )
     return ", as the kernel does when memory runs out"
-
-
-def oom_kills(root: Path = Path("/")) -> int | None:
-    """Return how many processes of this one's control group the kernel has ended for memory; None if nobody says."""
-    try:
-        groups = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return None
-    for line in groups:
-        _number, controllers, path = line.split(":", 2)
-        if controllers not in ("", "memory"):
-            continue
-        base = root / "sys/fs/cgroup" / controllers
-        for folder in (base / path.lstrip("/"), base):
-            for name in ("memory.events", "memory.oom_control"):
-                with suppress(OSError, ValueError):
-                    pairs = (each.split() for each in (folder / name).read_text().splitlines())
-                    found = {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
-                    if "oom_kill" in found:
-                        return int(found["oom_kill"])
-    return None
 
 
 def _deployed(model: Path) -> dict[str, Any] | None:

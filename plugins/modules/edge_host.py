@@ -117,8 +117,8 @@ EXAMPLES = r"""
 RETURN = r"""
 problem:
   description:
-    - Why there is no answer, or null. C(id) is V(unreachable), V(python), V(wheels), V(files), V(space), V(busy),
-      V(runtime), V(killed), V(crashed), V(limit), V(timeout), V(result), V(job), V(bundle) or V(controller).
+    - Why there is no answer, or null. C(id) is V(unreachable), V(python), V(wheels), V(files), V(space), V(memory),
+      V(busy), V(runtime), V(killed), V(crashed), V(limit), V(timeout), V(result), V(job), V(bundle) or V(controller).
   returned: success
   type: dict
   sample: {"id": "space", "text": "/home/admin/.hpc_validation needs 400 MB, 120 MB are free"}

@@ -241,6 +241,16 @@ def test_without_room_nothing_is_written(payload):
     assert {each.name for each in payload.home.iterdir()} == {".mlops-hpc-validation", "lock"}
 
 
+def test_without_memory_nothing_is_written(payload):
+    path = payload.write()
+    found = answer(start(path, before="sys.path.insert(0, sys.argv[0]); import memory; memory.NEEDED = 1 << 60"))[
+        "problem"
+    ]
+    assert found["id"] == "memory"
+    assert found["text"].endswith(" MB of memory are free; measuring takes 1152921504607 MB: end what holds it")
+    assert {each.name for each in payload.home.iterdir()} == {".mlops-hpc-validation", "lock"}
+
+
 def test_a_disk_that_is_full_is_a_lack_of_space(payload):
     before = (
         "import errno, pathlib; full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)); "
@@ -512,18 +522,3 @@ def test_the_home_of_the_user_is_found(payload, monkeypatch):
     monkeypatch.setenv("HOME", str(payload.folder))
     payload.asked["folder"] = "~/home"
     assert answer(start(payload.write()))["folder"] == str(payload.run)
-
-
-@pytest.mark.parametrize(
-    ("group", "file", "text", "count"),
-    [
-        ("0::/a/b", "sys/fs/cgroup/a/b/memory.events", "low 0\noom 3\noom_kill 2", 2),
-        ("0::/outside", "sys/fs/cgroup/memory.events", "oom_kill 1", 1),
-        ("5:memory:/a", "sys/fs/cgroup/memory/a/memory.oom_control", "oom_kill_disable 0\noom_kill 7", 7),
-        ("0::/a", "other", "x", None),
-    ],
-)
-def test_processes_that_were_ended_for_memory_are_counted(tree, group, file, text, count):
-    import device
-
-    assert device.oom_kills(tree(**{"proc/self/cgroup": group, file: text})) == count
