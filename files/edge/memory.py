@@ -23,9 +23,7 @@ def require(root: Path = Path("/")) -> None:
     left = free(root)
     if left is not None and left < NEEDED:
         needed = f"{NEEDED / 1e6:.0f} MB"
-        raise Problem(
-            "memory", f"{left / 1e6:.0f} MB of memory are free; measuring takes {needed}: end what holds it"
-        )
+        raise Problem("memory", f"{left / 1e6:.0f} MB of memory are free; measuring takes {needed}: end what holds it")
 
 
 def free(root: Path = Path("/")) -> int | None:
