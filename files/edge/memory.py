@@ -14,7 +14,6 @@ from problem import Problem
 # The runner takes up to 80 MB. With less than this a device reads its libraries from the disk again and again, for
 # minutes, before the kernel ends anything.
 NEEDED = 96 << 20  # bytes
-UNLIMITED = 1 << 60  # bytes; older kernels say so with a large number
 FILES = (("memory.max", "memory.current", ""), ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"))
 
 
@@ -40,10 +39,9 @@ def _of_group(folder: Path) -> Iterator[int]:
     for most, used, prefix in FILES:
         with suppress(OSError, ValueError):  # no such file, or "max"
             limit = int((folder / most).read_text())
-            if limit < UNLIMITED:
-                of = _pairs(folder / "memory.stat")
-                files = sum(of.get(f"{prefix}{kind}_file", 0) for kind in ("active", "inactive"))
-                yield limit - int((folder / used).read_text()) + files
+            of = _pairs(folder / "memory.stat")
+            files = sum(of.get(f"{prefix}{kind}_file", 0) for kind in ("active", "inactive"))
+            yield limit - int((folder / used).read_text()) + files
 
 
 def oom_kills(root: Path = Path("/")) -> int | None:

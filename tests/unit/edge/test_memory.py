@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import memory
 import pytest
+from edge import memory
 from problem import Problem
 
 MIB = 1 << 20
-MEMINFO = "MemTotal:       2000000 kB\nMemFree:  10 kB\nMemAvailable:    1000000 kB\nHugePages_Total:       0"
+MEMINFO = "Odd\nVersion: two\nMemTotal:       2000000 kB\nMemFree:  10 kB\nMemAvailable:    1000000 kB\nHugePages_Total:       0"
 PLENTY = 1000000 * 1024
 V2 = "sys/fs/cgroup"
 V1 = "sys/fs/cgroup/memory"
@@ -39,6 +39,8 @@ def v1(folder: str, most: int, used: int, files: int = 0) -> dict[str, object]:
         ("0::/a/b", v2(f"{V2}/a/b", 300 * MIB, 200 * MIB, 50 * MIB), 150 * MIB),
         ("0::/a/b", {**v2(f"{V2}/a/b", "max", 200 * MIB), **v2(f"{V2}/a", 90 * MIB, 80 * MIB)}, 10 * MIB),
         ("0::/outside", v2(V2, 90 * MIB, 80 * MIB), 10 * MIB),
+        ("0::/a:b", v2(f"{V2}/a:b", 90 * MIB, 80 * MIB), 10 * MIB),
+        ("0::/a", {f"{V2}/a/memory.max": 90 * MIB, f"{V2}/a/memory.current": 80 * MIB}, 10 * MIB),
         ("0::/a", v2(f"{V2}/a", 80 * MIB, 90 * MIB), 0),
         ("5:memory:/a", v1(f"{V1}/a", 300 * MIB, 200 * MIB, 40 * MIB), 140 * MIB),
         ("5:memory:/a", v1(V1, 300 * MIB, 200 * MIB), 100 * MIB),

@@ -62,7 +62,19 @@ def test_the_slowest_speed_still_counts() -> None:
     assert found.steps_per_hour.median == pytest.approx(3600 * pace.SLOWEST)
 
 
+@pytest.mark.parametrize(("seconds", "is_told"), [(1e-18, True), (9e-19, False)])
+def test_times_too_near_to_each_other_tell_nothing(seconds: float, is_told: bool) -> None:
+    found = rows([2.0] * 10)
+    for row in found:
+        row["time"] = 0.0
+    found[-1]["time"] = seconds
+    told = pace.of(found)
+    assert told is not None
+    assert (told.overall is not None) == is_told
+
+
 def test_the_largest_number_is_one_and_any_larger_is_none() -> None:
+    assert pace.LARGEST == 1e18
     assert pace.is_number(pace.LARGEST)
     assert pace.is_number(-pace.LARGEST)
     assert not pace.is_number(2 * pace.LARGEST)

@@ -160,6 +160,13 @@ def test_a_power_mode_is_the_one_asked_for(whole: bundle.Bundle, asked: t.Any, f
     assert says in told if isinstance(says, str) else told is says
 
 
+@pytest.mark.parametrize("asked", [None, "MAXN"])
+def test_of_a_device_that_was_not_measured_no_power_mode_is_right(whole: bundle.Bundle, asked: t.Any) -> None:
+    other = dataclasses.replace(whole, contents={**whole.contents, "limits": {**LIMITS, "power_mode": asked}})
+    told = host(other, problem.document({"id": "memory", "text": "12 MB are free"}))
+    assert told["as_powered"] == "memory: 12 MB are free"
+
+
 def test_another_runtime_is_a_fault_and_not_a_doubt(whole: bundle.Bundle) -> None:
     told = host(whole, problem.document({"id": "runtime", "text": "onnxruntime 1.19.2 was loaded"}))
     assert (told["as_locked"], told["runtime"]) == (False, "runtime: onnxruntime 1.19.2 was loaded")

@@ -124,6 +124,7 @@ def test_a_device_with_two_names_counts_once() -> None:
     ]
     (finding,) = [each for each in findings if each["where"]["host"] == "edge02"]
     assert "same device as edge01" in finding["why"]
+    assert finding["remedy"].startswith("Leave one name of the device in the inventory's group edge")
     assert "edge02" in finding["remedy"]
     assert [name for name, each in hosts.items() if each["wheelhouse"] is None] == ["edge02"]
 
