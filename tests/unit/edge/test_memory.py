@@ -10,7 +10,7 @@ from edge import memory
 from problem import Problem
 
 MIB = 1 << 20
-MEMINFO = "Odd\nVersion: two\nMemTotal:       2000000 kB\nMemFree:  10 kB\nMemAvailable:    1000000 kB\nHugePages_Total:       0"
+MEMINFO = "Odd\nVersion: two\nMemTotal: 2000000 kB\nMemFree: 10 kB\nMemAvailable:   1000000 kB\nHugePages_Total: 0"
 PLENTY = 1000000 * 1024
 V2 = "sys/fs/cgroup"
 V1 = "sys/fs/cgroup/memory"
