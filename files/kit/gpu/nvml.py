@@ -69,14 +69,20 @@ class Usable:
     reason: str | None = None  # why there are none
 
 
-def load() -> Any:
-    """Return the ``pynvml`` module, initialised. Raise NvmlUnavailableError with the reason."""
+def find_library() -> Any:
+    """Return the ``pynvml`` module, not initialised. Raise NvmlUnavailableError with the reason."""
     wheels = [str(path) for path in sorted(WHEELS.glob("nvidia_ml_py-*.whl"))]
     sys.path.extend(path for path in wheels if path not in sys.path)  # a pure wheel is importable as it is
     try:
         import pynvml  # noqa: PLC0415 - its path was only just added
     except ImportError as error:
         raise NvmlUnavailableError(f"nvidia-ml-py is neither installed nor in {WHEELS}") from error
+    return pynvml
+
+
+def load() -> Any:
+    """Return the ``pynvml`` module, initialised. Raise NvmlUnavailableError with the reason."""
+    pynvml = find_library()
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:

@@ -11,6 +11,7 @@ import os
 import re
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,9 @@ def _epoch(text: str) -> float:
 
 def collect(options: Options) -> dict[str, Any]:
     """Return the document."""
+    # Here, once for all children, and before the driver's deadlines begin: it is read from the share and compiled.
+    with suppress(nvml.NvmlUnavailableError):  # which the first child reports
+        nvml.find_library()
     until = time.monotonic() + options.limit
     booted = kernel_log.boot_time(options.root)
     document: dict[str, Any] = {

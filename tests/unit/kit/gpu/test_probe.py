@@ -53,6 +53,26 @@ def uuids(document: Document) -> list[str]:
     return [item["uuid"] for item in document["gpus"]]
 
 
+def test_the_library_is_imported_before_the_deadlines_of_the_driver_begin(
+    fake_node: FakeNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = (
+        "import os",
+        "PID = os.getpid()",
+        "class NVMLError(Exception): pass",
+        "class NVMLError_Late(NVMLError): pass",
+    )
+    init = "def nvmlInit(): raise NVMLError_Late(f'imported by {PID}')"
+    (tmp_path / "pynvml.py").write_text("\n".join((*lines, init)))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
+    try:
+        document = probe.collect(probe.Options(kernel_log="none", root=fake_node.root))
+        assert document["error"] == f"Late: imported by {os.getpid()}"
+    finally:
+        sys.modules.pop("pynvml", None)
+
+
 def test_a_healthy_gpu_says_everything(collect: t.Callable[..., Document], fake_node: FakeNode) -> None:
     fake_node.gpu("pci0000:00/0000:00:00.0")
     fake_node.write("dev/nvidia0", "")
