@@ -12,13 +12,11 @@ HPC_VALIDATION_CLUSTER names: the embedded profile's model, with windows of 32 s
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import typing as t
-import uuid
 
-from tests.integration.conftest import CACHE, CLUSTER, ROOT
-from tests.integration.environments import installed, on_login
+from tests.integration.conftest import ROOT
+from tests.integration.environments import installed, on_login, payload
 
 PROFILE = next((ROOT / "files/workloads/training_profiles/Config_Samples").glob("*A-102*"))
 BOUNDS = {
@@ -31,17 +29,11 @@ BOUNDS = {
 
 def measured() -> dict[str, t.Any]:
     """Return what was measured on the login node."""
-    name = f"bench-{uuid.uuid4().hex}"
-    local, there = CACHE / "clusters" / CLUSTER / "share" / name, f"/mnt/beegfs/{name}"
-    try:
-        shutil.copytree(ROOT / "files", local / "files", ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "tests/workloads/profiles/device_speed.py", local)
+    with payload(ROOT / "tests/workloads/profiles/device_speed.py") as (_local, there):
         python, path = installed("deepspeed", f"{there}/files"), f"{there}/files/workloads/training_profiles"
         profile, runner = f"{path}/Config_Samples/{PROFILE.name}", f"{there}/files/edge/runner.py"
         variables = {"PYTHONPATH": f"{there}/files:{path}", "OMP_NUM_THREADS": "1"}
         done = on_login(python, f"{there}/device_speed.py", profile, runner, **variables)
-    finally:
-        shutil.rmtree(local, ignore_errors=True)
     if done.returncode != 0:
         sys.exit(done.stderr)
     return dict(json.loads(done.stdout.splitlines()[-1]))

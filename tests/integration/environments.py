@@ -10,11 +10,15 @@ import json
 import platform
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import typing as t
+import uuid
+from contextlib import contextmanager
 from pathlib import Path
 
-from tests.integration.conftest import CACHE, CLUSTER
+from tests.integration.conftest import CACHE, CLUSTER, ROOT
 
 
 def on_login(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -23,6 +27,23 @@ def on_login(*command: str, **environment: str) -> subprocess.CompletedProcess[s
     variables = [f"{name}={value}" for name, value in environment.items()]
     line = shlex.join(["env", *variables, "PYTHONDONTWRITEBYTECODE=1", *command])
     return subprocess.run([*ssh, line], capture_output=True, text=True, check=False, timeout=1800)
+
+
+@contextmanager
+def payload(*others: Path) -> t.Iterator[tuple[Path, str]]:
+    """A folder on the share, where no play looks, with a copy of `files` and the other files and folders: its path
+    here, and as the cluster sees it."""
+    name = f"tests-{uuid.uuid4().hex}"
+    local = CACHE / "clusters" / CLUSTER / "share" / name
+    try:
+        for path in (ROOT / "files", *others):
+            if path.is_dir():
+                shutil.copytree(path, local / path.name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(path, local)
+        yield local, f"/mnt/beegfs/{name}"
+    finally:
+        shutil.rmtree(local, ignore_errors=True)
 
 
 def installed(name: str, files: str) -> str:

@@ -6,14 +6,11 @@
 from __future__ import annotations
 
 import re
-import shutil
-import typing as t
-import uuid
 
 import pytest
 
-from tests.integration.conftest import CACHE, CLUSTER, ROOT
-from tests.integration.environments import fake_gcs_server, installed, on_login
+from tests.integration.conftest import ROOT
+from tests.integration.environments import fake_gcs_server, installed, on_login, payload
 
 FOLDERS = [
     "workloads/mnist_single_gpu",
@@ -22,21 +19,6 @@ FOLDERS = [
     "datasets/mnist",
     "datasets/cifar10",
 ]
-
-
-@pytest.fixture
-def payload() -> t.Iterator[str]:
-    """A copy of the payload on the share, where no play looks; the path as the cluster sees it."""
-    name = f"tests-{uuid.uuid4().hex}"
-    local = CACHE / "clusters" / CLUSTER / "share" / name
-    ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "files", local / "files", ignore=ignore)
-    shutil.copytree(ROOT / "tests/workloads", local / "tests", ignore=ignore)
-    shutil.copy(fake_gcs_server(), local / "fake-gcs-server")
-    yield f"/mnt/beegfs/{name}"
-    shutil.rmtree(local)
-
-
 RUNTIME = {"profiles": "deepspeed"}  # of a folder that is not called as its runtime
 FIRST = {"profiles": ["workloads/training_profiles"]}  # before the others, whose modules may have the same names
 
@@ -57,15 +39,19 @@ FIRST = {"profiles": ["workloads/training_profiles"]}  # before the others, whos
         pytest.param("profiles", "slow", marks=pytest.mark.slow),
     ],
 )
-def test_what_runs_there_passes_its_tests(payload: str, folder: str, kind: str) -> None:
-    files = f"{payload}/files"
-    python = installed(RUNTIME.get(folder, folder), files)
-    path = ":".join(
-        [files, *(f"{files}/{each}" for each in (*FIRST.get(folder, []), *FOLDERS)), f"{payload}/tests/oumi"]
-    )
-    tests = ["-m", "unittest", "discover", "-s", f"{payload}/tests/{folder}", "-p", f"{kind}_*.py"]
-    bucket = f"{payload}/fake-gcs-server"
-    done = on_login(python, *tests, PYTHONPATH=path, OMP_WAIT_POLICY="PASSIVE", FAKE_GCS_SERVER=bucket)
+def test_what_runs_there_passes_its_tests(folder: str, kind: str) -> None:
+    server = fake_gcs_server()
+    with payload(ROOT / "tests/workloads", server) as (_local, there):
+        files, tests = f"{there}/files", f"{there}/workloads"
+        python = installed(RUNTIME.get(folder, folder), files)
+        folders = [*FIRST.get(folder, []), *FOLDERS]
+        variables = {
+            "PYTHONPATH": ":".join([files, *(f"{files}/{each}" for each in folders), f"{tests}/oumi"]),
+            "OMP_WAIT_POLICY": "PASSIVE",
+            "FAKE_GCS_SERVER": f"{there}/{server.name}",
+        }
+        unittest = ["-m", "unittest", "discover", "-s", f"{tests}/{folder}", "-p", f"{kind}_*.py"]
+        done = on_login(python, *unittest, **variables)
     assert done.returncode == 0, done.stderr
     written = (ROOT / "tests/workloads" / folder).glob(f"{kind}_*.py")
     expected = sum(len(re.findall(r"^    def test_", file.read_text(), re.MULTILINE)) for file in written)
