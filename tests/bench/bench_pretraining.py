@@ -96,7 +96,8 @@ def of_the_speed(found: dict[str, t.Any], when: dict[str, float]) -> list[Row]:
     """Return what was measured apart from the play."""
     loop, saved = found["loop"], found["checkpoint"]
     wall, cpu = (
-        statistics.median(loop[f"own{what}"]) / statistics.median(loop[f"bare{what}"]) for what in ("", "_cpu")
+        statistics.median(own / bare for own, bare in zip(loop[f"own{what}"], loop[f"bare{what}"]))
+        for what in ("", "_cpu")
     )
     mean = {name: statistics.median(saved[name]) for name in ("saved", "written")}
     of_what = f"checkpoint of {saved['bytes'] / 1e6:.0f} MB to a sequential write ({saved['tool']})"

@@ -17,6 +17,7 @@ import re
 import shutil
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable
@@ -106,10 +107,15 @@ def begin(folder: Path, name: str, size: int, *, keep: bool = False) -> Path:
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """Put a written file onto the disk, and return its entry for the manifest, from what is there."""
-    with path.open("rb+") as stream:
-        os.fsync(stream.fileno())
-    return {"name": path.name, "bytes": path.stat().st_size, "sha256": sha256(path)}
+    """Put a written file onto the disk, and return its entry for the manifest, from what is there.
+
+    The disk and the processor that computes the SHA-256 work at the same time. Raise OSError.
+    """
+    with path.open("rb+") as stream, ThreadPoolExecutor(1) as disk:
+        flushed = disk.submit(os.fsync, stream.fileno())
+        entry = {"name": path.name, "bytes": path.stat().st_size, "sha256": sha256(path)}
+        flushed.result()
+    return entry
 
 
 def finish(place: Path, facts: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> Path:

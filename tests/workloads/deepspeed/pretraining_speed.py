@@ -35,13 +35,13 @@ from kit.share import speed as share_speed  # noqa: E402
 from settings import load  # noqa: E402
 from torch import distributed  # noqa: E402
 
-ROUNDS, STEPS = 4, 20  # of the loop; the first round warms up
+ROUNDS, STEPS = 8, 10  # of the loop, after a round that warms up
 SAVES = 5
 CONFIG = Path(engine.__file__).parent / "config"
 LARGER: dict[str, Any] = {
     "model": {"n_embd": 512, "n_layer": 6, "n_head": 8, "n_positions": 32, "vocab_size": 8192},
     "deepspeed": {"train_batch_size": 4},
-    "training": {"checkpoint": {"keep": 1}},
+    "training": {"checkpoint": {"keep": 2}},
 }
 
 

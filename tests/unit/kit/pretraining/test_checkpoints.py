@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -388,6 +389,16 @@ def test_names_have_a_step_and_nothing_else() -> None:
     ]
     assert [checkpoints.step_of(name) for name in names] == [7, 70, None, None, None]
     assert checkpoints.rank_file(3, 16) == "rank-0003-of-0016.safetensors"
+
+
+def test_a_file_that_does_not_reach_the_disk_is_not_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_descriptor: int) -> None:
+        raise OSError(errno.EIO, "the disk is gone")
+
+    (tmp_path / "written").write_bytes(b"tensors")
+    monkeypatch.setattr(checkpoints.os, "fsync", fails)
+    with pytest.raises(OSError, match="the disk is gone"):
+        checkpoints.describe(tmp_path / "written")
 
 
 def test_a_file_that_is_not_there_is_not_described(tmp_path: Path) -> None:
