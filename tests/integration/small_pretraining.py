@@ -37,7 +37,6 @@ NEEDED = {
     "S3-27.resized_samples": {"resized", "export"},
     "S3-32": {"export"},
     "S3-32.whole": {"shape", "export"},
-    "S3-32.once": {"shape", "export"},
     "S3-32.loss": {"export"},
     "S3-33": {"export"},
     "S3-17": {"export"},

@@ -293,6 +293,7 @@ def measured(leg: Leg) -> dict[str, Any]:
         "repeats_exactly": torch.are_deterministic_algorithms_enabled(),
         "settings": {"fingerprint": settings.fingerprint()},
         "skipped_steps": engine.skipped,
+        "alerts": None if joined.rank else reporting.alerts_of(leg.job, settings["training.checkpoint.every"]),
         "first_loss_above_uniform": done.losses[0] - math.log(settings["model.vocab_size"]),
         "spike": spike(done.losses),
         "validation_loss": validation,
@@ -460,11 +461,13 @@ def exported(leg: Leg) -> dict[str, Any]:
     leg.joined.state.phase("using the export")
     ranks = of_the_measured["world_size"]
     used = use(leg.job / FOLDER, [leg.held_out(rank) for rank in range(ranks)])
+    size, counted = file.stat().st_size, read(leg.job / "shape").get("shape")
     found: dict[str, Any] = {
-        "shape": read(leg.job / "shape").get("shape"),
+        "shape": counted,
         "export": {
             "from": taken.path.name,
-            "bytes": file.stat().st_size,
+            "bytes": size,
+            "bytes_a_parameter": size / counted["counted_parameters"] if counted else None,
             **used,
             "loss_apart": abs(used["held_out_loss"] - of_the_measured["validation_loss"]),
         },

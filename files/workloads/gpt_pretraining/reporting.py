@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from kit import strict_json
+from kit.errors import KitError
 from kit.files import METRICS_FILE, sha256, write_atomic, write_json
-from kit.pretraining import checkpoint_list, checkpoints, cost, cost_page, job_folder, run_card
+from kit.pretraining import alerts, checkpoint_list, checkpoints, cost, cost_page, job_folder, run_card
+from kit.pretraining.records import PERFORMANCE
 from kit.pretraining.rows import read as read_rows
 
 
@@ -32,6 +34,21 @@ def write(job: Path, data: Path) -> dict[str, Any]:
     _write(job / "run_card.md", card)
     write_json(job / "checkpoints.json", checkpoint_list.document(_found(job, metrics), settings["batch"]))
     return {"lines": list(cost.verdict_lines(report)), "missing": report["missing"]}
+
+
+def alerts_of(job: Path, checkpoint_every: int) -> str | None:
+    """Return the names of the alerts that monitoring's rules find in a training's rows, or ``none``.
+
+    None if there are no rows, or they cannot be read.
+    """
+    try:
+        rows, performance = (list(read_rows(job / name)) for name in (job_folder.ROWS, PERFORMANCE))
+        fired = alerts.replay(rows, performance, checkpoint_every=checkpoint_every)
+    except (KitError, OSError, ValueError, TypeError):
+        return None
+    if not rows:
+        return None
+    return ", ".join(sorted({each.alert for each in fired})) or "none"
 
 
 def _found(job: Path, metrics: Mapping[str, Any]) -> list[checkpoint_list.Found]:

@@ -1,11 +1,12 @@
 # Copyright (c) 2026, the mlops.hpc_validation authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The list of a training's checkpoints: those that are whole, and where their copies are."""
+"""What a training says of itself afterwards: its alerts, its checkpoints, and where their copies are."""
 
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from pathlib import Path
 
@@ -32,3 +33,29 @@ def test_a_checkpoint_that_was_uploaded_has_the_address_of_its_copy(tmp_path: Pa
     found = {each.manifest["step"]: each.remote for each in reporting._found(tmp_path, metrics)}
     assert found == {10: "gs://b/job-1/checkpoint_step_10", 20: None}
     assert {each.remote for each in reporting._found(tmp_path, {**metrics, "uploads": None})} == {None}
+
+
+def _rows(folder: Path, *losses: float | str) -> Path:
+    rows = [
+        {"step": step, "time": 1000.0 + step, "loss": loss, "grad_norm": 1.0, "skipped_steps": 0, "checkpoint_step": 0}
+        for step, loss in enumerate(losses, 1)
+    ]
+    text = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (folder / "training_metrics.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_the_alerts_of_a_training_are_named(tmp_path: Path) -> None:
+    assert reporting.alerts_of(_rows(tmp_path, 3.0, 2.0, 1.0), 10) == "none"
+    assert reporting.alerts_of(_rows(tmp_path, 3.0, "NaN", 1.0), 10) == "PretrainingLossNotFinite"
+
+
+def test_rows_that_cannot_be_read_have_no_alerts(tmp_path: Path) -> None:
+    _rows(tmp_path, 3.0, "many")
+    assert reporting.alerts_of(tmp_path, 10) is None
+    (tmp_path / "training_metrics.jsonl").write_text('{"step": 1}\nnothing\n', encoding="utf-8")
+    assert reporting.alerts_of(tmp_path, 10) is None
+
+
+def test_a_training_without_rows_has_no_alerts(tmp_path: Path) -> None:
+    assert reporting.alerts_of(tmp_path, 10) is None

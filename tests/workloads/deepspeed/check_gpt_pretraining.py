@@ -40,6 +40,7 @@ class Survives(Case):
         losses = {row["step"]: row["validation_loss"] for row in rows if "validation_loss" in row}
         self.assertEqual(list(losses), [4, 8])
         self.assertTrue(losses[4] > losses[8] > metrics["validation_loss"] > 0)
+        self.assertEqual(metrics["alerts"], "none")
         log = (self.output / "training.log").read_text()
         self.assertIn("saved a checkpoint of step 12\n", log)
 

@@ -198,12 +198,14 @@ class Faults(Broken):
         self.assertIn("the loss or the gradients of step 2 are not finite", said)
         metrics = self.written("metrics.json")
         self.assertEqual((metrics["loss"][-1], metrics["completed"], metrics["steps"]), ("NaN", False, 2))
+        self.assertIn("PretrainingLossNotFinite", metrics["alerts"])
         self.assertIn("not finite", failure)
 
     def test_gradients_that_are_infinite_while_the_loss_is_not(self) -> None:
         self.broken("measured", fault="infinite_gradient")
         metrics = self.written("metrics.json")
         self.assertGreaterEqual(metrics["skipped_steps"], 1)
+        self.assertIn("PretrainingStepsSkipped", metrics["alerts"])
         self.assertIn(metrics["grad_norm"][-1], ("Infinity", "NaN", -1.0))
 
     def test_a_rank_that_stands_still(self) -> None:
