@@ -37,6 +37,7 @@ MADE = "made"
 SOURCE_STEPS = 400
 EXTRA_STEPS, EXTRA_RATE = 150, 3e-4  # of what is pruned, and of what it is compared with
 INFERENCES = 500  # of each form, for its time
+HANDED_OVER = "/handed/over"  # where a model begins that a training is given itself: nothing is read there
 FLOAT, PRUNED, INT8 = "float", "pruned", "int8"
 
 
@@ -80,7 +81,7 @@ def short(profile: Profile, purpose: str, steps: int, rate: float, data: dict[st
         profile,
         metadata={"purpose": purpose, "target": "local"},
         training={
-            "begins_with": None if purpose == SCRATCH else profile.training.begins_with or "/",
+            "begins_with": None if purpose == SCRATCH else profile.training.begins_with or HANDED_OVER,
             "epochs": math.ceil(steps / max(1, samples // per_step)),
             "max_steps": steps,
             "log_every_steps": min(10, steps),

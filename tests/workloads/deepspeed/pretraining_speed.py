@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the pretraining's loop, a checkpoint and a resumption cost: begun by `kit legs` instead of train.py.
 
-The measured leg compares, in rounds that alternate, the loop with DeepSpeed's own engine on tokens in memory, and a
-checkpoint of 23 million parameters with a sequential write of as many bytes; it leaves speed.json. Any other leg is
-train.py's, with the times of its phases in phases-RANK.jsonl. tests/bench/bench_pretraining.py has the bounds.
+The measured leg compares, in rounds that alternate, the loop with DeepSpeed's own engine on tokens in memory and with
+PyTorch's DDP, for 5.3 million parameters, and a checkpoint of 23 million with a sequential write of as many bytes; it
+leaves speed.json. Any other leg is train.py's, with the times of its phases in phases-RANK.jsonl.
+tests/bench/bench_pretraining.py has the bounds.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ BEGUN = time.time()
 import statistics  # noqa: E402 - the time before all others
 from collections.abc import Callable  # noqa: E402
 from dataclasses import replace  # noqa: E402
+from functools import partial  # noqa: E402
 from typing import Any  # noqa: E402
 
 import engine  # noqa: E402
@@ -35,9 +37,13 @@ from kit.share import speed as share_speed  # noqa: E402
 from settings import load  # noqa: E402
 from torch import distributed  # noqa: E402
 
-ROUNDS, STEPS = 8, 10  # of the loop, after a round that warms up
+ROUNDS, STEPS = 6, 5  # of the loop, after a round that warms up
 SAVES = 5
 CONFIG = Path(engine.__file__).parent / "config"
+TRAINED: dict[str, Any] = {
+    "model": {"n_embd": 256, "n_layer": 6, "n_head": 8, "n_positions": 256},
+    "deepspeed": {"train_batch_size": 8},
+}
 LARGER: dict[str, Any] = {
     "model": {"n_embd": 512, "n_layer": 6, "n_head": 8, "n_positions": 32, "vocab_size": 8192},
     "deepspeed": {"train_batch_size": 4},
@@ -55,36 +61,45 @@ def speed(leg: Leg) -> dict[str, Any]:
 
 
 def of_the_loop(leg: Leg) -> dict[str, list[float]]:
-    """Return seconds and CPU seconds of all ranks, a round each, in the loop and in DeepSpeed's engine alone."""
+    """Return seconds, and CPU seconds of all ranks, of each round.
+
+    ``own`` is the loop, ``bare`` DeepSpeed's engine alone, ``plain`` the loop with PyTorch's DDP.
+    """
     joined = leg.joined
-    sharded = engine.Sharded(leg.settings, joined)
+    leg = replace(leg, settings=load(CONFIG, "mini", TRAINED, joined.size))
     nodes = list(joined.gather(joined.node).values())
     watch = leg.settings.document()["watch"]
     steps = (ROUNDS + 1) * STEPS
     monitor = (
         None if joined.rank else Monitor(leg.output, current_job(), steps, watch, checkpoint_every=steps, nodes=nodes)
     )
-    training = leg.training(sharded, monitor)
-    batches = training.loader.read(1, joined.device).batches
+    sharded = engine.Sharded(leg.settings, joined)
+    own, plain = leg.training(sharded, monitor), leg.training(engine.Replicated(leg.settings, joined))
+    batches = own.loader.read(1, joined.device).batches
     alone = sharded.deepspeed
 
-    def bare() -> None:
+    def bare(_first: int) -> None:
         for _step in range(STEPS):
             for tokens, targets in batches:
                 alone.backward(alone(tokens, targets))
                 alone.step()
 
-    found: dict[str, list[float]] = {"own": [], "own_cpu": [], "bare": [], "bare_cpu": []}
+    compared: dict[str, Callable[[int], object]] = {
+        "own": lambda first: own.run(first, first + STEPS - 1, leg.output),
+        "bare": bare,
+        "plain": lambda first: plain.run(first, first + STEPS - 1, leg.output),
+    }
+    found: dict[str, list[float]] = {f"{name}{what}": [] for name in compared for what in ("", "_cpu")}
     for number in range(ROUNDS + 1):
-        first = number * STEPS + 1
-        for name, act in (("own", lambda: training.run(first, first + STEPS - 1, leg.output)), ("bare", bare)):  # noqa: B023
+        for name, act in compared.items():
             distributed.barrier()
-            seconds, cpu = timed(act)
+            seconds, cpu = timed(partial(act, number * STEPS + 1))
             found[name].append(joined.largest(seconds))
             found[f"{name}_cpu"].append(joined.sum(cpu))
     if monitor:
         monitor.close(in_order=True)
-    training.loader.close()
+    for each in (own, plain):
+        each.loader.close()
     return {name: values[1:] for name, values in found.items()}
 
 

@@ -80,7 +80,7 @@ def leaves(section: Section, place: str = "") -> set[str]:
 
 
 EMBEDDED = {
-    "power_management": {"mode": "MAXN", "max_temperature_c": 85.0},
+    "power_management": {"mode": "MAXN", "max_temperature_c": 85.0, "soak_seconds": 5.0},
     "embedded_optimizations": {
         "memory_efficient_attention": True,
         "empty_cache_every_steps": 4,
