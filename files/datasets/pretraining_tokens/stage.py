@@ -81,7 +81,7 @@ def convert(folder: Path) -> staging_asset.Made | None:
             converter.convert(npz.sources(folder), made, vocab=VOCAB, source=source)
         except KitError as error:
             raise KitError(
-                f"{error} (For a model with another vocabulary than {VOCAB}, convert with `python -m kit tokens "
+                f"{error} (For a model with another vocabulary than {VOCAB}, convert with `python3 -B -m kit tokens "
                 "convert --vocab`, and give that folder.)"
             ) from error
 

@@ -52,21 +52,29 @@ def run(arguments: argparse.Namespace) -> None:
         raise KitError(f"{folder} has no {outbox.ROWS}: expected the output folder of a training's job")
     server = Server(arguments.address, arguments.token, arguments.ca)
     with sole(folder / LOCK, f"sending the rows in {folder}", WAIT):
-        sender = Sender(server, _training(arguments))
+        sender = Sender(server, _training(arguments), tell=_say_what_is_waited_for if by_hand else lambda _why: None)
         if by_hand:
             # Without metrics the training goes on, or nobody knows how it ended.
             ended_well = (folder / METRICS_FILE).is_file()
             status = "FAILED" if arguments.failed else "FINISHED" if ended_well else None
-            all_sent = sender.follow(lambda: True, LATER, lambda: status, renews=True)
+            try:
+                all_sent = sender.follow(lambda: True, LATER, lambda: status, renews=True)
+            except KeyboardInterrupt:
+                all_sent = False
         else:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when the training closes the pipe
             all_sent = _follow(sender)
     state = sender.state
     if not all_sent:
-        print(f"not all rows were sent to {server.address}: {state.gap}; later: kit tracker send", file=sys.stderr)
+        why = state.gap or "interrupted"
+        print(f"not all rows were sent to {server.address}: {why}; later: kit tracker send", file=sys.stderr)
         raise SystemExit(3)
     left = f"; {state.unreadable} lines are no rows" if state.unreadable else ""
     print(f"{state.points} points are on {server.address}, run {state.run}{left}")
+
+
+def _say_what_is_waited_for(why: str) -> None:
+    print(f"{why}; trying again for {LATER / 60:g} minutes", file=sys.stderr, flush=True)
 
 
 def _follow(sender: Sender) -> bool:

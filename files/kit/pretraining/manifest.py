@@ -112,7 +112,7 @@ def read(folder: Path) -> Manifest:
     except OSError as error:
         raise KitError(
             f"{folder} is not a folder of tokens: {NAME} cannot be read: {error.strerror}; "
-            "python -m kit tokens convert makes one"
+            "python3 -B -m kit tokens convert makes one"
         ) from error
     return parse(content, str(path))
 

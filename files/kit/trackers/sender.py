@@ -33,12 +33,18 @@ class Training:
 class Sender:
     """Sends one training's rows to one server."""
 
-    def __init__(self, server: Server, training: Training, pause: Callable[[float], object] = time.sleep) -> None:
+    def __init__(
+        self,
+        server: Server,
+        training: Training,
+        pause: Callable[[float], object] = time.sleep,
+        tell: Callable[[str], object] = lambda _why: None,
+    ) -> None:
         """Go on from where an earlier sender of this training came to; at another address from the beginning.
 
-        Raise KitError.
+        ``tell``: called with why a request failed that is tried again, once until one succeeds. Raise KitError.
         """
-        self._server, self._training, self._pause = server, training, pause
+        self._server, self._training, self._pause, self._tell = server, training, pause, tell
         state = outbox.read_state(training.folder)
         if state.address not in (None, server.address):
             state = outbox.State(state.identity)
@@ -76,6 +82,8 @@ class Sender:
                     return True
             except UnavailableError as error:
                 self._note(str(error), failures)
+                if not failures:
+                    self._tell(str(error))
                 failures += 1
             except RefusedError as error:
                 if not self._begins_anew(error):

@@ -21,4 +21,4 @@ job=$(sbatch --parsable ${resume[@]+"${resume[@]}"} "$home/gpt_pretraining.sbatc
 echo "job $job"
 [ "$monitor" = 1 ] || exit 0
 scripts=$(dirname "$home")
-PYTHONPATH="$scripts" exec "${PYTHON:-python3}" -m kit watch --share "$(dirname "$scripts")" "$job"
+PYTHONPATH="$scripts" exec "${PYTHON:-python3}" -B -m kit watch --share "$(dirname "$scripts")" "$job"

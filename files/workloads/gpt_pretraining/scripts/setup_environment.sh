@@ -4,5 +4,5 @@
 set -euo pipefail
 scripts=$(cd "$(dirname "$0")/../.." && pwd)
 share=$(dirname "$scripts")
-PYTHONPATH="$scripts" exec "${PYTHON:-python3}" -m kit runtime --name deepspeed \
+PYTHONPATH="$scripts" exec "${PYTHON:-python3}" -B -m kit runtime --name deepspeed \
     --lock "$scripts/requirements/deepspeed.txt" --root "$share/venvs" "$@"

@@ -17,6 +17,6 @@ python=${python:-python3}
 profile=$(realpath -- "$1")
 shift
 
-asked=$(PYTHONPATH=$kit "$python" -m kit profile options "$profile")
+asked=$(PYTHONPATH=$kit "$python" -B -m kit profile options "$profile")
 mapfile -t options <<< "$asked"
 exec sbatch "${options[@]}" "$@" "$home/scripts/train_hpc_job.sh" "$python" "$kit" "$home" "$profile"

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -131,7 +133,7 @@ def test_the_job_ends_as_the_training_does_and_leaves_no_sampler(profile, tmp_pa
     assert str(tmp_path / "logs/job-12") in done.stdout
 
 
-def submitted(tmp_path, *arguments: str, python: str = sys.executable):
+def submitted(tmp_path, *arguments: str, python: str = sys.executable, script: Path = SCRIPT):
     """Run train_hpc.sh with a sbatch that only says what it is given."""
     fake = tmp_path / "bin/sbatch"
     fake.parent.mkdir(exist_ok=True)
@@ -139,7 +141,7 @@ def submitted(tmp_path, *arguments: str, python: str = sys.executable):
     fake.chmod(0o755)
     environment = {**os.environ, "PATH": f"{fake.parent}:{os.environ['PATH']}", "PYTHON": python}
     return subprocess.run(
-        [str(SCRIPT), *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
+        [str(script), *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
     )
 
 
@@ -156,6 +158,17 @@ def test_the_script_submits_with_the_options_of_the_profile_and_then_its_own(pro
         str(FOLDER.parent),
     ]
     assert lines[-1] == str(file)
+
+
+def test_the_script_leaves_no_compiled_files_beside_the_code_that_jobs_run(profile, tmp_path):
+    _one, file = profile()
+    files, share = FOLDER.parents[2], tmp_path / "share"
+    for folder in ("kit", "requirements", "workloads/training_profiles"):
+        shutil.copytree(files / folder, share / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    done = submitted(tmp_path, str(file), script=share / SCRIPT.relative_to(files))
+    assert done.returncode == 0, done.stderr
+    assert str(share) in done.stdout
+    assert not list(share.rglob("__pycache__"))
 
 
 def test_the_script_submits_nothing_where_the_profile_has_errors(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import typing as t
@@ -407,6 +408,33 @@ def test_the_command_says_what_could_not_be_sent(mlflow, training):
     done = command(mlflow, training, "send")
     assert done.returncode == 3
     assert "403" in done.stderr
+
+
+def test_by_hand_it_says_at_once_what_it_waits_for_and_can_be_interrupted(training):
+    write(training, 1, 3)
+    argv = [sys.executable, "-m", "kit", "tracker", "send", str(training.folder), "--address", "http://127.0.0.1:9"]
+    with subprocess.Popen(argv, env={"PYTHONPATH": str(FILES)}, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        told = process.stderr.readline()
+        assert "127.0.0.1:9" in told
+        assert "trying again for 10 minutes" in told
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 3
+    assert "not all rows were sent to http://127.0.0.1:9" in rest
+    assert "Traceback" not in rest
+    assert outbox.read_state(training.folder).offset == 0
+
+
+def test_a_failure_is_told_once_until_a_request_succeeds(mlflow, training):
+    write(training, 1, 3)
+    mlflow.faults = [503, 503]
+    told: list[str] = []
+    ours = Sender(Server(mlflow.address), training, pause=lambda _seconds: None, tell=told.append)
+    assert ours.follow(lambda: True, 30)
+    assert ours.state.refused == 2
+    assert len(told) == 1
+    assert "503" in told[0]
 
 
 def test_a_folder_without_rows_is_refused(mlflow, training):
