@@ -38,6 +38,8 @@ def run_delay(root: Path) -> float | None:
 def throttled_periods(root: Path) -> int | None:
     """Return how many periods this process's control group, and those around it, were throttled in; None: unknown."""
     for line in (sensors.text(root / "proc/self/cgroup") or "").splitlines():
+        if line.count(":") < 2:
+            continue
         _number, controllers, path = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
             continue

@@ -57,10 +57,12 @@ def oom_kills(root: Path = Path("/")) -> int | None:
 def _groups(root: Path) -> Iterator[Path]:
     """Yield this process's control group for memory and those around it; in a container the last is its own."""
     try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        lines = (root / "proc/self/cgroup").read_text(errors="replace").splitlines()
     except OSError:
         return
     for line in lines:
+        if line.count(":") < 2:
+            continue
         _number, controllers, path = line.split(":", 2)
         if controllers in ("", "memory"):
             base = root / "sys/fs/cgroup" / controllers

@@ -219,7 +219,8 @@ def _in_turn(models: dict[str, Model], inputs: Any) -> dict[str, Any]:
 def figures(times: list[int]) -> dict[str, Any]:
     """Return percentiles in milliseconds, and a histogram with buckets by factors, of times in nanoseconds."""
     ordered = sorted(times)
-    low, high = ordered[0], max(ordered[-1], ordered[0] + 1)
+    low = max(1, ordered[0])  # a coarse clock may stand still
+    high = max(ordered[-1], low + 1)
     factor = (high / low) ** (1 / BUCKETS)
     edges = [low * factor**step for step in range(BUCKETS + 1)]
     counts = [0] * BUCKETS

@@ -36,6 +36,7 @@ BOARDS = {
 # Cooling devices that slow something down; fans do not.
 THROTTLES = re.compile(r"throttle|thermal-shutdown|cpufreq|devfreq|^Processor$", re.IGNORECASE)
 PATIENCE = 5.0  # seconds for a program
+NO_NAME = "what it is of cannot be read"
 
 Reading = dict  # of names and values; not an alias with parameters, which Python 3.8 lacks
 
@@ -101,7 +102,7 @@ def text(path: Path) -> str | None:
 def number(path: Path) -> int | None:
     """Return a file's whole number, None if there is none."""
     found = text(path)
-    return int(found) if found is not None and re.fullmatch(r"-?\d+", found) else None
+    return int(found) if found is not None and re.fullmatch(r"-?\d{1,18}", found) else None
 
 
 def _put(found: dict[str, Reading], name: str, place: str, reading: Reading) -> None:
@@ -169,12 +170,14 @@ def zones(root: Path) -> dict[str, Reading]:
     found: dict[str, Reading] = {}
     for zone in sorted(root.glob("sys/class/thermal/thermal_zone*")):
         name = text(zone / "type")
-        if name:
-            _put(found, name, zone.name, _temperature(name, zone / "temp"))
+        reading = _temperature(name, zone / "temp") if name else {"path": str(zone / "type"), "error": NO_NAME}
+        _put(found, name or zone.name, zone.name, reading)
     for path in sorted(root.glob("sys/class/hwmon/hwmon*/temp*_input")):
         chip = text(path.parent / "name")
         label = text(path.with_name(path.name.replace("_input", "_label"))) or path.name[: -len("_input")]
-        if chip in PROCESSORS:
+        if not chip:
+            _put(found, path.parent.name, path.name, {"path": str(path.parent / "name"), "error": NO_NAME})
+        elif chip in PROCESSORS:
             _put(found, f"{chip} {label}", path.parent.name, _temperature(f"{chip} {label}", path))
     return found
 
@@ -197,9 +200,12 @@ def counters(root: Path) -> dict[str, Reading]:
     """Return counts of throttling, which only grow: a difference over a time is what happened in it."""
     found: dict[str, Reading] = {}
     for chip in sorted(root.glob("sys/class/hwmon/hwmon*")):
-        if text(chip / "name") == "soctherm_oc":
-            for path in sorted(chip.glob("oc*_event_cnt")):
+        name = text(chip / "name")
+        for path in sorted(chip.glob("oc*_event_cnt")):
+            if name == "soctherm_oc":
                 _counted(found, "soctherm {}".format(path.name[: -len("_event_cnt")]), path)
+            elif not name:
+                found[chip.name] = {"path": str(chip / "name"), "count": None, "error": NO_NAME}
     for path in sorted(root.glob("sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count")):
         kind, cpu = path.name[: -len("_throttle_count")], path.parents[1]
         package = number(cpu / "topology/physical_package_id") or 0
@@ -216,7 +222,10 @@ def throttling(root: Path) -> dict[str, Reading]:
     found: dict[str, Reading] = {}
     for device in sorted(root.glob("sys/class/thermal/cooling_device*")):
         name = text(device / "type")
-        if name and THROTTLES.search(name):
+        if not name:
+            reading = {"path": str(device / "type"), "state": None, "error": NO_NAME}
+            _put(found, device.name, device.name, reading)
+        elif THROTTLES.search(name):
             place = device / "cur_state"
             _put(found, name, device.name, {"path": str(place), "state": number(place)})
     return found

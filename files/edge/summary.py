@@ -67,9 +67,8 @@ def _temperature(rows: list[Reading]) -> Reading:
 
 def _throttle(rows: list[Reading]) -> Reading:
     unread = _unread(rows, "counters", "count") + _unread(rows, "throttling", "state")
-    first, last = rows[0]["counters"], rows[-1]["counters"]
-    known = [name for name in first if None not in (first[name]["count"], last.get(name, {}).get("count"))]
-    grown = {name: last[name]["count"] - first[name]["count"] for name in known}
+    steps = {name: _steps(rows, name) for name in _names(rows, "counters")}
+    grown = {name: sum(step for step in each if step > 0) for name, each in steps.items() if each}
     active = {
         name: sum(bool((each["throttling"].get(name) or {}).get("state")) for each in rows)
         for name in _names(rows, "throttling")
@@ -77,7 +76,7 @@ def _throttle(rows: list[Reading]) -> Reading:
     firmware = _firmware(rows)
     bits = firmware["bits"]
     is_known = bool(grown or active or bits is not None)
-    went_back = [name for name, count in grown.items() if count < 0]
+    went_back = [name for name, each in steps.items() if min(each, default=0) < 0]
     errors = [_error(unread), f"{went_back[0]} went back" if went_back else None, firmware["error"]]
     error = "; ".join(each for each in errors if each) or None
     return {
@@ -87,6 +86,13 @@ def _throttle(rows: list[Reading]) -> Reading:
         "firmware_bits": bits,
         "error": error or (None if is_known else "nothing says whether the board was throttled"),
     }
+
+
+def _steps(rows: list[Reading], name: str) -> list[int]:
+    """Return by how much a counter changed from each row that has it to the next one."""
+    counts = [each["counters"].get(name, {}).get("count") for each in rows]
+    known = [count for count in counts if count is not None]
+    return [after - before for before, after in zip(known, known[1:])]
 
 
 def _firmware(rows: list[Reading]) -> Reading:

@@ -14,6 +14,7 @@ from contextlib import suppress
 INTERVAL, PATIENCE = 500, 5.0  # milliseconds between two lines; seconds for the first one
 KEPT = 1 << 16  # bytes of output, of which the last line counts
 OLD = 5 * INTERVAL / 1000  # seconds after which the last line is no reading of now
+LEAST = 1.0  # degrees Celsius from 0: a sensor that is in whole degrees, or not there, says no more in thousandths
 COLDEST = -50.0  # degrees Celsius: a part that is switched off reads -256
 CONSTANT = re.compile("PMIC", re.IGNORECASE)  # of a Jetson, always 100: github.com/balena-os/balena-jetson/issues/142
 NOT_MEASURED = {"off": True, "reason": "it reads the same at all times"}
@@ -96,6 +97,6 @@ def temperature(name: str, path: str, celsius: float) -> dict:
     """Return the reading of a part: its temperature, that it is off, or that it was not read."""
     if CONSTANT.match(name):
         return {"path": path, **NOT_MEASURED}
-    if celsius == 0:
-        return {"path": path, "error": "reads 0"}
+    if abs(celsius) < LEAST:
+        return {"path": path, "error": f"reads {celsius:g}"}
     return {"path": path, "celsius": celsius} if celsius > COLDEST else {"path": path, "off": True}

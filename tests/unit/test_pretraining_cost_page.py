@@ -95,7 +95,7 @@ def test_the_published_figures(page: str) -> None:
 
 def test_the_commands_are_ones_that_the_kit_takes(root: Path) -> None:
     lines = (root / "docs/pretraining-cost.md").read_text(encoding="utf-8").splitlines()
-    commands = [shlex.split(line, comments=True) for line in lines if line.startswith("python3 -m kit cost FOLDER")]
+    commands = [shlex.split(line, comments=True) for line in lines if line.startswith("python3 -B -m kit cost FOLDER")]
     assert len(commands) == 4
     for command in commands:
-        assert _parser("cost").parse_args(command[3:]).folder == Path("FOLDER")
+        assert _parser("cost").parse_args(command[command.index("cost") :]).folder == Path("FOLDER")

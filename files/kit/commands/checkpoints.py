@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Do it and return what there is. Raise KitError if one to verify is damaged, or none is to fetch."""
+    """Do it and return what there is. Raise KitError for a damaged one, or if there is nothing to look at."""
     if arguments.action == "verify":
         return _verify(arguments.folder, arguments.name)
     manager = CheckpointManager(arguments.folder, arguments.remote, credentials=arguments.credentials)
@@ -42,6 +42,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
             return {"path": str(manager.download_checkpoint(arguments.name))}
         taken = manager.download_newest()
         return {"path": str(taken.path), "refused": taken.refused}
+    if not (arguments.remote or arguments.folder.is_dir()):
+        raise KitError(f"{arguments.folder}: no such folder")
     return {"checkpoints": manager.list_checkpoints()}
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from kit import strict_json
 from kit.errors import KitError
+from kit.printable import printable
 from kit.profiles import packages
-from kit.profiles.findings import printable
 
 WRONG, UNREADABLE = 1, 2  # exit codes
 

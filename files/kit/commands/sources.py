@@ -13,7 +13,7 @@ from kit.host.indexes import index_urls
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--index-url", help="package index (default: UV_DEFAULT_INDEX, PIP_INDEX_URL, the public one)")
+    parser.add_argument("--index-url", help="package index (default: UV_DEFAULT_INDEX, PIP_INDEX_URL)")
     parser.add_argument("--extra-index-url", action="append", default=[], help="a further index; may be repeated")
     parser.add_argument("--wheelhouse", type=Path, help="folder of wheels; no index is used")
 

@@ -51,8 +51,12 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _convert(arguments: argparse.Namespace) -> dict[str, Any]:
-    from kit.pretraining import npz  # noqa: PLC0415 - it needs NumPy
-
+    try:
+        from kit.pretraining import npz  # noqa: PLC0415 - it needs NumPy
+    except ImportError as error:
+        raise KitError(
+            f"{sys.executable} has no NumPy ({error}): run this with the Python of the runtime deepspeed"
+        ) from error
     into: Path = arguments.into.absolute()
     if into.exists():
         raise KitError(f"{into} exists; give the name of a new folder")

@@ -92,10 +92,7 @@ class CheckpointManager:
             raise KitError(f"{name!r} is not the name of a checkpoint, expected checkpoint_step_N")
         content = store.read(f"{name}/{MANIFEST}")
         manifest = checkpoints.parse(content, f"{store.url}/{name}/{MANIFEST}")
-        try:
-            files = [(str(entry["name"]), int(entry["bytes"]), str(entry["sha256"])) for entry in manifest["files"]]
-        except (ValueError, KeyError, TypeError, OverflowError) as error:
-            raise DamagedError(f"{store.url}/{name}/{MANIFEST} cannot be read: {error!r}") from error
+        files = checkpoints.files_of(manifest, name, f"{store.url}/{name}")
         place = checkpoints.begin(self.folder, name, sum(size for _name, size, _digest in files), keep=True)
         for file, size, digest in files:
             store.get(f"{name}/{file}", place / file, size=size, sha256=digest)

@@ -18,6 +18,7 @@ import shutil
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable
@@ -139,7 +140,7 @@ def parse(content: bytes, where: str) -> dict[str, Any]:
         digest = _digest(manifest)
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"{where} cannot be read: {error}") from error
-    if manifest.get(DIGEST, digest) != digest:  # an older version wrote none
+    if manifest.get(DIGEST) != digest:
         raise DamagedError(f"{where} is not what was written: its SHA-256 differs")
     return manifest
 
@@ -178,21 +179,33 @@ def verify(path: Path, *, hashed: bool = True, rank: int = 0, ranks: int = 1) ->
     except OSError as error:
         raise DamagedError(f"{path.name}/{MANIFEST} cannot be read: {error}") from error
     manifest = parse(content, f"{path.name}/{MANIFEST}")
-    try:
-        if manifest["name"] != path.name or int(manifest["step"]) != step_of(path.name):
-            raise DamagedError(f"{path.name}/{MANIFEST} is of {manifest['name']}, step {manifest['step']}")
-        entries = {str(entry["name"]): entry for entry in manifest["files"]}
-        _require_files(path, format_of(manifest), manifest["ranks"], list(entries))
-        for position, (name, entry) in enumerate(sorted(entries.items())):
-            _compare(path / name, entry, hashed and position % ranks == rank)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DamagedError(f"{path.name}/{MANIFEST} is damaged: {error!r}") from error
+    files = files_of(manifest, path.name, path.name)
+    strange = sorted({each.name for each in path.glob("*.pt")} - {name for name, _size, _digest in files})
+    if strange:  # DeepSpeed's readers take whatever has such a name
+        raise DamagedError(f"{path.name}/{strange[0]} is not in its {MANIFEST}")
+    for position, (name, size, digest) in enumerate(files):
+        _compare(path / name, size, digest if hashed and position % ranks == rank else None)
     return manifest
 
 
-def _require_files(path: Path, form: str, ranks: int, names: Sequence[str]) -> None:
+def files_of(manifest: Mapping[str, Any], name: str, where: str) -> list[tuple[str, int, str]]:
+    """Return name, bytes and SHA-256 of each file of checkpoint ``name``, which is at ``where``.
+
+    Raise DamagedError if the manifest is of another checkpoint, or does not have the files of its ranks.
+    """
+    try:
+        if manifest["name"] != name or int(manifest["step"]) != step_of(name):
+            raise DamagedError(f"{where}/{MANIFEST} is of {manifest['name']}, step {manifest['step']}")
+        files = sorted((str(each["name"]), int(each["bytes"]), str(each["sha256"])) for each in manifest["files"])
+        _require_files(where, format_of(manifest), manifest["ranks"], [file for file, _size, _digest in files])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise DamagedError(f"{where}/{MANIFEST} is damaged: {error!r}") from error
+    return files
+
+
+def _require_files(where: str, form: str, ranks: int, names: Sequence[str]) -> None:
     if form not in FILES:
-        raise DamagedError(f"{path.name} is of the format {form!r}, which is not known")
+        raise DamagedError(f"{where} is of the format {form!r}, which is not known")
     # DeepSpeed names some of its files after the precision.
     found = sorted(name.removeprefix("bf16_") for name in names)
     if (
@@ -200,19 +213,17 @@ def _require_files(path: Path, form: str, ranks: int, names: Sequence[str]) -> N
         or len(found) != ranks * len(FILES[form])  # before the names of as many ranks as it says are made up
         or found != sorted(each.format(rank=rank, ranks=ranks) for each in FILES[form] for rank in range(ranks))
     ):
-        raise DamagedError(f"{path.name} has {len(names)} files, not those of {ranks} ranks")
-    strange = sorted({each.name for each in path.glob("*.pt")} - set(names))
-    if strange:  # DeepSpeed's readers take whatever has such a name
-        raise DamagedError(f"{path.name}/{strange[0]} is not in its {MANIFEST}")
+        raise DamagedError(f"{where} has {len(names)} files, not those of {ranks} ranks")
 
 
-def _compare(path: Path, entry: Mapping[str, Any], hashed: bool) -> None:
+def _compare(path: Path, written: int, digest: str | None) -> None:
+    """Raise DamagedError for a file of another size, or of another SHA-256 if one is given."""
     where = f"{path.parent.name}/{path.name}"
     try:
         size = path.stat().st_size
-        if size != entry["bytes"]:
-            raise DamagedError(f"{where} has {size} bytes, {entry['bytes']} were written")
-        if hashed and sha256(path) != entry["sha256"]:
+        if size != written:
+            raise DamagedError(f"{where} has {size} bytes, {written} were written")
+        if digest is not None and sha256(path) != digest:
             raise DamagedError(f"{where} is not what was written: its SHA-256 differs")
     except OSError as error:
         raise DamagedError(f"{where} cannot be read: {error.strerror}") from error
@@ -273,7 +284,7 @@ def due(first: int, last: int, every: int, keep: int) -> int:
 
 
 def retain(folder: Path, keep: int, refused: Container[str] = ()) -> list[str]:
-    """Remove the oldest checkpoints but ``keep``, and return their names.
+    """Remove the oldest checkpoints but ``keep``, and return their names; those that cannot be removed stay.
 
     The newest one that is whole by the sizes of its files always stays; reading them all would stop the training. Those
     whose names are ``refused``, since they were read and are not whole, do not count: they stay while there are fewer
@@ -285,10 +296,12 @@ def retain(folder: Path, keep: int, refused: Container[str] = ()) -> list[str]:
     most = max(1, keep)
     spared = next((path for path in counted if _is_whole_by_sizes(path)), None)
     old = [path for path in counted[most:] if path != spared]
-    removed = [*old, *(others if len(counted) >= most else [])]
-    for path in removed:
-        shutil.rmtree(path)
-    return [path.name for path in removed]
+    removed = []
+    for path in [*old, *(others if len(counted) >= most else [])]:
+        with suppress(OSError):  # it is no reason to end a training; the verdict counts what stays
+            shutil.rmtree(path)
+            removed.append(path.name)
+    return removed
 
 
 def _is_whole_by_sizes(path: Path) -> bool:

@@ -24,6 +24,7 @@ from kit.pretraining import cost, failures, pace, price, rows, shape
 from kit.ranks import state
 
 SETTINGS, ROWS = "settings.json", "training_metrics.jsonl"
+MOST_RANKS = 1 << 20  # and sequences of a step, as the settings of a training have it
 VALUE_BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
 
 
@@ -42,6 +43,7 @@ class Given:
 
 def read(folder: Path, given: Given = Given()) -> cost.Facts:
     """Return what is known of the job. Raise KitError for files that are damaged, and without settings."""
+    _require_sensible(given)
     settings, problem = reports.read(folder / SETTINGS)
     if problem:
         raise KitError(f"{problem}: expected the output folder of a pretraining job, job-<ID>")
@@ -98,17 +100,31 @@ def _part(document: dict[str, Any], name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def _require_sensible(given: Given) -> None:
+    """Raise KitError for a number that is too large to be meant, and to be computed with."""
+    numbers = [
+        ("nodes", given.nodes),
+        ("tokens", given.epoch_tokens),
+        ("blocking-seconds", given.blocking),
+        ("restart-seconds", given.restart),
+        *(("mtbf-hours", hours) for hours in given.mtbf_hours),
+    ]
+    for name, number in numbers:
+        if number is not None and not pace.is_number(number):
+            raise KitError(f"--{name}: expected at most {pace.LARGEST:g}, found {number!r}")
+
+
 def _count(document: dict[str, Any], name: str, prefix: str) -> int:
     found = _whole(document.get(name))
-    if found is None:
+    if found is None or found > MOST_RANKS:
         raise KitError(
-            f"{SETTINGS}: {prefix}{name}: expected a whole number of at least 1, found {document.get(name)!r}"
+            f"{SETTINGS}: {prefix}{name}: expected a whole number from 1 to {MOST_RANKS}, found {document.get(name)!r}"
         )
     return found
 
 
 def _whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= pace.LARGEST else None
 
 
 def _text(value: Any) -> str | None:
@@ -121,6 +137,6 @@ def _seconds(*values: Any) -> float | None:
 
 
 def _value_bytes(precision: Any) -> int:
-    if precision not in VALUE_BYTES:
+    if not isinstance(precision, str) or precision not in VALUE_BYTES:
         raise KitError(f"{SETTINGS}: precision: expected one of {', '.join(VALUE_BYTES)}, found {precision!r}")
     return VALUE_BYTES[precision]

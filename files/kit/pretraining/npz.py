@@ -9,6 +9,7 @@ The array is read in pieces, so that a file may be larger than the memory; nothi
 from __future__ import annotations
 
 import math
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -35,7 +36,10 @@ def sources(folder: Path) -> list[Source]:
         raise KitError(f"{folder} has no *.npz files")
     if len(paths) > MAX_FILES:
         raise KitError(f"{folder} has {len(paths)} *.npz files, expected at most {MAX_FILES}")
-    return [_source(path) for path in paths]
+    found = [_source(path) for path in paths]
+    if not any(each.tokens for each in found):
+        raise KitError(f"{folder}: the *.npz files hold no tokens")
+    return found
 
 
 def _source(path: Path) -> Source:
@@ -59,7 +63,8 @@ def _blocks(path: Path, dtype: str, vocab: int) -> Blocks:
                 at = int(numpy.flatnonzero((piece < 0) | (piece >= vocab))[0])
                 raise outside(str(path), first + at, int(piece[at]), vocab)
             yield piece.astype(dtype).tobytes(), most
-        stream.read(1)  # zipfile compares its checksum at the end
+        if stream.read(1):  # zipfile compares its checksum at the end
+            raise KitError(f"{path}: {ARRAY} holds more than its header says: it is damaged")
 
 
 @contextmanager
@@ -82,12 +87,14 @@ def _header(path: Path, stream: IO[bytes]) -> tuple[int, Any]:
         version = numpy.lib.format.read_magic(stream)
         read = {(1, 0): numpy.lib.format.read_array_header_1_0, (2, 0): numpy.lib.format.read_array_header_2_0}[version]
         shape, by_columns, dtype = read(stream)
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, tokenize.TokenError) as error:
         raise KitError(f"{path}: {ARRAY} is not an array of NumPy's: {error}") from error
     if dtype.kind not in "iu":
         raise KitError(f"{path}: {ARRAY} holds {dtype}, expected whole numbers")
     if len(shape) not in (1, 2):
         raise KitError(f"{path}: {ARRAY} has {len(shape)} dimensions, expected 1 or 2")
+    if min(shape) < 0:
+        raise KitError(f"{path}: {ARRAY} has the shape {shape}: it is damaged")
     if by_columns and min(shape) > 1:
         raise KitError(f"{path}: {ARRAY} is stored by columns; save numpy.ascontiguousarray of it")
     return math.prod(shape), dtype

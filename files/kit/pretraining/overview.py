@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from kit.pretraining import alerts
+from kit.pretraining import alerts, pace
 from kit.pretraining.observed import Observed, number
 from kit.pretraining.price import CURRENCY
 from kit.ranks import state as ranks
@@ -119,9 +119,9 @@ def _speed(seen: Observed) -> str:
 
 
 def speed(rows: Sequence[Row]) -> float | None:
-    """Return the steps per second: the median of the last `SPEED_STEPS` rows, None if that is no positive number."""
+    """Return the steps per second: the median of the last `SPEED_STEPS` rows, None if that is none of a training."""
     rate = _median(rows, "steps_per_second")
-    return rate if rate is not None and rate > 0 else None
+    return rate if rate is not None and rate >= pace.SLOWEST else None
 
 
 def _median(rows: Sequence[Row], name: str) -> float | None:

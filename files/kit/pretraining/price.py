@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ KEYS = ("price_per_hour", "price_of", "currency", "scenarios")
 # Steps per hour: those of the estimator in the document that this workload was made from, and its goals.
 SCENARIOS = (350.0, 1500.0, 2000.0, 2500.0)
 MOST_SCENARIOS = 20
+LEAST, MOST = 1e-9, 1e9  # of a price, and of steps per hour: anything else is a mistake
 CURRENCY = "USD"
 
 
@@ -47,8 +47,8 @@ def read(document: Any) -> Price | None:
     if unknown:
         raise KitError(f"cost.{unknown[0]}: unknown key; there are {', '.join(KEYS)}")
     price: Any = document.get("price_per_hour")
-    if not _is_positive(price):
-        raise KitError(f"cost.price_per_hour: expected a number above 0, found {price!r}")
+    if not _is_sensible(price):
+        raise KitError(f"cost.price_per_hour: expected a number above {LEAST:g} and at most {MOST:g}, found {price!r}")
     currency = document.get("currency", CURRENCY)
     if not isinstance(currency, str) or not re.fullmatch(r"[A-Z]{3}", currency):
         raise KitError(f"cost.currency: expected three capital letters, such as {CURRENCY}, found {currency!r}")
@@ -69,13 +69,13 @@ def _price_of(document: dict[str, Any], currency: str) -> str:
 
 def _scenarios(document: dict[str, Any]) -> tuple[float, ...]:
     given = document.get("scenarios", list(SCENARIOS))
-    if not isinstance(given, list) or not all(_is_positive(each) for each in given) or len(given) > MOST_SCENARIOS:
+    if not isinstance(given, list) or not all(_is_sensible(each) for each in given) or len(given) > MOST_SCENARIOS:
         raise KitError(
-            f"cost.scenarios: expected a list of at most {MOST_SCENARIOS} numbers above 0, in steps per hour, "
-            f"found {given!r}"
+            f"cost.scenarios: expected a list of at most {MOST_SCENARIOS} numbers above {LEAST:g} and at most "
+            f"{MOST:g}, in steps per hour, found {given!r}"
         )
     return tuple(float(each) for each in given)
 
 
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf
+def _is_sensible(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and LEAST < value <= MOST

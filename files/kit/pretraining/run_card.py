@@ -49,7 +49,7 @@ def page(
     last = rows[-1] if rows else {}
     parts = (
         ("Model", _model(model, settings)),
-        ("Data", _data(settings, tokens_manifest)),
+        ("Data", _data(settings, metrics, tokens_manifest)),
         ("Training", _training(model, settings, last, verdict)),
         ("Loss", _loss(rows)),
         ("Hardware and versions", _machine(metrics)),
@@ -71,11 +71,10 @@ def _model(model: shape.Model, settings: Json) -> list[str]:
     ]
 
 
-def _data(settings: Json, manifest: Json | None) -> list[str]:
-    data = _part(settings, "data")
+def _data(settings: Json, metrics: Json, manifest: Json | None) -> list[str]:
     lines = [
-        f"- Source: {text(data.get('source'))}",
-        f"- SHA-256 of its manifest: {text(data.get('manifest_sha256'))}",
+        f"- Source: {text(_part(settings, 'data').get('source'))}",
+        f"- SHA-256 of its manifest: {text(_part(metrics, 'tokens').get('manifest_sha256'))}",
     ]
     if manifest is None:
         return lines

@@ -18,6 +18,7 @@ from typing import Any
 
 from kit import flops
 from kit.errors import KitError
+from kit.pretraining.pace import LARGEST
 
 OPTIMIZER_BYTES = 12  # AdamW: the weight and both moments in 32 bits
 GRADIENT_BYTES = 4
@@ -62,8 +63,8 @@ def read_model(document: Any) -> Model:
     numbers = {}
     for name in ("n_embd", "n_layer", "n_head", "n_positions", "vocab_size"):
         value = document.get(name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise KitError(f"model.{name}: expected a whole number of at least 1, found {value!r}")
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST:
+            raise KitError(f"model.{name}: expected a whole number from 1 to {LARGEST:g}, found {value!r}")
         numbers[name] = value
     tied = document.get("tied", True)
     if not isinstance(tied, bool):

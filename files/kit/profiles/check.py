@@ -16,8 +16,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kit.errors import KitError
+from kit.printable import printable
 from kit.profiles import document, leaks, rules
-from kit.profiles.findings import CHECK, WARNING, Finding, Place, errors, printable
+from kit.profiles.findings import CHECK, WARNING, Finding, Place, errors
 from kit.profiles.model import ADDRESS, NAME, Profile
 
 SHOWN = 60  # characters of a value
@@ -112,6 +113,9 @@ def _of_kinds(problems: list[ErrorDetails], value: Any, hidden: set[Place]) -> I
     of_place: dict[Place, list[ErrorDetails]] = {}
     for problem in problems:
         of_place.setdefault(_there(problem, value), []).append(problem)
+    # Where an element of a list is wrong, that the list is not the union's other alternative is no second error.
+    around = {place[:end] for place in of_place for end in range(len(place))}
+    of_place = {place: those for place, those in of_place.items() if place not in around}
     missing = {place for place, those in of_place.items() if those[0]["type"] == "missing"}
     misspelt: set[Place] = set()
     for place, those in of_place.items():
@@ -146,6 +150,8 @@ def _there(problem: ErrorDetails, value: Any) -> Place:
             at = at.get(part)
         elif isinstance(at, list) and isinstance(part, int) and part < len(at):
             at = at[part]
+        elif isinstance(at, list) and isinstance(part, str):
+            continue
         else:
             break
         place.append(part)

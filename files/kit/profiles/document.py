@@ -28,7 +28,9 @@ DEEPEST = 20  # levels
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,99})")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
 _NO_NUMBER = {".nan": math.nan, ".inf": math.inf, "+.inf": math.inf, "-.inf": -math.inf}
-_FIXED = {"": None, "~": None, "null": None, "true": True, "false": False}
+_WORDS = {"null": None, "true": True, "false": False}
+_FIXED: dict[str, bool | None] = {"": None, "~": None}
+_FIXED.update({form: value for word, value in _WORDS.items() for form in (word, word.capitalize(), word.upper())})
 _RESOLVER = yaml.resolver.Resolver()
 _KINDS = {type(None): "null", bool: "bool", int: "int", float: "float", str: "str"}
 _MOST = 40  # characters of a word that is shown

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kit.printable import printable
+
 ERROR, WARNING = "error", "warning"
 CHECK = "S4-9"  # that profiles are checked: the requirement of what serves none of its own
 Place = tuple[object, ...]  # the keys and positions that lead to a value: ("training", "optimizer", "betas", 0)
@@ -27,11 +29,6 @@ class Finding:
         """Return it as a line, after the file's name."""
         key = f"{dotted(self.place)}: " if self.place else ""
         return f"{self.line}: {self.severity}: {key}{printable(self.text)} [{self.requirement}]"
-
-
-def printable(text: str) -> str:
-    """Return a text with escapes for what is not seen, such as line breaks and the commands of terminals."""
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def dotted(place: Place) -> str:

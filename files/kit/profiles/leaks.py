@@ -5,7 +5,8 @@
 
 What is found is never shown. Prose that names a credential and gives a value with a digit holds one, `secret:
 none-since-2026` too, which is a false alarm. A line that ends in `# not-a-secret` is not asked how random it is. A
-random word has upper and lower case and digits: those of one case cannot be told from digests and names.
+random word has upper and lower case and digits: those of one case cannot be told from digests and names. Nor can what
+hyphens cut into three short parts or more be told from the name of a model or of a run.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ _SAID = re.compile(r"""(?<![\w-])([\w-]{1,60})(?:["']|\s{1,9}is)?\s{0,9}[:=]\s{0
 _INNOCENT = re.compile(
     r"(?i:(?:GPU|MIG)-)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|(?i:sha(?:1|256|384|512)[-:=])[A-Za-z0-9+/=]+"
 )
+# As Llama-4-Scout-17B-16E and GPT2-1B-ZeRO3-8xH100-SXM5-80GB are; a random word is hardly ever cut so evenly.
+_NAME = re.compile(r"[A-Za-z0-9]{1,10}(?:[-_][A-Za-z0-9]{1,10}){2,}")
 HIDDEN = "(not shown)"
 _BY_WORD = "looks like a credential, by the word before it"
 _RANDOM = "looks like a credential, as it is random; if it is none, end the line with `# not-a-secret`"
@@ -142,7 +145,7 @@ def random_word(text: str) -> bool:
     """Return whether there is a word of upper and lower case and digits that is as random as a key."""
     for word in _WORD.findall(_INNOCENT.sub(" ", text)):
         kinds = (any(map(kind, word)) for kind in (str.islower, str.isupper, str.isdigit))
-        if all(kinds) and _bits(word) >= RANDOM and _changes(word) >= CHANGES:
+        if all(kinds) and not _NAME.fullmatch(word) and _bits(word) >= RANDOM and _changes(word) >= CHANGES:
             return True
     return False
 

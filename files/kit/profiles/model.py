@@ -9,6 +9,7 @@ made from it. What several keys must be together stands in rules.py.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
@@ -23,9 +24,33 @@ UNSEEN = r"\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
 NAME = rf"^[^ {UNSEEN}]([^{UNSEEN}]*[^ {UNSEEN}])?$"
 ADDRESS = rf"^https?://[^\s@?#{UNSEEN}]+$"
 
+_UNSEEN = re.compile(f"[{UNSEEN}]")
+
+
+def seen(text: str) -> str:
+    """Return a text. Raise PydanticCustomError if it has what is not seen, but for tabs and ends of lines."""
+    if _UNSEEN.search(re.sub(r"[\t\n]", "", text)):
+        raise PydanticCustomError("unseen", "a text without characters that are not seen")
+    return text
+
+
+def clear(path: str) -> str:
+    """Return a path. Raise PydanticCustomError if it is not what it looks like, or the root of all files."""
+    if _UNSEEN.search(path) or path != path.rstrip():
+        raise PydanticCustomError("unseen", "a path without characters that are not seen, and no space at its end")
+    parts = path.split("/")
+    if ".." in parts or not any(part not in ("", ".") for part in parts):
+        raise PydanticCustomError("elsewhere", "a path without .. in it, and not / itself")
+    return path
+
+
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NAME)]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"\S")]
-Folder = Annotated[str, StringConstraints(min_length=2, max_length=1000, pattern=r"^/[^\x00-\x1f\x7f-\x9f]+$")]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"\S"), AfterValidator(seen)]
+Folder = Annotated[
+    str,
+    StringConstraints(min_length=2, max_length=1000, pattern=r"^/[^\x00-\x1f\x7f-\x9f]+$"),
+    AfterValidator(clear),
+]
 Positive = Annotated[int, Field(ge=1, le=10**9)]
 Count = Annotated[int, Field(ge=0, le=10**9)]
 

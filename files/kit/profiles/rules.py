@@ -36,6 +36,7 @@ BETTER = {"validation_loss": "min", "mae": "min", "rmse": "min", "accuracy": "ma
 EXPORTS = ("onnx", "torchscript", "tensorrt")
 DEVICE_MEMORY_GB = 12
 OLD = ("jetson", "other")  # kinds of GPU among which are some without bfloat16
+LOOPBACK = ("localhost", "127.0.0.1", "::1")  # as trackers/mlflow.py has it, which takes long to import
 NARROW = 128  # below it a model of 8 bits is not faster, as measured
 
 
@@ -95,8 +96,9 @@ def tasks(profile: Profile) -> Findings:
         if metric not in METRICS[task]:
             text = f"{metric} does not fit {task}; expected some of {', '.join(METRICS[task])}"
             yield Finding(("validation", "metrics", position), text, requirement="S4-24")
-    if len(set(profile.validation.metrics)) < len(profile.validation.metrics):
-        yield error("validation.metrics", "a metric is there twice", "S4-24")
+    metrics = profile.validation.metrics
+    for metric in sorted({each for each in metrics if metrics.count(each) > 1}):
+        yield error("validation.metrics", f"{metric} is there {metrics.count(metric)} times; expected once", "S4-24")
 
 
 def stopping(profile: Profile) -> Findings:
@@ -304,8 +306,8 @@ def times(profile: Profile) -> Findings:
         yield error("resources.time", f"{profile.resources.time}; Slurm takes it for no limit")
     faults = profile.fault_tolerance
     if faults.max_restarts and not faults.resume:
-        text = f"false, and it is started again {faults.max_restarts} times: each begins anew"
-        yield warning("fault_tolerance.resume", text, "S4-9")
+        text = f"false with max_restarts {faults.max_restarts}: an attempt refuses the checkpoints of the one before"
+        yield error("fault_tolerance.resume", f"{text}; expected true, or max_restarts 0", "S4-9")
 
 
 def watching(profile: Profile) -> Findings:
@@ -371,6 +373,16 @@ def device(profile: Profile) -> Findings:
     for name in ("temperature", "power"):
         if not getattr(profile.monitoring, name):
             yield error(f"monitoring.{name}", "false on embedded", "S4-5")
+    yield from _cannot_pass(profile)
+    if profile.resources.num_gpus > 1:
+        yield error("resources.num_gpus", f"{profile.resources.num_gpus} on embedded; expected 1", "S4-5")
+    if optimizations and optimizations.max_memory_gb > DEVICE_MEMORY_GB:
+        text = f"{optimizations.max_memory_gb:g}; the document says 8 to {DEVICE_MEMORY_GB}"
+        yield warning("embedded_optimizations.max_memory_gb", text, "S4-6")
+
+
+def _cannot_pass(profile: Profile) -> Findings:
+    """Find what is left out that a measurement on devices judges."""
     after = profile.post_training
     for name, step in (("pruning", after.pruning), ("quantization", after.quantization)):
         if not step.enabled:
@@ -383,11 +395,6 @@ def device(profile: Profile) -> Findings:
     ):
         text = "missing: PROFILE-EMBEDDED cannot pass, since it compares that with the training data"
         yield warning("post_training.quantization.calibration_data", text, "S4-5")
-    if profile.resources.num_gpus > 1:
-        yield error("resources.num_gpus", f"{profile.resources.num_gpus} on embedded; expected 1", "S4-5")
-    if optimizations and optimizations.max_memory_gb > DEVICE_MEMORY_GB:
-        text = f"{optimizations.max_memory_gb:g}; the document says 8 to {DEVICE_MEMORY_GB}"
-        yield warning("embedded_optimizations.max_memory_gb", text, "S4-6")
 
 
 def _without_bounds(profile: Profile, where: str) -> Findings:
@@ -406,6 +413,7 @@ def measured_there(profile: Profile) -> Findings:
     """A model that is measured on devices has bounds there, and the error by which its forms are compared."""
     if profile.metadata.target != EMBEDDED:  # of which `device` has told
         yield from _without_bounds(profile, "for a model that is measured on devices")
+        yield from _cannot_pass(profile)
     if profile.model.task == CLASSIFICATION:
         text = "classification; a model that is measured on devices is judged by its mean absolute error"
         yield error("model.task", f"{text}: expected regression", "S4-24")
@@ -425,15 +433,18 @@ def transfers(profile: Profile) -> Findings:
         yield error("transfer_learning", f"belongs to the purpose transfer, and this is {purpose}", "S4-5")
     layers, epochs = profile.model.num_layers, transfer.unfreeze_epochs
     if transfer.freeze_layers >= layers:
-        yield error("transfer_learning.freeze_layers", f"{transfer.freeze_layers} of {layers} layers", "S4-5")
+        text = f"{transfer.freeze_layers} of {layers} layers; expected at most {layers - 1}"
+        yield error("transfer_learning.freeze_layers", text, "S4-5")
     path = "transfer_learning.unfreeze_epochs"
     if epochs != sorted(set(epochs)):
-        yield error(path, "not ascending", "S4-5")
+        yield error(path, f"{', '.join(map(str, epochs))}; expected each once, ascending", "S4-5")
     last = (arithmetic.steps(profile) - 1) // max(1, arithmetic.steps_per_epoch(profile)) + 1
     if epochs and max(epochs) > last:
         yield error(path, f"{max(epochs)}, but only {last} epochs happen", "S4-5")
     if transfer.freeze_layers and not epochs:
         yield warning(path, "empty: what is frozen never opens", "S4-5")
+    if transfer.freeze_layers and epochs[-1:] == [1]:
+        yield warning(path, "1 is the last, at which all are open: nothing is ever frozen", "S4-5")
     if len(epochs) > transfer.freeze_layers:
         yield error(path, f"{len(epochs)} times, and {transfer.freeze_layers} layers are frozen", "S4-5")
 
@@ -445,6 +456,20 @@ def validated(profile: Profile) -> Findings:
     cannot = "PROFILE-HPC cannot pass"
     if profile.model.task == CLASSIFICATION:
         yield warning("model.task", f"classification: {cannot}, which judges the mean absolute error", "S4-24")
+    elif "mae" not in profile.validation.metrics:
+        yield warning("validation.metrics", f"mae is missing: {cannot}, which judges it", "S4-24")
+    if profile.metadata.purpose != SCRATCH:
+        text = f"{profile.metadata.purpose}: {cannot}, which trains at {FROM_SCRATCH:g}, as from scratch"
+        yield warning("metadata.purpose", text, "S4-17")
+    mixed = profile.training.mixed_precision
+    computes = mixed.dtype if mixed.enabled else "float32"
+    if computes != "float16":
+        text = f"computes in {computes}: {cannot}, which expects float16"
+        yield warning("training.mixed_precision", text, "S4-3")
+    saved = profile.training.checkpointing.every_steps
+    if saved == arithmetic.steps(profile):
+        text = f"{saved}, at the last step: {cannot}, which goes on from a checkpoint before the end"
+        yield warning("training.checkpointing.every_steps", text, "S4-11")
     if not profile.monitoring.throughput:
         yield warning("monitoring.throughput", f"false: {cannot}, which judges that it was measured", "S4-26")
     if profile.model.num_layers == 1:
@@ -456,11 +481,19 @@ def trackers(profile: Profile) -> Findings:
     wandb = profile.logging.wandb
     if wandb.enabled and wandb.mode == "online" and wandb.key_file is None:
         yield error("logging.wandb.mode", "online without key_file; expected offline", "S4-3")
+    if wandb.enabled and wandb.mode == "offline" and wandb.key_file is not None:
+        yield warning("logging.wandb.key_file", f"{wandb.key_file}; mode is offline: nobody reads it", "S4-3")
     mlflow = profile.logging.mlflow
-    if mlflow.tracking_uri is not None and not _reachable(mlflow.tracking_uri):
+    for name in ("token_file", "ca_file"):
+        file = getattr(mlflow, name)
+        if mlflow.enabled and mlflow.tracking_uri is None and file is not None:
+            yield warning(f"logging.mlflow.{name}", f"{file}; without tracking_uri nobody reads it", "S4-3")
+    if mlflow.tracking_uri is None:
+        return
+    if not _reachable(mlflow.tracking_uri):
         text = "no host, or a port that is none; expected https://HOST or https://HOST:PORT"
         yield error("logging.mlflow.tracking_uri", text, "S4-3")
-    if mlflow.token_file is not None and (mlflow.tracking_uri or "").startswith("http:"):
+    elif mlflow.token_file is not None and _in_the_clear(mlflow.tracking_uri):
         text = "begins with http: the token would cross the network in the clear; expected https"
         yield error("logging.mlflow.tracking_uri", text, "S4-12")
 
@@ -472,6 +505,12 @@ def _reachable(address: str) -> bool:
         return bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+
+
+def _in_the_clear(address: str) -> bool:
+    """Return whether others on the network could read what is sent to an address."""
+    parts = urlsplit(address)
+    return parts.scheme == "http" and parts.hostname not in LOOPBACK
 
 
 RULES: tuple[Callable[[Profile], Any], ...] = (

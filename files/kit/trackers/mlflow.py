@@ -9,7 +9,9 @@ Sending the same point again is safe: the server keeps equal points once.
 from __future__ import annotations
 
 import http.client
+import io
 import json
+import socket
 import ssl
 import stat
 import time
@@ -23,15 +25,19 @@ from typing import Any
 
 from kit import strict_json
 from kit.errors import KitError
+from kit.printable import printable
 
 API = "/api/2.0/mlflow"
-TIMEOUT = 10.0  # seconds for one request
+TIMEOUT = 10.0  # seconds to connect, and until more of an answer comes
+WHOLE_ANSWER = 60.0  # seconds, however steadily it comes
 MOST_METRICS, MOST_PARAMETERS = 1000, 100  # of one request
 LONGEST_PARAMETER = 500  # characters
 TAG = "hpc_validation.training"  # by which a run is found again
 LONGEST_ANSWER = 1 << 24  # bytes
 MISSING, THERE_ALREADY, DELETED = "RESOURCE_DOES_NOT_EXIST", "RESOURCE_ALREADY_EXISTS", "DELETED"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+# Refused, reset, timed out, cut off, no JSON, JSON that is too deep.
+_NO_ANSWER = (OSError, ValueError, RecursionError, http.client.HTTPException)
 
 
 class UnavailableError(KitError):
@@ -74,13 +80,13 @@ class Server:
             if parts.scheme == "http" and parts.hostname not in LOOPBACK:
                 raise KitError("a token is sent by https:// only: by http:// it would cross the network in the clear")
             self._headers["Authorization"] = f"Bearer {self._token}"
-        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), _NoRedirect()]
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), _NoRedirect(), _Http()]
         if parts.scheme == "https":
             try:
                 context = ssl.create_default_context(cafile=str(authority) if authority else None)
             except (OSError, ssl.SSLError) as error:
                 raise KitError(f"{authority} cannot be read as certificates: {error}") from error
-            handlers.append(urllib.request.HTTPSHandler(context=context))
+            handlers.append(_Https(context=context))
         self._opener = urllib.request.build_opener(*handlers)
 
     def experiment(self, name: str) -> str:
@@ -106,7 +112,8 @@ class Server:
             raise
         identity = _text(found, "experiment_id")
         if isinstance(found, dict) and found.get("lifecycle_stage") == "deleted":
-            raise RefusedError(f"experiment {name!r} is deleted: mlflow experiments restore -x {identity}", DELETED)
+            text = f"experiment {name!r} is deleted: mlflow experiments restore -x {identity}"
+            raise RefusedError(self._hushed(text), DELETED)
         return identity
 
     def run(self, experiment: str, name: str, training: str, began: int, tags: Mapping[str, str]) -> str:
@@ -152,7 +159,7 @@ class Server:
             if error.code >= 500 or error.code in (408, 429) or not code:
                 raise UnavailableError(text) from None
             raise RefusedError(text, code) from None
-        except (OSError, ValueError, http.client.HTTPException) as error:  # refused, reset, timed out, cut off, no JSON
+        except _NO_ANSWER as error:
             why = getattr(error, "reason", None) or error or type(error).__name__
             raise UnavailableError(self._hushed(f"{where}: {why}")) from None
         if not isinstance(found, dict):
@@ -160,8 +167,8 @@ class Server:
         return found
 
     def _hushed(self, text: str) -> str:
-        """Return a text without the token, which a server may quote."""
-        return text.replace(self._token, "***") if self._token else text
+        """Return a text of a server's without the token, which it may quote, and with escapes for what is not seen."""
+        return printable(text.replace(self._token, "***") if self._token else text)
 
 
 def _parts(address: str) -> urllib.parse.SplitResult:
@@ -193,12 +200,69 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         """Say that there is no other request."""
 
 
+class _InTime(io.RawIOBase):
+    """A stream with a deadline for all of it: the socket's time-out begins again with every byte."""
+
+    def __init__(self, stream: io.RawIOBase) -> None:
+        """Begin now."""
+        self._stream, self._until = stream, time.monotonic() + WHOLE_ANSWER
+
+    def readable(self) -> bool:
+        """Say that it is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read what has come. Raise TimeoutError."""
+        if time.monotonic() >= self._until:
+            raise TimeoutError(f"the answer is not complete after {WHOLE_ANSWER:g} s")
+        return self._stream.readinto(buffer)
+
+    def close(self) -> None:
+        """Close the stream below, too."""
+        self._stream.close()
+        super().close()
+
+
+class _Answer(http.client.HTTPResponse):
+    """An answer with a deadline, from the first byte of its head to the last of its body."""
+
+    def __init__(self, sock: socket.socket, *given: Any, **named: Any) -> None:
+        """Read from this socket."""
+        super().__init__(sock, *given, **named)
+        self.fp = io.BufferedReader(_InTime(self.fp.detach()))
+
+
+class _HttpConnection(http.client.HTTPConnection):
+    response_class = _Answer
+
+
+class _HttpsConnection(http.client.HTTPSConnection):
+    response_class = _Answer
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        """Open a connection whose answers have a deadline."""
+        return self.do_open(_HttpConnection, request)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def __init__(self, context: ssl.SSLContext) -> None:
+        """Trust what the context trusts."""
+        super().__init__(context=context)
+        self._trusted = context
+
+    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        """Open a connection whose answers have a deadline."""
+        return self.do_open(_HttpsConnection, request, context=self._trusted)
+
+
 def _told(error: urllib.error.HTTPError) -> tuple[str, str]:
     """Return the server's own code and message, if it has one."""
     try:
         found = strict_json.parse(error.read(1 << 16))
         return str(found.get("error_code", "")), str(found.get("message", ""))[:300]
-    except (OSError, ValueError, AttributeError, http.client.HTTPException):
+    except (AttributeError, *_NO_ANSWER):
         return "", str(error.reason)
 
 

@@ -39,14 +39,14 @@ def write(job: Path, data: Path) -> dict[str, Any]:
 def alerts_of(job: Path, checkpoint_every: int) -> str | None:
     """Return the names of the alerts that monitoring's rules find in a training's rows, or ``none``.
 
-    None if there are no rows, or they cannot be read.
+    None if there are none of one kind, or they cannot be read.
     """
     try:
         rows, performance = (list(read_rows(job / name)) for name in (job_folder.ROWS, PERFORMANCE))
         fired = alerts.replay(rows, performance, checkpoint_every=checkpoint_every)
     except (KitError, OSError, ValueError, TypeError):
         return None
-    if not rows:
+    if not rows or not performance:
         return None
     return ", ".join(sorted({each.alert for each in fired})) or "none"
 

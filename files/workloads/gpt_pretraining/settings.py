@@ -75,6 +75,7 @@ NUMBERS: Rule = (
     lambda value: isinstance(value, list) and bool(value) and all(_number(0, 1e9)[0](each) for each in value),
     "a list of numbers",
 )
+NO_COST: Rule = (lambda value: value is None, "null, or price_per_hour and price_of")
 SOURCE: Rule = (
     lambda value: value == "share",
     "share; from a bucket they come there by hpc_validation_datasets: "
@@ -142,7 +143,7 @@ RULES: dict[str, Rule] = {
     "training.watch.wandb": BOOLEAN,
     "training.watch.wandb_key": _or_null(PATH),
     "training.watch.probe_every": _whole(1),
-    "training.cost": _one_of(None),  # of those below only the form: kit.pretraining.price has the rules
+    "training.cost": NO_COST,  # of those below only the form: kit.pretraining.price has the rules
     "training.cost.price_per_hour": _number(0, 1e9),
     "training.cost.price_of": _one_of("node", "gpu"),
     "training.cost.currency": TEXT,
@@ -298,7 +299,8 @@ def _read(path: Path) -> dict[str, Any]:
             found = strict_json.read(path)
         else:
             found = yaml.load(path.read_text(encoding="utf-8"), _Strict)  # noqa: S506 - it is a SafeLoader
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    # PyYAML raises whatever a value that does not suit its tag leads to.
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError, yaml.YAMLError) as error:
         raise SettingsError(f"{path.name} cannot be read: {error}") from error
     if not isinstance(found, dict):
         raise SettingsError(f"{path.name}: expected keys and values, found {type(found).__name__}")
@@ -326,9 +328,11 @@ def _checked(document: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _flat(document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the full names and values. A mapping is a value where no settings are below it, or where it may be null."""
     for key, value in document.items():
         name = f"{prefix}{key}"
-        if isinstance(value, dict):
+        has_below = any(rule.startswith(f"{name}.") for rule in RULES)
+        if isinstance(value, dict) and has_below and (value or name not in RULES):
             yield from _flat(value, f"{name}.")
         else:
             yield name, value

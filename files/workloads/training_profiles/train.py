@@ -18,6 +18,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(next(folder for folder in Path(__file__).resolve().parents if (folder / "kit").is_dir())))
+
 from kit import strict_json
 from kit.errors import KitError
 from kit.files import METRICS_FILE
@@ -27,6 +29,12 @@ from kit.profiles.check import UnusableError, usable
 from kit.profiles.model import Profile
 
 UNUSABLE = 2
+FILES = str(Path(strict_json.__file__).parents[1])
+
+
+def reaching(given: str) -> str:
+    """Return a PYTHONPATH by which the processes that are started here find the kit, too."""
+    return os.pathsep.join(dict.fromkeys((FILES, *filter(None, given.split(os.pathsep)))))
 
 
 def alone(environment: dict[str, str]) -> dict[str, str]:
@@ -105,7 +113,7 @@ def main() -> int:
     try:
         profile = usable(Path(arguments.config), changes)
         output = Path(environment.get("OUTPUT_DIR") or profile.logging.directory)
-        environment.update(alone(dict(environment)))
+        environment.update(alone(dict(environment)), PYTHONPATH=reaching(environment.get("PYTHONPATH", "")))
         output.mkdir(parents=True, exist_ok=True)
         rank, found = trained(profile, output, validate=arguments.validate)
         if rank == 0 and "test" in found:

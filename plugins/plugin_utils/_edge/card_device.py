@@ -40,7 +40,7 @@ MODELS = ("float", "pruned", "int8")
 MAX_NAMES = 20  # of rails
 UNJUDGED = "edge.json does not have it"
 NO_ANSWER = "the device answered nothing"
-NO_ENGINE = "no engine was made: it takes a Jetson with trtexec"
+NO_ENGINE = "no engine was made: nothing makes one yet"
 UNKNOWN = "nothing says whether something else ran there"
 
 

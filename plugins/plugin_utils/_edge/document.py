@@ -29,6 +29,7 @@ LIMITS = (
     *("power_rails", "soak_seconds", "power_mode"),
 )
 FACTS = ("machine", "python", "onnxruntime", "numpy", "kernel")
+KERNELS = {"armv8l": "aarch64", "i686": "x86_64"}  # of 64 bits, beneath a Python of 32
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -72,14 +73,16 @@ def _host(told: Told, bundle: Bundle | ProblemError, truth: npy.Floats | str, ju
         why = problem.words(told.document["problem"])
     elif isinstance(bundle, ProblemError):
         why = problem.words(bundle.told)
+    of_another = None if why else _of_another(told)
+    why = why or of_another
     result = told.document.get("measured") if why is None else None
     limits = {} if isinstance(bundle, ProblemError) else bundle.contents["limits"]
-    measured = Figures(result, why or NOTHING, limits.get("soak_seconds"))
+    measured = Figures(result, why or NOTHING, limits)
     look = told.look or {}
     return {
         **{name: measured.text(name, look.get(name)) for name in FACTS},
         "board": measured.board(look),
-        **_deployed(told.document, bundle, judged, why),
+        **_deployed({} if of_another else told.document, bundle, judged, why),
         **_runtime(measured, told.packages, told.document.get("problem")),
         "cold_start_s": measured.positive("cold_start_seconds"),
         **measured.latencies(),
@@ -92,6 +95,20 @@ def _host(told: Told, bundle: Bundle | ProblemError, truth: npy.Floats | str, ju
         "as_powered": measured.as_powered(limits.get("power_mode")),
         "models": measured.models(),
     }
+
+
+def _of_another(told: Told) -> str | None:
+    """Return why the answer is another device's than the one that was looked at, None if nothing says so."""
+    look, result = told.look or {}, told.document.get("measured")
+    if not isinstance(result, dict):
+        return None
+    name, of = str(look.get("device") or "").partition(" ")[0], told.document.get("host")
+    if name and of != name:
+        return f"it is of the device {scalars.show(of)}; the one that was looked at is {name}"
+    machine, on = look.get("machine"), result.get("machine")
+    if machine and on not in (machine, KERNELS.get(machine, machine)):
+        return f"it is of a processor {scalars.show(on)}; the device that was looked at has {machine}"
+    return None
 
 
 def _deployed(document: Json, bundle: Bundle | ProblemError, judged: str | ProblemError, why: str | None) -> Json:

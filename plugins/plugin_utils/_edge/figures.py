@@ -10,25 +10,30 @@ import binascii
 import typing as t
 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._common import scalars
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge import npy, payload
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._edge import npy, payload, sensed
 
 Json = dict[str, t.Any]
 NEAR = 0.02  # of the deviation of the cluster's answers
 ANSWERS = 1000  # at least: of a few, all may be near by chance
 ROUNDING = 1e-6  # of a time that was divided by and multiplied with
 CPU_SHARE, RUN_DELAY = 0.95, 0.01  # of the time, as files/edge/disturbance.py
-LATENCIES = ("p50_ms", "p95_ms", "p99_ms", "max_ms", "per_second")
+ONE_CPU = 1.05  # of the time: more than one thread has, but for the clocks' difference
+ASCENDING = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
+LATENCIES = (*ASCENDING, "per_second")
+SAMPLES = 2  # of the sensors: before and after
+SLACK = 2.0  # of a time on average to the longest one: between two inferences little is done
 MODELS, OF_MODELS = ("float", "pruned", "int8"), ("p50_ms", "p99_ms")
 
 
 class Figures:
     """The result of a host; what it does not have is a text with the reason."""
 
-    def __init__(self, result: t.Any, why: str, soak: t.Any) -> None:
-        """Keep the result; `why` there is none, if so; `soak`: the seconds that were asked for."""
+    def __init__(self, result: t.Any, why: str, limits: Json) -> None:
+        """Keep the result; `why` there is none, if so; `limits`: of the bundle."""
         self.result = result if isinstance(result, dict) else None
         self.why = why
-        self.asked = soak
+        self.asked: t.Any = limits.get("soak_seconds")
+        self.rails: t.Any = limits.get("power_rails")
 
     def _at(self, *keys: str) -> t.Any:
         found: t.Any = self.result
@@ -107,11 +112,11 @@ class Figures:
         """Return which figure of a measurement says that it was disturbed, though it says that it was not."""
         share, delay, throttled = (self._at(of, name) for name in ("cpu_share", "run_delay", "throttled_periods"))
         least = CPU_SHARE if delay is not None else 1 - RUN_DELAY
-        if not scalars.is_number(share) or share < least:
-            name, value, expected = "cpu_share", share, f"{least:g} at least"
-        elif delay is not None and (not scalars.is_number(delay) or delay > RUN_DELAY):
-            name, value, expected = "run_delay", delay, f"{RUN_DELAY:g} at most"
-        elif throttled not in (None, 0):
+        if not scalars.is_number(share) or not least <= share <= ONE_CPU:
+            name, value, expected = "cpu_share", share, f"{least:g} to {ONE_CPU:g}"
+        elif delay is not None and (not scalars.is_number(delay) or not 0 <= delay <= RUN_DELAY):
+            name, value, expected = "run_delay", delay, f"0 to {RUN_DELAY:g}"
+        elif throttled is not None and (not scalars.is_number(throttled) or throttled != 0):
             name, value, expected = "throttled_periods", throttled, "0"
         else:
             return None
@@ -119,7 +124,7 @@ class Figures:
 
     def latencies(self) -> Json:
         """Return the times of an inference, unless something disturbed them."""
-        why = self.disturbance("latency") or self._too_short()
+        why = self.disturbance("latency") or self._too_short() or self._impossible()
         return {name: why or self.positive("latency", name) for name in LATENCIES}
 
     def _too_short(self) -> str | None:
@@ -133,10 +138,31 @@ class Figures:
             return f"its inferences took {count / rate:.3g} s; expected {payload.SECONDS:g} s at least"
         return None
 
+    def _disordered(self, where: tuple[str, ...], names: tuple[str, ...]) -> str | None:
+        """Return which of the times at ``where``, whose ``names`` ascend, contradict each other."""
+        times = [(name, self._at(*where, name)) for name in names]
+        for (lower, less), (upper, more) in zip(times, times[1:]):
+            if scalars.is_number(less) and scalars.is_number(more) and less > more:
+                told = f"{lower} is {scalars.show(less)} and {upper} is {scalars.show(more)}"
+                return f"{'.'.join(where)}.{told}: they contradict each other"
+        return None
+
+    def _impossible(self) -> str | None:
+        """Return why the times of an inference cannot be had together."""
+        most, rate = self._at("latency", "max_ms"), self._at("latency", "per_second")
+        if scalars.is_number(most) and scalars.is_number(rate) and 0 < most * rate * SLACK < 1000:
+            told = f"latency.per_second is {scalars.show(rate)} and max_ms is {scalars.show(most)}"
+            return f"{told}: they contradict each other"
+        return self._disordered(("latency",), ASCENDING)
+
     def models(self) -> Json:
         """Return the times of each model, measured in turn."""
         why = self.disturbance("compared")
-        return {model: {name: why or self.positive("models", model, name) for name in OF_MODELS} for model in MODELS}
+        return {model: self._of_model(model, why) for model in MODELS}
+
+    def _of_model(self, model: str, why: str | None) -> Json:
+        why = why or self._disordered(("models", model), OF_MODELS)
+        return {name: why or self.positive("models", model, name) for name in OF_MODELS}
 
     def near(self, truth: npy.Floats | str) -> float | str:
         """Return the share of answers that are the cluster's."""
@@ -188,16 +214,23 @@ class Figures:
             return str(seconds if isinstance(seconds, str) else inferences)
         if seconds < asked:
             return f"soak.seconds is {scalars.show(seconds)}; expected {scalars.show(asked)} at least"
+        samples = self._at("soak", "samples")
+        if not scalars.is_number(samples) or samples < SAMPLES:
+            return f"soak.samples is {scalars.describe(samples)}; expected {SAMPLES} at least"
         return None
 
     def _sensed(self, quantity: str, key: str) -> t.Any:
         """Return a sensor's value. If it could not be read all the time, what was read is only part of the reason."""
-        error = self._at("soak", quantity, "error")
-        value = self._at("soak", quantity, key)
-        if error:
+        part = self._at("soak", quantity)
+        why = sensed.part(part, quantity)
+        if why:
+            return why
+        error, value = part["error"], part.get(key)
+        if error is not None:
             read = f"; read: {scalars.show(value)}" if scalars.is_number(value) else ""
-            return f"{scalars.bounded(error) if isinstance(error, str) else scalars.show(error)}{read}"
-        return (self.number if quantity == "throttle" else self.positive)("soak", quantity, key)
+            return f"{scalars.bounded(error)}{read}"
+        found = (self.number if quantity == "throttle" else self.positive)("soak", quantity, key)
+        return found if isinstance(found, str) else sensed.DOUBTS[quantity](part, self.rails) or found
 
     def _no_energy(self) -> str:
         errors = [self._at("soak", name, "error") for name in ("power", "energy")]

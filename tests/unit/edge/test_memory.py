@@ -61,6 +61,14 @@ def test_where_nobody_says_nothing_is_refused(tree, files):
     memory.require(root)
 
 
+def test_lines_that_name_no_group_are_left_out(tree):
+    root = tree(**{"proc/meminfo": MEMINFO})
+    (root / "proc/self").mkdir()
+    (root / "proc/self/cgroup").write_bytes(b"garbage\n\xff\xfe\n0::/a\n")
+    assert memory.free(root) == PLENTY
+    assert memory.oom_kills(root) is None
+
+
 def test_too_little_is_refused_with_the_numbers(tree):
     least = memory.NEEDED // 1024
     memory.require(tree(**{"proc/meminfo": f"MemAvailable: {least} kB"}))

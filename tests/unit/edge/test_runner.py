@@ -62,6 +62,11 @@ def test_the_histogram_counts_every_inference_once():
     assert sum(runner.figures([5, 5, 5])["histogram"]["counts"]) == 3
 
 
+def test_a_clock_that_stands_still_is_told_as_it_is():
+    found = runner.figures([0] * 9)
+    assert (found["p50_ms"], found["max_ms"], sum(found["histogram"]["counts"])) == (0, 0, 9)
+
+
 def test_so_many_inferences_and_so_long_at_least():
     model = Fake()
     found = runner.latency(model, [[1], [2], [3]], 50, 0.0)
@@ -142,6 +147,7 @@ def test_the_periods_of_all_groups_around_it_count(tree):
 
 def test_without_a_control_group_there_are_none(tree):
     assert disturbance.throttled_periods(tree(**{"proc/self/cgroup": "0::/"})) is None
+    assert disturbance.throttled_periods(tree(**{"proc/self/cgroup": "garbage"})) is None
     assert disturbance.throttled_periods(tree() / "none") is None
 
 

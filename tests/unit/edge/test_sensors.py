@@ -12,6 +12,7 @@ import sys
 
 import pytest
 import sensors
+import summary
 
 from tests.pythons import find
 
@@ -192,6 +193,46 @@ def test_a_zone_that_reads_0_was_not_read(tree):
     found = sensors.zones(tree(**told))
     assert (found["cpu"]["error"], found["cpu"].get("celsius")) == ("reads 0", None)
     assert found["tj"]["celsius"] == 48.5
+
+
+@pytest.mark.parametrize("said", [45, 91, -1, 999])
+def test_a_zone_that_reads_thousandths_of_a_degree_was_not_read(tree, said):
+    told = {"sys/class/thermal/thermal_zone0/type": "cpu", "sys/class/thermal/thermal_zone0/temp": said}
+    found = sensors.zones(tree(**told))["cpu"]
+    assert (found.get("celsius"), found["error"]) == (None, f"reads {said / 1000:g}")
+
+
+def test_what_does_not_say_what_it_is_of_is_an_error_by_its_place(tree):
+    thermal, hwmon = "sys/class/thermal", "sys/class/hwmon"
+    told = {
+        f"{thermal}/thermal_zone0/temp": 99000,
+        f"{thermal}/thermal_zone1/type": "",
+        f"{thermal}/thermal_zone1/temp": 98000,
+        f"{thermal}/thermal_zone2/type": "cpu",
+        f"{thermal}/thermal_zone2/temp": 40000,
+        f"{thermal}/cooling_device0/cur_state": 3,
+        f"{hwmon}/hwmon0/temp1_input": 97000,
+        f"{hwmon}/hwmon1/oc1_event_cnt": 4,
+    }
+    root = tree(**told)
+    zones = sensors.zones(root)
+    assert {name for name, each in zones.items() if each.get("error") == sensors.NO_NAME} == {
+        "thermal_zone0",
+        "thermal_zone1",
+        "hwmon0",
+    }
+    assert zones["cpu"]["celsius"] == 40
+    assert sensors.throttling(root)["cooling_device0"]["error"] == sensors.NO_NAME
+    assert sensors.counters(root)["hwmon1"]["error"] == sensors.NO_NAME
+    row = sensors.row(root)
+    found = summary.summary([row, {**row, "time": row["time"] + 1}], {"rails": [], "error": "none"}, 9)
+    assert "thermal_zone0 (what it is of cannot be read)" in found["temperature"]["error"]
+    for name in ("cooling_device0", "hwmon1"):
+        assert f"{name} (what it is of cannot be read)" in found["throttle"]["error"]
+
+
+def test_a_number_without_end_is_none(tree):
+    assert sensors.number(tree(**{"proc/x": "9" * 5000}) / "proc/x") is None
 
 
 @pytest.mark.parametrize("name", ["PMIC-Die", "pmic"])

@@ -32,7 +32,7 @@ SETTINGS: dict[str, Any] = {
     "schedule": {"lr": 3e-4, "warmup": 2000},
     "optimizer": {"eps": 1e-8, "weight_decay": 0.1},
     "precision": "bf16",
-    "data": {"source": "gs://bucket/tokens", "manifest_sha256": "d" * 64},
+    "data": {"source": "share"},
     "checkpoint": {"format": "own", "every": 1000, "keep": 5},
     "cost": {"price_per_hour": 7.92, "price_of": "node", "currency": "USD", "scenarios": [350, 2500]},
     "seed": 42,
@@ -47,6 +47,7 @@ METRICS: dict[str, Any] = {
     "cuda_version": None,
     "ranks": {f"rank {number}": {"node": "gpu01"} for number in range(8)},
     "data": {"tokens": 51_600_000_000},
+    "tokens": {"manifest_sha256": "d" * 64},
     "checkpoint": {"blocking_seconds": 9.0, "restart_seconds": 90.0},
 }
 

@@ -83,6 +83,10 @@ def test_the_batch_stays_on_any_number_of_ranks(ranks: int, accumulation: int) -
         ),
         ({"nonsense": 1}, 8, "hpc_validation_pretraining: nonsense: unknown setting"),
         ({"training": {"steps": "3"}}, 8, "training.steps is '3', expected a whole number from 1"),
+        ({"bogus": {}}, 8, "hpc_validation_pretraining: bogus: unknown setting"),
+        ({"training": {"steps": {}}}, 8, "training.steps is {}, expected a whole number from 1"),
+        ({"training": {"steps": {"a": 1}}}, 8, "training.steps is {'a': 1}, expected a whole number from 1"),
+        ({"training": {"cost": {}}}, 8, "training.cost is {}, expected null, or price_per_hour and price_of"),
         ({"training": {"steps": True}}, 8, "training.steps is True, expected a whole number"),
         ({"training": {"steps": 0}}, 8, "training.steps is 0, expected a whole number from 1"),
         (
@@ -129,9 +133,13 @@ def test_the_batch_stays_on_any_number_of_ranks(ranks: int, accumulation: int) -
         ),
         ({"training": {"cost": {"price_of": "node", "currency": "USD"}}}, 8, "cost.price_per_hour is missing"),
         ({"training": {"cost": {"price_of": "box"}}}, 8, "price_of is 'box', expected one of node, gpu"),
-        ({"training": {"cost": PRICE | {"price_per_hour": 0}}}, 8, "training.cost.price_per_hour: expected .* above 0"),
+        (
+            {"training": {"cost": PRICE | {"price_per_hour": 0}}},
+            8,
+            "training.cost.price_per_hour: expected .* above 1e-09",
+        ),
         ({"training": {"cost": PRICE | {"currency": "usd"}}}, 8, "training.cost.currency: expected three capital"),
-        ({"training": {"cost": PRICE | {"scenarios": [0]}}}, 8, "training.cost.scenarios: .* above 0"),
+        ({"training": {"cost": PRICE | {"scenarios": [0]}}}, 8, "training.cost.scenarios: .* above 1e-09"),
         ({"training": {"cost": PRICE | {"scenarios": [1] * 21}}}, 8, "training.cost.scenarios: .* at most 20 numbers"),
     ],
 )
@@ -143,6 +151,11 @@ def test_what_cannot_be_meant_is_refused_by_name(own: t.Any, ranks: int, why: st
 @pytest.mark.parametrize("remote", ["gs://bucket", "gs://my.bucket-1/a/b_c", "gs://bucket/prefix/", None])
 def test_a_bucket_is_known_by_its_address(remote: str | None) -> None:
     assert load(own={"training": {"checkpoint": {"remote": remote}}})["training.checkpoint.remote"] == remote
+
+
+def test_a_known_section_may_be_empty() -> None:
+    own: Json = {"training": {"schedule": {}}, "deepspeed": {"fp16": {}}, "model": {}}
+    assert load(own=own).values == load().values
 
 
 def blocks() -> t.Iterator[t.Any]:
@@ -180,6 +193,13 @@ def test_an_unknown_profile_names_those_that_there_are() -> None:
         ("training_config.yaml", "steps: [", "training_config.yaml cannot be read"),
         ("training_config.yaml", "steps: 3", "training.seed, .*: missing"),
         ("training_config.yaml", "steps: 3\nsteps: 4", "'steps' appears twice"),
+        ("training_config.yaml", "? [1, 2]\n: 3", "training_config.yaml cannot be read"),
+        ("training_config.yaml", "zz: !!map [1]", "training_config.yaml cannot be read"),
+        ("training_config.yaml", "zz: !!timestamp x", "training_config.yaml cannot be read"),
+        ("training_config.yaml", "zz: " + "[" * 3000, "training_config.yaml cannot be read"),
+        ("training_config.yaml", "zz: &x {b: *x}", "zz: unknown setting"),
+        ("training_config.yaml", "steps: &x {b: *x}", "training.steps is .*, expected a whole number"),
+        ("model_config.json", "[" * 100_000, "model_config.json cannot be read"),
         ("deepspeed_config.json", None, "deepspeed_config.json cannot be read"),
     ],
 )

@@ -42,6 +42,7 @@ def _rows(folder: Path, *losses: float | str) -> Path:
     ]
     text = "".join(f"{json.dumps(row)}\n" for row in rows)
     (folder / "training_metrics.jsonl").write_text(text, encoding="utf-8")
+    (folder / "performance_metrics.jsonl").write_text('{"step": 1, "time": 1001.0}\n', encoding="utf-8")
     return folder
 
 
@@ -54,6 +55,11 @@ def test_rows_that_cannot_be_read_have_no_alerts(tmp_path: Path) -> None:
     _rows(tmp_path, 3.0, "many")
     assert reporting.alerts_of(tmp_path, 10) is None
     (tmp_path / "training_metrics.jsonl").write_text('{"step": 1}\nnothing\n', encoding="utf-8")
+    assert reporting.alerts_of(tmp_path, 10) is None
+
+
+def test_without_one_kind_of_rows_the_alerts_are_not_known(tmp_path: Path) -> None:
+    (_rows(tmp_path, 3.0, 2.0, 1.0) / "performance_metrics.jsonl").unlink()
     assert reporting.alerts_of(tmp_path, 10) is None
 
 

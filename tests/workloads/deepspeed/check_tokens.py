@@ -140,6 +140,22 @@ class Npz(Case):
             archive.writestr("input_ids.npy", array[:-8])
         self.refused(r"x\.npz: input_ids ends early: it is damaged")
 
+    def test_a_header_of_another_shape_is_told(self) -> None:
+        self.save("x.npz", numpy.arange(9000) % 50)
+        with zipfile.ZipFile(self.folder / "x.npz") as archive:
+            array = archive.read("input_ids.npy")
+        for header, words in (
+            (b"(1000,), }", "holds more than its header says: it is damaged"),
+            (b"(0,), }   ", "hold no tokens$"),
+            (b"(-5,-2), }", r"has the shape \(-5, -2\): it is damaged"),
+        ):
+            with self.subTest(words), zipfile.ZipFile(self.folder / "x.npz", "w") as archive:
+                archive.writestr("input_ids.npy", array.replace(b"(9000,), }", header))
+            self.refused(words)
+        with zipfile.ZipFile(self.folder / "x.npz", "w") as archive:
+            archive.writestr("input_ids.npy", array[:10] + b'{"descr": [[[[['.ljust(117) + b"\n" + array[128:])
+        self.refused(r"x\.npz: input_ids is not an array of NumPy's")
+
     def test_a_folder_without_files_is_told(self) -> None:
         self.refused(r"has no \*\.npz files$")
         self.save("x.npz", numpy.arange(10))

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Submits this training as the playbook does, and watches it. The playbook has deployed the job script that is submitted.
 # Usage: launch_training.sh [--no-monitor] [--resume_from_checkpoint DIR], on the login node
-#   DIR  a job's output folder, such as <share>/models/gpt-pretraining/job-4711, or gs://bucket/prefix
+#   DIR  a job's output folder, such as <share>/models/gpt-pretraining/job-4711, or gs://bucket/prefix; a checkpoint
+#        in that folder stands for it: the newest whole one there counts
 set -euo pipefail
 home=$(cd "$(dirname "$0")/.." && pwd)
 monitor=1
@@ -11,7 +12,12 @@ while [ $# -gt 0 ]; do
         --no-monitor) monitor=0 ;;
         --resume_from_checkpoint)
             [ $# -ge 2 ] || { echo "$1: expected a folder or gs://bucket/prefix" >&2; exit 2; }
-            resume=("--export=HPC_VALIDATION_RESUME=$2")
+            earlier=$2
+            if [[ $earlier != gs://* ]]; then
+                earlier=${earlier%/checkpoints/*checkpoint_step_*}
+                [ -d "$earlier" ] || { echo "$1: $earlier: no such folder" >&2; exit 2; }
+            fi
+            resume=("--export=HPC_VALIDATION_RESUME=$earlier")
             shift ;;
         *) echo "unknown option $1; see the head of $0" >&2; exit 2 ;;
     esac

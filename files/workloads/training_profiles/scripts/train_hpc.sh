@@ -8,6 +8,8 @@ set -euo pipefail
 home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 kit=$(dirname "$home")  # on the share; in the repository it is one folder further up
 [ -d "$kit/kit" ] || kit=$(dirname "$kit")
+# Slurm would run a copy of this script, from a folder of its own.
+[ -d "$kit/kit" ] || { echo "train_hpc.sh: run it with bash, not sbatch: it submits itself" >&2; exit 2; }
 python=${PYTHON:-}
 lock=$(sha256sum "$kit/requirements/deepspeed.txt" | cut -c1-12)
 for each in "$kit"/../venvs/deepspeed-"$lock"-*/bin/python; do

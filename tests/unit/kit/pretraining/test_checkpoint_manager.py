@@ -268,13 +268,37 @@ def test_a_file_that_cannot_be_stored_takes_no_other_away(make: Make, manager: C
     assert removed == []
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"files": [{"name": "a"}]}', '{"files": 3}'])
+@pytest.mark.parametrize("content", ["{", "[]"])
 def test_a_manifest_that_cannot_be_read_is_told(manager: CheckpointManager, tmp_path: Path, content: str) -> None:
     folder = tmp_path / "bucket/run-3/checkpoint_step_5"
     folder.mkdir(parents=True)
     (folder / "manifest.json").write_text(content)
     with pytest.raises(checkpoints.DamagedError, match=r"checkpoint_step_5/manifest\.json cannot be read"):
         manager.download_checkpoint("checkpoint_step_5")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"name": "checkpoint_step_10"}, r"manifest\.json is of checkpoint_step_10, step 5"),
+        ({"step": 10}, r"manifest\.json is of checkpoint_step_5, step 10"),
+        ({"ranks": 3}, "has 2 files, not those of 3 ranks"),
+        ({"files": [{"name": "../a", "bytes": 1, "sha256": "b"}]}, "has 1 files, not those of 2 ranks"),
+        ({"files": [{"name": "a"}]}, r"manifest\.json is damaged: KeyError"),
+        ({"files": 3}, r"manifest\.json is damaged: TypeError"),
+    ],
+)
+def test_a_mixed_one_replaces_nothing(
+    make: Make, manager: CheckpointManager, tmp_path: Path, changes: dict[str, t.Any], why: str
+) -> None:
+    make(5)
+    manager.upload("checkpoint_step_5")
+    file = tmp_path / "bucket/run-3/checkpoint_step_5/manifest.json"
+    known = {**json.loads(file.read_text()), **changes}
+    file.write_text(json.dumps({**known, "sha256": checkpoints._digest(known)}))
+    with pytest.raises(checkpoints.DamagedError, match=f"bucket/run-3/checkpoint_step_5.*{why}"):
+        manager.download_checkpoint("checkpoint_step_5")
+    assert manager.verify("checkpoint_step_5")["step"] == 5
 
 
 def test_only_checkpoints_are_fetched(manager: CheckpointManager) -> None:
@@ -522,3 +546,6 @@ def test_the_command_ends_with_an_error_if_one_is_damaged(make: Make, tmp_path: 
     assert command.run(asked("verify", str(tmp_path / "here"), "--name", "checkpoint_step_10"))
     with pytest.raises(KitError, match="has no checkpoint"):
         command.run(asked("verify", str(tmp_path / "nowhere")))
+    with pytest.raises(KitError, match="nowhere: no such folder"):
+        command.run(asked("list", str(tmp_path / "nowhere")))
+    assert command.run(asked("list", str(tmp_path / "nowhere"), "--remote", str(tmp_path))) == {"checkpoints": []}

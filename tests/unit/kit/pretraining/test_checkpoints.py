@@ -116,11 +116,10 @@ def test_a_checkpoint_that_does_not_fit_is_refused_before_it_is_written(
 
 
 def edit(path: Path, **changes: t.Any) -> None:
-    """Change a manifest as an older version may have written it, which had no SHA-256 of its own."""
+    """Change a manifest, and its own SHA-256 with it."""
     file = path / "manifest.json"
-    known = json.loads(file.read_text())
-    del known["sha256"]
-    file.write_text(json.dumps({**known, **changes}))
+    known = {**json.loads(file.read_text()), **changes}
+    file.write_text(json.dumps({**known, "sha256": checkpoints._digest(known)}))
 
 
 def truncate(path: Path) -> None:
@@ -141,6 +140,13 @@ def flip_manifest(path: Path) -> None:
     content = file.read_text()
     assert '"updates": 20,' in content
     file.write_text(content.replace('"updates": 20,', '"updates": 28,'))
+
+
+def flip_key(path: Path) -> None:
+    """Let the manifest's own SHA-256 have another name."""
+    file = path / "manifest.json"
+    before, _key, digest = file.read_text().rpartition('"sha256": ')
+    file.write_text(f'{before}"shq256": {digest}')
 
 
 def mix(path: Path) -> None:
@@ -178,6 +184,7 @@ DAMAGE: dict[str, tuple[t.Callable[[Path], object], str]] = {
         "manifest.json cannot be read: .*directory",
     ),
     "a flipped bit in the manifest": (flip_manifest, "manifest.json is not what was written: its SHA-256 differs"),
+    "a flipped bit in its last key": (flip_key, "manifest.json is not what was written: its SHA-256 differs"),
     "no list": (lambda path: edit(path, files=None), "manifest.json is damaged"),
 }
 
@@ -326,6 +333,17 @@ def test_the_oldest_are_removed_but_never_the_newest_whole_one(
     removed = checkpoints.retain(folder, keep)
     assert [checkpoints.step_of(path.name) for path in checkpoints.listed(folder)] == left
     assert sorted(removed) == sorted(f"checkpoint_step_{step}" for step in paths if step not in left)
+
+
+def test_what_cannot_be_removed_stays_and_ends_nothing(make: Make, tmp_path: Path) -> None:
+    paths = {step: make(step) for step in (10, 20, 30, 40)}
+    folder = paths[10].parent
+    paths[10].rename(tmp_path / "elsewhere")
+    paths[10].symlink_to(tmp_path / "elsewhere")
+    (folder / "checkpoint_step_5").write_text("a file")
+    assert checkpoints.retain(folder, 2) == ["checkpoint_step_20"]
+    left = ["checkpoint_step_40", "checkpoint_step_30", "checkpoint_step_10", "checkpoint_step_5"]
+    assert [path.name for path in checkpoints.listed(folder)] == left
 
 
 def test_refused_ones_do_not_count_and_go_once_there_are_enough_others(make: Make) -> None:

@@ -101,6 +101,7 @@ def test_no_price_and_no_checkpoints(tmp_path: Path) -> None:
         ({"gpu_memory_total_bytes": "80 GB"}, "device_bytes"),
         ({"gpu_memory_total_bytes": True}, "device_bytes"),
         ({"gpu_memory_total_bytes": 0}, "device_bytes"),
+        ({"gpu_memory_total_bytes": 10**400}, "device_bytes"),
         ({"data": {"tokens": 1.5}}, "epoch_tokens"),
         ({"data": 5}, "epoch_tokens"),
         ({"checkpoint": {"blocking_seconds": "NaN"}}, "blocking"),
@@ -126,9 +127,14 @@ def test_a_checkpoint_may_take_no_time(tmp_path: Path) -> None:
     [
         ([], r"settings.json: expected an object, found list"),
         (without(SETTINGS, "model"), "model: expected an object"),
-        (without(SETTINGS, "batch"), "settings.json: batch.ranks: expected a whole number of at least 1, found None"),
+        (
+            without(SETTINGS, "batch"),
+            "settings.json: batch.ranks: expected a whole number from 1 to 1048576, found None",
+        ),
         ({**SETTINGS, "batch": {"global": 0, "micro": 4, "ranks": 8}}, "batch.global: .* found 0"),
         ({**SETTINGS, "batch": {"global": 512, "micro": "4", "ranks": 8}}, "batch.micro: .* found '4'"),
+        ({**SETTINGS, "batch": {"global": 10**400, "micro": 4, "ranks": 8}}, "batch.global: .* 1 to 1048576, found 1"),
+        ({**SETTINGS, "precision": ["bf16"]}, r"precision: expected one of bf16, fp16, fp32, found \['bf16'\]"),
         ({**SETTINGS, "precision": "int8"}, "precision: expected one of bf16, fp16, fp32, found 'int8'"),
         ({**SETTINGS, "cost": {"price_per_hour": 7.92}}, "cost.price_of: expected node or gpu"),
     ],
@@ -136,6 +142,21 @@ def test_a_checkpoint_may_take_no_time(tmp_path: Path) -> None:
 def test_wrong_settings_are_named(tmp_path: Path, settings: Any, said: str) -> None:
     with pytest.raises(KitError, match=said):
         job_folder.read(write(tmp_path, settings))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"nodes": 10**400},
+        {"epoch_tokens": 10**400},
+        {"blocking": 1e308},
+        {"restart": 1e308},
+        {"mtbf_hours": (24.0, 1e308)},
+    ],
+)
+def test_what_a_person_cannot_mean_is_refused(tmp_path: Path, given: dict[str, Any]) -> None:
+    with pytest.raises(KitError, match=r"^--[a-z-]+: expected at most 1e\+18, found 1"):
+        job_folder.read(write(tmp_path), job_folder.Given(**given))
 
 
 def test_another_folder_is_named(tmp_path: Path) -> None:

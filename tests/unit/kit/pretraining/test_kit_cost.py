@@ -82,7 +82,7 @@ def test_a_price_counts_instead_of_the_settings(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["--price-per-hour", 7.92], "cost.price_of: expected node or gpu, it is missing"),
-        (["--price-of", "node"], "cost.price_per_hour: expected a number above 0, found None"),
+        (["--price-of", "node"], "cost.price_per_hour: expected a number above 1e-09 and at most .*, found None"),
         (["--price-per-hour", 7.92, "--price-of", "node", "--currency", "$"], "cost.currency: "),
     ],
 )

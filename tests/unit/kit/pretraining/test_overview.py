@@ -127,8 +127,10 @@ def test_the_speed_is_the_median_of_the_last_hundred_rows():
     shown = screen(seen(rows=rows, performance=probes))
     assert line(shown, "Speed") == "1,200 tokens/s, 0.6 steps/s, 2,160 steps/h, MFU 30.0%"
     assert speed(rows[:149]) == 9.0
-    for broken in ([], step_rows(3, steps_per_second=0.0), step_rows(3, steps_per_second="NaN")):
-        assert speed(broken) is None
+    for rate in (0.0, 1e-320, "NaN"):
+        assert speed(step_rows(3, steps_per_second=rate)) is None
+    assert speed([]) is None
+    assert line(screen(seen(rows=step_rows(3, steps_per_second=1e-320))), "Time left") == "unknown"
     shown = screen(seen(rows=step_rows(3, tokens_per_second=None)))
     assert line(shown, "Speed") == "unknown tokens/s, 0.5 steps/s, 1,800 steps/h, MFU unknown"
     assert line(screen(seen(rows=step_rows(3, steps_per_second=-1.0))), "Speed") == "unknown"

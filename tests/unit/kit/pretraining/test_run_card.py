@@ -65,7 +65,7 @@ def test_the_whole_card() -> None:
         "- Trained in bf16",
     ]
     assert section(page, "Data") == [
-        "- Source: gs:&#47;/bucket/tokens",
+        "- Source: share",
         f"- SHA-256 of its manifest: {'d' * 64}",
         "- Tokens: 51,600,000,000 to train on, 1,000,000 held out",
         "- Made from: converted from 10 files of npz",

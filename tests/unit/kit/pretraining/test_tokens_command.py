@@ -75,6 +75,13 @@ def test_nothing_is_overwritten(tmp_path, folder, npz):
     assert npz == []
 
 
+def test_without_numpy_it_is_said_which_python_has_it(monkeypatch, tmp_path):
+    monkeypatch.delattr("kit.pretraining.npz")
+    monkeypatch.setitem(sys.modules, "kit.pretraining.npz", None)
+    with pytest.raises(KitError, match=f"^{sys.executable} has no NumPy .*: run this with the Python of the runtime"):
+        run("convert", tmp_path, tmp_path / "into", "--vocab", 100)
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

@@ -23,7 +23,11 @@ from kit.profiles.document import UnreadableError, parse
         ("5.", 5.0),
         ("1E5", 1e5),
         ("true", True),
+        ("True", True),
+        ("TRUE", True),
         ("null", None),
+        ("Null", None),
+        ("NULL", None),
         ("~", None),
         ("", None),
         ("2.1.0", "2.1.0"),
@@ -36,6 +40,8 @@ from kit.profiles.document import UnreadableError, parse
         ("+.inf", math.inf),
         ("-.inf", -math.inf),
         ("false", False),
+        ("False", False),
+        ("FALSE", False),
     ],
 )
 def test_a_scalar_is_what_everybody_takes_it_for(text, value):
@@ -50,7 +56,7 @@ def test_a_scalar_is_what_everybody_takes_it_for(text, value):
         "yes",
         "No",
         "on",
-        "TRUE",
+        "Off",
         "010",
         "0x1F",
         "0b11",
@@ -63,7 +69,6 @@ def test_a_scalar_is_what_everybody_takes_it_for(text, value):
         "1:30.5",
         "1_000.5",
         "=",
-        "NULL",
         "08.5_1",
         "0x_",
         "1_" + "0" * 6000,
@@ -110,7 +115,7 @@ def test_what_is_no_number_is_none(text):
     ("text", "said"),
     [
         ("yes", 'yes is True for most readers of YAML; write true, or "yes" if it is a text'),
-        ("NULL", 'NULL is None for most readers of YAML; write null, or "NULL" if it is a text'),
+        ("OFF", 'OFF is False for most readers of YAML; write false, or "OFF" if it is a text'),
         ("0x10", '0x10 is 16 for most readers of YAML; write 16, or "0x10" if it is a text'),
         ("1:30.5", '1:30.5 is 90.5 for most readers of YAML; write "1:30.5"'),
         ("48:00:00", '48:00:00 is 172800 for most readers of YAML; write "48:00:00"'),
@@ -201,7 +206,7 @@ def test_a_file_that_is_missing_too_long_or_no_text_cannot_be_read(tmp_path):
         document.read(tmp_path / "bytes")
 
 
-@pytest.mark.parametrize("text", ["y", "N", "00:20:00", "08:30:00", "1.2.3"])
+@pytest.mark.parametrize("text", ["y", "N", "tRue", "nULL", "00:20:00", "08:30:00", "1.2.3"])
 def test_what_all_readers_take_for_text_is_text(text):
     found = parse(f"key: {text}\n")
     assert (found.value, found.findings) == ({"key": text}, [])

@@ -129,6 +129,28 @@ def test_digests_names_of_gpus_and_paths_are_no_credentials(make):
     assert random_share(make) == 0
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Mixtral-8x7B-Instruct-v0.1",
+        "Qwen3-30B-A3B-Instruct-2507-FP8",
+        "Llama-4-Scout-17B-16E-Instruct",
+        "GPT2-1B-ZeRO3-8xH100-SXM5-80GB",
+        "HPC-A100x4-BF16-Lr1e3-Wd0p01-v2",
+        "Orin-FT-W256L6-INT8-P0p3-R2",
+    ],
+)
+def test_names_of_models_and_runs_are_no_credentials(name):
+    assert values(f"a: {name}\n", {"a": name}) == []
+    assert list(leaks.in_text(f"# as {name} was\n")) == []
+    assert leaks.redacted(f"{name}_2: 0") == f"{name}_2: 0"
+
+
+@pytest.mark.parametrize("cut", [(40,), (12, 11, 12), (20, 20)])
+def test_what_is_random_is_found_though_hyphens_cut_it(cut):
+    assert random_share(lambda: "-".join(map(word, cut))) >= 0.95
+
+
 def values(text: str, value: object) -> list[tuple[object, ...]]:
     return [each.place for each in leaks.in_values(value, text, {("a",): 1, ("a", "api_key"): 2})]
 

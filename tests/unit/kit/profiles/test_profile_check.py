@@ -366,6 +366,21 @@ def test_a_key_that_is_misspelt_is_one_error_and_the_right_one_is_named():
     assert wrong.line == line_of(text, "training.gradient_acumulation_steps")
 
 
+@pytest.mark.parametrize("key", ["mean", "std"])
+def test_an_element_that_is_wrong_is_one_error_on_its_line(key):
+    elements = ["1.5"] * 32
+    elements[20] = "oops"
+    text = changed(HPC, **{f"data__normalization__{key}": "".join(f"\n      - {each}" for each in elements)})
+    (wrong,) = errors(judged(document.parse(text)).findings)
+    line = line_of(text, f"data.normalization.{key}") + 21
+    assert str(wrong) == f"{line}: error: data.normalization.{key}[20]: 'oops'; expected a number [S4-30]"
+
+
+def test_elements_that_are_wrong_are_an_error_each():
+    text = changed(HPC, data__normalization__std="[1, x, 0, 1]")
+    assert keys(text) == ["data.normalization.std[1]", "data.normalization.std[2]"]
+
+
 def test_bounds_are_whole_where_they_are():
     (wrong,) = errors(judged(document.parse(changed(HPC, reproducibility__seed="4294967296"))).findings)
     assert "expected less than 4294967296" in wrong.text

@@ -171,6 +171,16 @@ def test_the_script_leaves_no_compiled_files_beside_the_code_that_jobs_run(profi
     assert not list(share.rglob("__pycache__"))
 
 
+def test_the_script_is_not_for_sbatch_which_would_run_a_copy(profile, tmp_path):
+    _one, file = profile()
+    copy = tmp_path / "slurmd/job00042/slurm_script"
+    copy.parent.mkdir(parents=True)
+    shutil.copy(SCRIPT, copy)
+    done = submitted(tmp_path, str(file), script=copy)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "train_hpc.sh: run it with bash, not sbatch: it submits itself\n"
+
+
 def test_the_script_submits_nothing_where_the_profile_has_errors(tmp_path):
     file = tmp_path / "profile.yaml"
     file.write_text(changed(HPC, training__epochs="0"), encoding="utf-8")
@@ -179,6 +189,34 @@ def test_the_script_submits_nothing_where_the_profile_has_errors(tmp_path):
     assert "training.epochs: 0; expected at least 1" in done.stderr
     assert "--nodes" not in done.stdout
     assert submitted(tmp_path).returncode == 2
+
+
+def trained_by_hand(*arguments: str, **variables: str):
+    """Run train.py in its folder, with nothing set that leads to the kit."""
+    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "RANK")}
+    return subprocess.run(
+        [sys.executable, "train.py", *arguments],
+        env={**environment, **variables},
+        cwd=FOLDER.parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_training_finds_the_kit_by_itself():
+    done = trained_by_hand("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_the_training_starts_finds_the_kit_too(profile, tmp_path):
+    _one, file = profile()
+    start = "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, '-m', 'kit', 'profile', '--help']))\n"
+    (tmp_path / "torch.py").write_text(start, encoding="utf-8")  # the first that a training imports
+    done = trained_by_hand("--config", str(file), PYTHONPATH=str(tmp_path), HPC_VALIDATION_ACCELERATOR="cpu")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "usage: " in done.stdout
 
 
 def test_the_manifest_asks_for_what_the_profile_says():

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pytest
 from kit.profiles import arithmetic, document, rules
-from kit.profiles.findings import dotted
+from kit.profiles.findings import dotted, errors
 from kit.profiles.model import Profile, TransferLearning
+from kit.trackers import mlflow
 
 from tests.unit.kit.profiles import samples
 
@@ -139,7 +140,7 @@ SCALE, EXPORT, OPENING = (
     "training.mixed_precision.loss_scale",
     *("post_training.export", "transfer_learning.unfreeze_epochs"),
 )
-ADDRESS, ONLINE = "logging.mlflow.tracking_uri", "logging.wandb.mode"
+ADDRESS, ONLINE, KEY = "logging.mlflow.tracking_uri", "logging.wandb.mode", "logging.wandb.key_file"
 CALIBRATION, FASTER = "post_training.quantization.calibration_data", "post_training.quantization.enabled"
 BETTER = {"validation_loss": "min", "mae": "min", "rmse": "min", "accuracy": "max", "f1": "max"}
 FOLDER = "/mnt/beegfs/datasets/training_windows"
@@ -175,7 +176,7 @@ CASES = [
     *((with_(CLASSES, validation__metrics=[name]), f"{METRICS}[0]", []) for name in ("loss", "accuracy", "f1")),
     *((with_(CLASSES, validation__metrics=[name]), f"{METRICS}[0]", ERROR) for name in ("mae", "rmse", "r2")),
     (with_(HPC, validation__metrics=["loss"]), f"{METRICS}[0]", []),
-    (with_(HPC, validation__metrics=["loss", "loss"]), METRICS, ERROR),
+    (with_(HPC, validation__metrics=["mae", "loss", "loss"]), METRICS, ERROR),
     # stopping
     (with_(HPC, validation__metrics=["mae"]), MONITOR, []),
     (with_(HPC, training__early_stopping__monitor="mae"), MONITOR, []),
@@ -219,7 +220,7 @@ CASES = [
     (with_(HPC, data__train_samples=2047), "training.evaluation.every_steps", []),
     (with_(HPC, data__train_samples=2048), "data.train_samples", []),
     *(
-        (with_(HPC, **{key.replace(".", "__"): value}), key, ERROR if value > 4200 else [])
+        (with_(LOCAL, **{key.replace(".", "__"): value}), key, ERROR if value > 4200 else [])
         for key in (
             *("training.evaluation.every_steps", "training.checkpointing.every_steps", "training.log_every_steps"),
             *("monitoring.gradient_norm_every_steps", "monitoring.weight_histogram_every_steps"),
@@ -279,7 +280,7 @@ CASES = [
     (with_(HPC, metadata__created="2028-02-29"), "metadata.created", []),
     (with_(HPC, resources__time="0-00:00:00"), "resources.time", ERROR),
     (with_(HPC, resources__time="00:00:01"), "resources.time", []),
-    (with_(HPC, fault_tolerance__resume=False), "fault_tolerance.resume", WARNING),
+    (with_(HPC, fault_tolerance__resume=False), "fault_tolerance.resume", ERROR),
     (
         with_(HPC, fault_tolerance__resume=False, fault_tolerance__max_restarts=0),
         *("fault_tolerance.resume", []),
@@ -351,10 +352,19 @@ CASES = [
             "model.task": {"model__task": "classification", "model__num_classes": 10},
             "monitoring.throughput": {"monitoring__throughput": False},
             "model.num_layers": {"model__num_layers": 1},
+            METRICS: {"validation__metrics": ["loss"]},
+            "metadata.purpose": {"metadata__purpose": "fine_tune"},
+            "training.mixed_precision": {"training__mixed_precision__enabled": False},
+            f"{SAVED}.every_steps": {"training__checkpointing__every_steps": 4200},
         }.items()
         for profile, found in ((HPC, WARNING), (LOCAL, []))
     ),
     (with_(HPC, model__num_layers=2), "model.num_layers", []),
+    (with_(CLASSES, validation__metrics=["f1"]), METRICS, []),
+    (with_(HPC, metadata__purpose="transfer"), "metadata.purpose", WARNING),
+    (with_(HPC, training__mixed_precision__dtype="bfloat16"), "training.mixed_precision", WARNING),
+    (with_(HPC, training__checkpointing__every_steps=4199), f"{SAVED}.every_steps", []),
+    (with_(HPC, training__checkpointing__every_steps=4201), f"{SAVED}.every_steps", ERROR),
     # transfers
     (with_(TRANSFER, transfer_learning=None), "transfer_learning", ERROR),
     (with_(TRANSFER, metadata__purpose="fine_tune"), "transfer_learning", ERROR),
@@ -369,6 +379,9 @@ CASES = [
     (opening(4, 100, profile=with_(TRANSFER, data__train_samples=2048)), OPENING, []),  # one step each
     (opening(4), OPENING, WARNING),
     (opening(0), OPENING, []),
+    (opening(4, 1), OPENING, WARNING),
+    (opening(4, 2), OPENING, []),
+    (opening(4, 1, 2), OPENING, []),
     (opening(4, 1, 2, 3, 4), OPENING, []),
     (opening(4, 1, 2, 3, 4, 5), OPENING, ERROR),
     # trackers
@@ -379,12 +392,58 @@ CASES = [
     (with_(HPC, logging__mlflow__token_file="/k", logging__mlflow__tracking_uri="https://h"), ADDRESS, []),
     (with_(HPC, logging__mlflow__token_file="/k"), ADDRESS, []),
     (with_(HPC, logging__mlflow__tracking_uri="http://h"), ADDRESS, []),
+    *(
+        (with_(HPC, logging__mlflow__token_file="/k", logging__mlflow__tracking_uri=f"http://{host}:5000"), ADDRESS, [])
+        for host in ("localhost", "127.0.0.1", "[::1]")
+    ),
+    *(
+        (with_(HPC, **{f"logging__mlflow__{name}": "/k", **changes}), f"logging.mlflow.{name}", expected)
+        for name in ("token_file", "ca_file")
+        for changes, expected in (
+            ({"logging__mlflow__tracking_uri": None}, WARNING),
+            ({"logging__mlflow__tracking_uri": None, "logging__mlflow__enabled": False}, []),
+            ({"logging__mlflow__tracking_uri": "https://h"}, []),
+        )
+    ),
+    (with_(HPC, logging__wandb__mode="offline", logging__wandb__key_file="/k"), KEY, WARNING),
+    (with_(HPC, logging__wandb__mode="offline", logging__wandb__key_file="/k", logging__wandb__enabled=False), KEY, []),
+    (with_(HPC, logging__wandb__mode="online", logging__wandb__key_file="/k"), KEY, []),
 ]
 
 
 @pytest.mark.parametrize(("profile", "key", "expected"), CASES, ids=range(len(CASES)))
 def test_what_is_found_at_a_key(profile, key, expected):
     assert kinds(profile, key) == expected, [str(each) for each in rules.check(profile)]
+
+
+@pytest.mark.parametrize(
+    ("profile", "key", "said"),
+    [
+        (
+            with_(HPC, validation__metrics=["mae", "loss", "rmse", "mae"]),
+            *(METRICS, "mae is there 2 times; expected once"),
+        ),
+        (opening(12, 2), "transfer_learning.freeze_layers", "12 of 12 layers; expected at most 11"),
+        (opening(4, 4, 2), OPENING, "4, 2; expected each once, ascending"),
+        (
+            with_(HPC, fault_tolerance__resume=False),
+            "fault_tolerance.resume",
+            f"false with max_restarts {HPC.fault_tolerance.max_restarts}: an attempt refuses the checkpoints of the "
+            "one before; expected true, or max_restarts 0",
+        ),
+        (
+            with_(HPC, training__mixed_precision__enabled=False),
+            "training.mixed_precision",
+            "computes in float32: PROFILE-HPC cannot pass, which expects float16",
+        ),
+    ],
+)
+def test_what_is_found_is_told_with_its_value_and_what_is_expected(profile, key, said):
+    assert texts(profile, key) == [said]
+
+
+def test_where_a_token_may_go_without_tls_is_where_the_client_sends_it():
+    assert rules.LOOPBACK == mlflow.LOOPBACK
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.999, ERROR), (1.0, WARNING), (1.05, WARNING), (1.2, [])])
@@ -519,8 +578,32 @@ def on_devices(profile):
     ],
 )
 def test_a_model_that_is_measured_on_devices_can_be_judged_there(changes, key):
-    found = on_devices(with_(LIMITED, **changes))
-    assert [(dotted(each.place), each.severity) for each in found] == ([(key, "error")] if key else [])
+    found = errors(on_devices(with_(LIMITED, **changes)))
+    assert [dotted(each.place) for each in found] == ([key] if key else [])
+
+
+STEPS = {"post_training__pruning__enabled": True, "post_training__quantization__enabled": True}
+
+
+@pytest.mark.parametrize(
+    ("changes", "keys"),
+    [
+        ({}, []),
+        ({"post_training__pruning__enabled": False}, ["post_training.pruning.enabled"]),
+        ({"post_training__quantization__enabled": False}, [FASTER]),
+        (
+            {
+                "post_training__quantization__method": "dynamic",
+                "post_training__quantization__calibration_data": None,
+            },
+            [CALIBRATION],
+        ),
+    ],
+)
+def test_a_model_that_leaves_out_what_is_judged_on_devices_is_warned_of(changes, keys):
+    whole = with_(LIMITED, **STEPS, post_training__quantization__calibration_data="/calibration")
+    found = on_devices(with_(whole, **changes))
+    assert [(dotted(each.place), each.severity) for each in found] == [(key, "warning") for key in keys]
 
 
 def test_what_an_embedded_profile_lacks_anyway_is_told_once():

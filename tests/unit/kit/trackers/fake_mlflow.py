@@ -5,16 +5,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
+import time
 import typing as t
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Json = dict[str, t.Any]
 
 
 class FakeMlflow(ThreadingHTTPServer):
-    """Keeps what it is sent; `faults` are statuses of the next answers, `hang_up` ends a request after it was done."""
+    """Keeps what it is sent; `faults` are statuses of the next answers, `hang_up` ends a request after it was done.
+
+    `drips` is what comes one byte at a time, an "answer" or its "body".
+    """
 
     daemon_threads = True
 
@@ -30,6 +36,7 @@ class FakeMlflow(ThreadingHTTPServer):
         self.bodies: list[bytes] = []  # instead of an answer, with status 200
         self.deleted: set[str] = set()  # experiments
         self.hang_up = 0
+        self.drips = ""
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
@@ -77,6 +84,20 @@ class FakeMlflow(ThreadingHTTPServer):
         return 200, {}
 
 
+class _Drip(io.BytesIO):
+    """Writes a byte, and waits; an answer takes some seconds."""
+
+    def __init__(self, stream: t.BinaryIO) -> None:
+        super().__init__()
+        self.stream = stream
+
+    def write(self, content: t.Any) -> int:
+        for each in content:
+            self.stream.write(bytes([each]))
+            time.sleep(0.02)
+        return len(content)
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: FakeMlflow
 
@@ -95,12 +116,19 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.hang_up -= 1
             return
         content = self.server.bodies.pop(0) if self.server.bodies else json.dumps(answer).encode()
+        whole = self.wfile
+        if self.server.drips == "answer":
+            self.wfile = _Drip(whole)
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
         if 300 <= status < 400:
             self.send_header("Location", "http://127.0.0.1:9/elsewhere")
-        self.end_headers()
-        self.wfile.write(content)
+        with suppress(ConnectionError):
+            self.end_headers()
+            if self.server.drips == "body":
+                self.wfile = _Drip(whole)
+            self.wfile.write(content)
+        self.wfile = whole
 
     do_GET = do_POST = reply  # noqa: N815 - the names that the library calls
 

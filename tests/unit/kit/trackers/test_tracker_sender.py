@@ -20,6 +20,7 @@ from kit.trackers.sender import Sender, Training
 from tests.unit.kit.trackers.fake_mlflow import FakeMlflow
 
 FILES = Path(__file__).resolve().parents[4] / "files"
+DEEP = b"[" * 50_000
 
 
 @pytest.fixture
@@ -135,7 +136,7 @@ def test_what_is_refused_is_not_tried_again(mlflow, training):
     assert "403" in str(ours.state.gap)
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"experiment": {"experiment_id": 7}}'])
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"experiment": {"experiment_id": 7}}', DEEP])
 def test_what_is_no_answer_of_mlflows_is_tried_again(mlflow, training, body):
     write(training, 1, 3)
     mlflow.bodies = [body]
@@ -145,10 +146,36 @@ def test_what_is_no_answer_of_mlflows_is_tried_again(mlflow, training, body):
 
 def test_what_something_before_the_server_answers_is_tried_again(mlflow, training):
     write(training, 1, 3)
-    mlflow.faults, mlflow.bodies = [404, 403, 302], [b"not found", b"<html>", b""]
+    mlflow.faults, mlflow.bodies = [404, 403, 302, 400], [b"not found", b"<html>", b"", DEEP]
     ours = sender(mlflow, training)
     assert ours.follow(lambda: True, 30)
-    assert (losses(mlflow), ours.state.refused) == ([1, 2, 3], 3)
+    assert (losses(mlflow), ours.state.refused) == ([1, 2, 3], 4)
+
+
+@pytest.mark.parametrize("status", [403, 503])
+def test_what_the_server_says_commands_no_terminal(mlflow, training, status):
+    write(training, 1, 3)
+    said = {"error_code": "TOLD_SO", "message": "no\x1b[2J\nkit: all rows were sent"}
+    mlflow.faults, mlflow.bodies = [status], [json.dumps(said).encode()]
+    with pytest.raises((RefusedError, UnavailableError)) as refused:
+        Server(mlflow.address).experiment("x")
+    assert str(refused.value).endswith(f"{status} no\\x1b[2J\\nkit: all rows were sent")
+
+
+def test_the_name_of_an_experiment_that_is_deleted_commands_no_terminal(mlflow):
+    mlflow.experiments, mlflow.deleted = {"x": "\x1b[2J"}, {"x"}
+    with pytest.raises(RefusedError, match="restore") as refused:
+        Server(mlflow.address).experiment("x")
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize("drips", ["answer", "body"])
+@pytest.mark.parametrize("faults", [[], [403]])
+def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(mlflow, monkeypatch, drips, faults):
+    monkeypatch.setattr("kit.trackers.mlflow.WHOLE_ANSWER", 0.1)
+    mlflow.experiments, mlflow.drips, mlflow.faults = {"x": "1" * 50}, drips, faults
+    with pytest.raises(UnavailableError):
+        Server(mlflow.address).experiment("x")
 
 
 def test_a_server_that_has_forgotten_the_run_has_everything_in_the_end(mlflow, training):

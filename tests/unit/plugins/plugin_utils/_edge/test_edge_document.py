@@ -272,13 +272,16 @@ def test_what_does_not_say_that_it_was_undisturbed_was_not(whole: bundle.Bundle,
 @pytest.mark.parametrize(
     ("figures", "says"),
     [
-        ({"cpu_share": 0.41, "run_delay": 0.0}, "latency.cpu_share is 0.41; expected 0.95 at least"),
-        ({"cpu_share": 0.98}, "latency.cpu_share is 0.98; expected 0.99 at least"),  # and nothing counted the waiting
+        ({"cpu_share": 0.41, "run_delay": 0.0}, "latency.cpu_share is 0.41; expected 0.95 to 1.05"),
+        ({"cpu_share": 0.98}, "latency.cpu_share is 0.98; expected 0.99 to 1.05"),  # and nothing counted the waiting
         ({"cpu_share": None}, "latency.cpu_share is null"),
         ({"cpu_share": "NaN"}, "latency.cpu_share is NaN"),
-        ({"run_delay": 0.011}, "latency.run_delay is 0.011; expected 0.01 at most"),
+        ({"run_delay": 0.011}, "latency.run_delay is 0.011; expected 0 to 0.01"),
         ({"run_delay": "NaN"}, "latency.run_delay is NaN"),
         ({"throttled_periods": 1}, "latency.throttled_periods is 1; expected 0"),
+        ({"throttled_periods": False}, "latency.throttled_periods is false"),
+        ({"cpu_share": 57.0}, "latency.cpu_share is 57; expected 0.99 to 1.05"),
+        ({"run_delay": -5.0}, "latency.run_delay is -5; expected 0 to 0.01"),
         ({"throttled_periods": "none"}, "latency.throttled_periods is the text"),
     ],
 )
@@ -419,14 +422,106 @@ def test_times_that_are_fewer_than_were_asked_for_say_nothing(whole: bundle.Bund
 
 @pytest.mark.parametrize(("count", "seconds"), [(1000, 10.0), (1000, 36.7), (99_991, 10.000003)])
 def test_times_just_as_many_as_were_asked_for_count(whole: bundle.Bundle, count: int, seconds: float) -> None:
-    told = of(whole, latency={**measured()["latency"], "inferences": count, "per_second": count / seconds})
-    assert told["p99_ms"] == 0.6
+    times = {"inferences": count, "per_second": count / seconds, "max_ms": 40.0}
+    assert of(whole, latency={**measured()["latency"], **times})["p99_ms"] == 0.6
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"p50_ms": 40.0}, "latency.p50_ms is 40 and p95_ms is 0.5"),
+        ({"p95_ms": 4.5}, "latency.p95_ms is 4.5 and p99_ms is 0.6"),
+        ({"p99_ms": 4.9}, "latency.p99_ms is 4.9 and max_ms is 0.9"),
+        ({"per_second": 20.0}, "latency.per_second is 20 and max_ms is 0.9"),
+    ],
+)
+def test_times_that_contradict_each_other_say_nothing(whole: bundle.Bundle, changes: Json, says: str) -> None:
+    told = of(whole, latency={**measured()["latency"], **changes})
+    assert {told[name] for name in LATENCIES} == {f"{says}: they contradict each other"}
+
+
+def test_times_of_models_that_contradict_each_other_say_nothing(whole: bundle.Bundle) -> None:
+    told = of(whole, models={**measured()["models"], "int8": {"p50_ms": 0.7, "p99_ms": 0.6}})["models"]
+    assert told["int8"]["p50_ms"] == "models.int8.p50_ms is 0.7 and p99_ms is 0.6: they contradict each other"
+    assert told["float"]["p99_ms"] == 0.6
+
+
+@pytest.mark.parametrize(
+    ("quantity", "changes", "says"),
+    [
+        ("temperature", {"zones": {}}, "soak.temperature.zones is"),
+        ("temperature", {"zones": {"cpu": 99.0}}, "highest is 61.5, and the hottest zone has 99"),
+        ("temperature", {"zones": {"cpu": "61.5"}}, "soak.temperature.zones is"),
+        ("temperature", {"error": ""}, "soak.temperature.error is"),
+        ("temperature", {"error": False}, "soak.temperature.error is"),
+        ("throttle", {"counters": {"a": 5}}, "events is 0, and its parts have 5"),
+        ("throttle", {"samples_throttled": {"a": 5}}, "events is 0, and its parts have 5"),
+        ("throttle", {"firmware_bits": 6}, "events is 0, and its parts have 2"),
+        ("throttle", {"firmware_bits": "none"}, "soak.throttle.firmware_bits is"),
+        ("throttle", {"counters": {"a": -1}}, "soak.throttle.counters is"),
+        ("throttle", {"counters": None}, "soak.throttle.counters is"),
+        ("throttle", {"error": []}, "soak.throttle.error is"),
+        ("power", {"rails": []}, "soak.power.rails is"),
+        ("power", {"rails": ["FAN"]}, "soak.power.rails are FAN; expected VDD_IN"),
+        ("power", {"rails": "VDD_IN"}, "soak.power.rails is"),
+        ("power", {"error": 0}, "soak.power.error is"),
+    ],
+)
+def test_a_sensor_is_believed_only_with_what_was_read(
+    whole: bundle.Bundle, quantity: str, changes: Json, says: str
+) -> None:
+    soak = copy.deepcopy(measured()["soak"])
+    soak[quantity].update(changes)
+    (name,) = [each for each in SENSED if each.startswith(quantity)]
+    assert says in of(whole, soak=soak)[name]
+
+
+@pytest.mark.parametrize("quantity", ["temperature", "throttle", "power"])
+def test_a_sensor_that_does_not_say_whether_it_was_read_is_not_believed(whole: bundle.Bundle, quantity: str) -> None:
+    soak = copy.deepcopy(measured()["soak"])
+    del soak[quantity]["error"]
+    (name,) = [each for each in SENSED if each.startswith(quantity)]
+    assert "does not say whether it was read all the time" in of(whole, soak=soak)[name]
+
+
+def test_any_rails_count_where_the_profile_names_none(whole: bundle.Bundle) -> None:
+    limits = {**LIMITS, "power_rails": None}
+    unnamed = dataclasses.replace(whole, contents={**whole.contents, "limits": limits})
+    soak = copy.deepcopy(measured()["soak"])
+    soak["power"]["rails"] = ["VDD_GPU_SOC", "VDD_CPU_CV"]
+    assert of(unnamed, soak=soak)["power_w"] == 14.2
+
+
+@pytest.mark.parametrize(
+    ("changes", "result", "says"),
+    [
+        ({"host": "orin02"}, {}, 'it is of the device "orin02"; the one that was looked at is orin01'),
+        ({"host": None}, {}, "it is of the device null; the one that was looked at is orin01"),
+        ({"host": "orin01"}, {"machine": "aarch64"}, 'it is of a processor "aarch64"; the device'),
+        ({"host": "orin01"}, {"machine": None}, "it is of a processor null; the device"),
+    ],
+)
+def test_the_answer_of_another_device_says_nothing_of_this_one(
+    whole: bundle.Bundle, changes: Json, result: Json, says: str
+) -> None:
+    look = {**LOOK, "device": "orin01 abc"}
+    told = Told(answered(measured(**result), **changes), look, PACKAGES)
+    host = document.document(JOB, {"edge01": told}, whole, JUDGED)["hosts"]["edge01"]
+    assert {says in str(host[name]) for name in (*NUMBERS, "as_judged", "as_locked")} == {True}
+
+
+@pytest.mark.parametrize("kernel", ["aarch64", "armv8l"])
+def test_a_python_of_32_bits_may_run_on_a_kernel_of_64(whole: bundle.Bundle, kernel: str) -> None:
+    told = Told(answered(measured(machine=kernel)), {**LOOK, "machine": "armv8l"}, PACKAGES)
+    assert document.document(JOB, {"edge01": told}, whole, JUDGED)["hosts"]["edge01"]["p99_ms"] == 0.6
 
 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
         ({"seconds": 59.9}, "soak.seconds is 59.9; expected 60 at least"),
+        ({"samples": 1}, "soak.samples is 1; expected 2 at least"),
+        ({"samples": None}, "soak.samples is null; expected 2 at least"),
         ({"seconds": None}, "soak.seconds is null"),
         ({"seconds": 0}, "soak.seconds is 0"),
         ({"inferences": 0}, "soak.inferences is 0"),
