@@ -8,15 +8,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kit.errors import KitError
 from kit.files import write_atomic
+from kit.process.bounded import die_with_parent
 from kit.runtime import wheels
 
 
@@ -128,8 +131,12 @@ def _index_options(source: Source, first: str, further: str) -> list[str]:
 
 def run(command: Sequence[str], environment: dict[str, str], folder: Path | None = None) -> str:
     """Run a command (in ``folder``) and return its output; raise KitError with its last lines if it fails."""
+    # A child that is starting when this process is ended would live on. No other thread is there.
+    ours = partial(die_with_parent, signal.SIGKILL)
     try:
-        done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, env=environment, cwd=folder, capture_output=True, text=True, check=False, preexec_fn=ours
+        )
     except OSError as error:
         raise KitError(f"cannot run {command[0]}: {error.strerror}") from error
     if done.returncode != 0:

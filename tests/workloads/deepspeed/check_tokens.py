@@ -254,7 +254,7 @@ class Staged(Case):
         self.assertRegex(
             done.stderr,
             r"^stage pretraining_tokens: .*/a\.npz: token 50256 at position 2 is not below the vocabulary of 50000 .*"
-            r"convert with `python -m kit tokens convert --vocab`, and give that folder\.\)\n$",
+            r"convert with `python3 -B -m kit tokens convert --vocab`, and give that folder\.\)\n$",
         )
         self.assertEqual([path.name for path in self.into.iterdir() if path.suffix != ".lock"], [])
 
