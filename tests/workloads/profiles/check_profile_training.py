@@ -309,7 +309,7 @@ class Checkpoints(Case):
 
     def test_without_resumption_it_takes_no_folder_of_another_training(self) -> None:
         self.run_once(self.profile(), last=6)
-        once = self.profile(fault_tolerance={"resume": False})
+        once = self.profile(fault_tolerance={"resume": False, "max_restarts": 0})
         with self.assertRaisesRegex(KitError, "has checkpoints of an earlier training"):
             self.run_once(once)
         trainer, done = self.run_once(once, output="another")
