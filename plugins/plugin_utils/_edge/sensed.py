@@ -51,6 +51,8 @@ def throttle(found: Json, _rails: t.Any) -> str | None:
     bits = found.get("firmware_bits")
     if bits is not None and not _is_count(bits):
         return f"soak.throttle.firmware_bits is {scalars.describe(bits)}; expected a whole number or null"
+    if bits is None and not found["counters"] and not found["samples_throttled"]:
+        return "soak.throttle has no counters, samples or firmware bits: it does not say if it was throttled"
     events += bin(bits or 0).count("1")
     told = found.get("events")
     if scalars.is_number(told) and told != events:

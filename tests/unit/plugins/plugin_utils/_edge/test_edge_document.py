@@ -461,6 +461,7 @@ def test_times_of_models_that_contradict_each_other_say_nothing(whole: bundle.Bu
         ("throttle", {"counters": {"a": -1}}, "soak.throttle.counters is"),
         ("throttle", {"counters": None}, "soak.throttle.counters is"),
         ("throttle", {"error": []}, "soak.throttle.error is"),
+        ("throttle", {"counters": {}}, "it does not say if it was throttled"),
         ("power", {"rails": []}, "soak.power.rails is"),
         ("power", {"rails": ["FAN"]}, "soak.power.rails are FAN; expected VDD_IN"),
         ("power", {"rails": "VDD_IN"}, "soak.power.rails is"),
