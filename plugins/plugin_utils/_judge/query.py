@@ -192,6 +192,7 @@ class _Evaluation:
         self._evidence = evidence
         self._roots = roots
         self._missing = missing
+        self._why_null: str | None = None  # said beside the field read last, where that is null
 
     def visit(self, node: dict[str, Any], value: Any) -> Any:
         return getattr(self, "visit_" + node["type"])(node, value)
@@ -209,7 +210,8 @@ class _Evaluation:
         if at_root:
             self._roots.add(name)
         if not isinstance(value, dict):
-            raise UnansweredError(f"expected an object with '{name}', found {scalars.describe(value)}")
+            why = f": {self._why_null}" if value is None and self._why_null else ""
+            raise UnansweredError(f"expected an object with '{name}', found {scalars.describe(value)}{why}")
         if name not in value:
             if at_root:
                 raise UnansweredError(f"the evidence has no document '{name}'", root=name)
@@ -217,7 +219,9 @@ class _Evaluation:
             raise UnansweredError(f"there is no '{name}'; available: {known}")
         if isinstance(value, ReducedField) and name in REDUCTIONS:
             self._missing.require_numbers(value)
-        return value[name]
+        found, why = value[name], value.get("why")
+        self._why_null = why if found is None and isinstance(why, str) else None
+        return found
 
     def visit_current(self, _node: dict[str, Any], value: Any) -> Any:
         if self._evidence is not None and value is self._evidence:

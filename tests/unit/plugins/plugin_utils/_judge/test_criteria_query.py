@@ -270,3 +270,26 @@ def test_an_unanswered_query_says_what_is_not_there(expression, why):
     evidence = {"m": {**EVIDENCE["m"], "wide": dict.fromkeys("mlkjihgfedcba")}}
     with pytest.raises(query.UnansweredError, match=why):
         query.evaluate(query.parse(expression), evidence, set())
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("m.rows[*].util.count", "found null: 3 samples, expected at least 20$"),
+        ("m.gpus.gpu.util.count", "found null: 3 samples, expected at least 20$"),
+        ("m.bare.util.count", "found null$"),
+        ("m.numbered.util.count", "found null$"),
+        ("[m.gpus.gpu.util, m.list[0].count]", "found null$"),
+    ],
+)
+def test_an_unanswered_query_says_why_the_document_left_the_field_null(expression, why):
+    gpu = {"util": None, "why": "3 samples, expected at least 20"}
+    others = {"bare": {"util": None}, "numbered": {"util": None, "why": 7}, "list": [None]}
+    evidence = {"m": {"gpus": {"gpu": gpu}, "rows": [gpu], **others}}
+    with pytest.raises(query.UnansweredError, match=why):
+        query.evaluate(query.parse(expression), evidence, set())
+
+
+def test_an_element_says_why_its_field_is_null():
+    with pytest.raises(query.UnansweredError, match=r"found null: 3 samples$"):
+        query.evaluate_element(query.parse("util.count", element=True), {"util": None, "why": "3 samples"})
