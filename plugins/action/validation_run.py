@@ -59,6 +59,7 @@ ARGUMENTS = {
     "verdict_schema": {"type": "int", "choices": [1, 2], "default": 2},
     "run_tags": {"type": "list", "elements": "str", "default": ["all"]},
     "overrides": {"type": "dict", "default": {}},
+    "by_workload": {"type": "dict", "default": {}},
     "runtimes": {"type": "dict", "default": {}},
     "references": {"type": "dict", "default": {}},
     "expected_gpu": {"type": "dict", "default": {}},
@@ -170,6 +171,7 @@ def _checked(args: dict[str, t.Any]) -> selection.Selected:
     settings.check_window(args["window"], args["node_grace"])
     known = manifests.find_workloads(args["folders"], args["options"])
     selected = _selection(known, args)
+    settings.check_ids(args["by_workload"], [workload["id"] for workload in known])
     settings.check_criteria(selected.run, known, args["overrides"], args["references"])
     images.check(args["runtimes"], [workload["id"] for workload in known])
     expectations.check(args["expected_gpu"], args["expected_node_gpus"], args["expected_share"])

@@ -125,6 +125,14 @@ options:
     description: The inventory's C(hpc_validation_overrides); rejected if they name an unknown workload or criterion.
     type: dict
     default: {}
+  by_workload:
+    description:
+      - The inventory's other settings that are by workload, C(workload_slurm), C(resume), C(baselines), C(pretraining)
+        and C(profile), without their prefix.
+      - Rejected if one names an unknown workload.
+    type: dict
+    default: {}
+    version_added: 0.4.0
   runtimes:
     description:
       - The inventory's C(hpc_validation_runtime), C(hpc_validation_workload_runtime) and C(hpc_validation_images), and

@@ -16,7 +16,7 @@ from tests.integration import canaries, small_pretraining
 
 FAULTY = ast.parse(small_pretraining.FAULTY.read_text())
 FAULTS = {each.name for each in FAULTY.body if isinstance(each, ast.FunctionDef)}
-OF_EVERY_JOB = {"JOB", "RANKS.first_failure", "RANKS.ended", "step.failed"}
+OF_EVERY_JOB = {"JOB", "RANKS.first_failure", "RANKS.ended", "step.failed", "settings.errors"}
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in rows.load(rows.PRETRAINING)])

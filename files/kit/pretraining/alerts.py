@@ -73,14 +73,17 @@ def replay(
 
     ``checkpoint_every`` is the number of steps from one checkpoint to the next, None if there are none, and
     ``skipped_before`` that of the steps skipped before the first row. ``until`` is when the training ended, or now; the
-    last row's time by default. Raise ValueError for a row that lacks a number.
+    last row's time by default. Within an attempt the time passes as ``elapsed_seconds`` says, which a node's clock that
+    is set does not change. Raise ValueError for a row that lacks a number.
     """
     steps: list[_Step] = []
     for place, row in enumerate(rows, 1):
-        steps.append(_Step.of(row, place, steps[-1].time if steps else 0.0))
+        steps.append(_Step.of(row, place, _time(row, place, rows[place - 2] if steps else {}, steps[-1:])))
     if not steps:
         return []
-    end = steps[-1].time if until is None else max(until, steps[-1].time)
+    end = steps[-1].time
+    if until is not None:
+        end += max(0.0, until - _finite(rows[-1], "time", len(rows)))
     fired = [
         *_held(NOT_FINITE, _not_finite(steps), 0, end),
         *_held(SKIPPED, _skipped(steps, skipped_before), 0, end),
@@ -103,15 +106,27 @@ class _Step:
     scaled: bool
 
     @classmethod
-    def of(cls, row: Row, place: int, earliest: float) -> _Step:
+    def of(cls, row: Row, place: int, time: float) -> _Step:
         return cls(
             number=int(_finite(row, "step", place)),
-            time=max(earliest, _finite(row, "time", place)),  # a clock that is set back stands still
+            time=time,
             loss=_number(row, "loss", place),
             grad_norm=_number(row, "grad_norm", place),
             skipped=_finite(row, "skipped_steps", place),
             scaled=row.get("loss_scale") is not None,
         )
+
+
+def _time(row: Row, place: int, before: Row, last: Sequence[_Step]) -> float:
+    """Return a row's time: the last one's and what has elapsed since, or by the clock, which never goes back."""
+    by_clock = _finite(row, "time", place)
+    if not last:
+        return by_clock
+    now, then = row.get("elapsed_seconds"), before.get("elapsed_seconds")
+    if now is None or then is None or any(row.get(key) != before.get(key) for key in ("job_id", "attempt")):
+        return max(last[0].time, by_clock)
+    passed = _finite(row, "elapsed_seconds", place) - _finite(before, "elapsed_seconds", place - 1)
+    return last[0].time + passed if passed >= 0 else max(last[0].time, by_clock)  # else it is another process
 
 
 def _number(row: Row, name: str, place: int) -> float:

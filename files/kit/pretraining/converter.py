@@ -13,7 +13,7 @@ from typing import Callable
 from kit.errors import KitError
 from kit.pretraining import manifest as manifests
 from kit.pretraining.manifest import MAX_SHARD, TRAIN, VALIDATION, Manifest
-from kit.pretraining.shards import Writer
+from kit.pretraining.shards import Writer, require_space
 
 VALIDATION_SHARE, VALIDATION_MOST = 200, 10_000_000  # by default one token in 200 is held out, but no more than this
 
@@ -55,6 +55,7 @@ def convert(
     dtype = manifests.dtype_for(vocab)
     total = sum(each.tokens for each in sources)
     held_out = validation_tokens(total, validation)
+    require_space(folder, total * manifests.BYTES[dtype])
     writers = {split: Writer(folder, split, dtype, limit) for split in manifests.SPLITS}
     left, largest = (total - held_out) * manifests.BYTES[dtype], 0
     for content, most in _blocks(sources, dtype, vocab):

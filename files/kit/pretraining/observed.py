@@ -38,6 +38,10 @@ JOB_FOLDER = re.compile(r"job-([0-9]+)(?:\.([0-9]+))?")
 Row = dict[str, Any]
 
 
+class NotBegunError(KitError):
+    """A job has no output folder yet."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """A whole checkpoint, by its manifest and the sizes of its files; their contents are not read."""
@@ -70,7 +74,10 @@ class Observed:
 
 
 def find(job_or_folder: str, share: str | None) -> Path:
-    """Return a training's folder: a path, or the newest attempt of a job on the share. Raise KitError."""
+    """Return a training's folder: a path, or the newest attempt of a job on the share.
+
+    Raise NotBegunError for a job that has none yet, KitError for what cannot be found.
+    """
     if not re.fullmatch(r"[0-9]+", job_or_folder):
         folder = Path(job_or_folder)
         if not folder.is_dir():
@@ -81,7 +88,7 @@ def find(job_or_folder: str, share: str | None) -> Path:
     jobs = Path(share) / JOBS
     found = {attempt: path for path in jobs.glob("job-*") for job, attempt in [job_of(path)] if job == job_or_folder}
     if not found:
-        raise KitError(
+        raise NotBegunError(
             f"{jobs} has no folder of job {job_or_folder}: it has not begun (squeue -j {job_or_folder}), "
             f"or {share} is not its share"
         )

@@ -67,6 +67,7 @@ class Records:
         self._job, self._steps, self._log_every = job, steps, log_every
         self._markers = markers_folder or os.environ.get("HPC_VALIDATION_MARKERS")
         self._marked = -math.inf
+        self._began = time.monotonic()
         self._skipped = 0
         self._log, self._rows, self._performance = (Lines(output / name) for name in (LOG, STEPS, PERFORMANCE))
 
@@ -97,6 +98,7 @@ class Records:
             **self._job.stamp,
             "time": now,
             "timestamp": timestamp(now),
+            "elapsed_seconds": round(time.monotonic() - self._began, 3),
             "step": step,
             "steps": self._steps,
             "loss": loss,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,6 +16,13 @@ from kit.pretraining import crc32c
 from kit.pretraining.manifest import BYTES, MAX_SHARD, Shard, shard_name
 
 BLOCK = 4_000_000  # bytes that are written and hashed together
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Raise KitError if fewer bytes are free where the folder is."""
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise KitError(f"{folder}: no space: the shards need {needed} bytes, {free} are free")
 
 
 class Writer:

@@ -11,7 +11,6 @@ ids = numpy.frombuffer(train.read(first, 2049), train.numpy_type)
 from __future__ import annotations
 
 import mmap
-import shutil
 import sys
 import time
 from bisect import bisect_right
@@ -25,6 +24,7 @@ from kit.errors import KitError
 from kit.files import sha256, write_atomic
 from kit.pretraining import manifest as manifests
 from kit.pretraining.manifest import Manifest, Shard
+from kit.pretraining.shards import require_space
 from kit.pretraining.store import Store, Stored
 from kit.process import unfinished
 from kit.process.locks import sole
@@ -312,9 +312,7 @@ def _check_space(folder: Path, manifest: Manifest) -> None:
     """Raise KitError if there is less space than the shards need that are not there yet."""
     sizes = {path.name: path.lstat().st_size for path in folder.iterdir()}
     needed = sum(shard.bytes for shard in manifest.shards if sizes.get(shard.name) != shard.bytes)
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise KitError(f"{folder}: no space: the shards need {needed} bytes, {free} are free")
+    require_space(folder, needed)
 
 
 def _since(begun: float) -> float:

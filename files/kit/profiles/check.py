@@ -61,7 +61,7 @@ def usable(path: Path, changes: Mapping[str, Any] | None = None) -> Profile:
     try:
         checked = check(path, changes)
     except document.UnreadableError as error:
-        raise UnusableError(f"{printable(str(path))}:{error}") from error
+        raise UnusableError(f"{printable(str(path))}:{'' if error.line else ' '}{error}") from error
     wrong = errors(checked.findings)
     if wrong or checked.profile is None:
         raise UnusableError("\n".join(f"{printable(str(path))}:{each}" for each in wrong))

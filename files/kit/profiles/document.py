@@ -48,6 +48,7 @@ class UnreadableError(KitError):
     def __init__(self, line: int, why: str) -> None:
         """Say where the reading ended."""
         super().__init__(f"{line}: error: {why}" if line else why)
+        self.line = line
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def solo(device: torch.device) -> float:
 
     The steps of all ranks take equally long, since every layer waits for the slowest.
     """
-    size = 4096 if device.type == "cuda" else 256
+    size = solo_size(device)
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     matrix = torch.ones(size, size, dtype=dtype, device=device)
     times = []
@@ -122,3 +122,13 @@ def solo(device: torch.device) -> float:
             torch.cuda.synchronize(device)
         times.append(time.perf_counter() - began)
     return min(times[1:])
+
+
+def solo_size(device: torch.device) -> int:
+    """Return the width of the square matrices of `solo`."""
+    return 4096 if device.type == "cuda" else 256
+
+
+def solo_flops(device: torch.device) -> int:
+    """Return the floating-point operations of `solo`."""
+    return 2 * solo_size(device) ** 3

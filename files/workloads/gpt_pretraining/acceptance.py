@@ -22,6 +22,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ from loop import Run, Training
 from settings import Settings, require_steps
 from utils.checkpoint_manager import CheckpointManager, Saver
 from utils.data_loader import Loader, held_out
-from utils.monitoring import Stall
+from utils.monitoring import Stall, solo_flops
 
 STARTED = time.monotonic()
 CHECKPOINTS = "checkpoints"
@@ -279,6 +280,7 @@ def measured(leg: Leg) -> dict[str, Any]:
         each["pace"] = fastest / each["solo_seconds"]
         each["same_parameters"] = each.pop("digest") == first_digest
     kept = saver.verified()
+    blocking, typical = done.save_seconds / max(1, len(saver.saved)), done_seconds(done)
     uploaded = leg.uploads(uploader, lambda: settings["training.data.deadline"])
     found = {
         **steps_of(leg, done),
@@ -288,7 +290,8 @@ def measured(leg: Leg) -> dict[str, Any]:
         "world_size": joined.size,
         "batch": settings.document()["batch"],
         "samples_a_step": done.samples[0][1] - done.samples[0][0] + 1,
-        "mfu": training.mfu(done_seconds(done)),
+        "mfu": training.mfu(typical),
+        "share_of_measured": training.flops_per_second(typical) * fastest / solo_flops(joined.device),
         "precision": settings.precision,
         "repeats_exactly": torch.are_deterministic_algorithms_enabled(),
         "settings": {"fingerprint": settings.fingerprint()},
@@ -311,7 +314,8 @@ def measured(leg: Leg) -> dict[str, Any]:
         "wall_time_seconds": time.monotonic() - STARTED,
         "data": {"tokens": manifest.tokens(TRAIN)},
         "checkpoint": {
-            "blocking_seconds": done.save_seconds / max(1, len(saver.saved)),
+            "blocking_seconds": blocking,
+            "share_at_thousand": blocking / (blocking + 1000 * typical),
             "restart_seconds": restart,
             "saved": saver.saved,
         },
@@ -324,7 +328,7 @@ def measured(leg: Leg) -> dict[str, Any]:
         "not_uploaded": not_uploaded(kept, uploaded) if settings["training.checkpoint.remote"] else "none",
         "resumed_from": came_from,
         "refused": "; ".join(taken.refused.values()) if taken and taken.refused else "none",
-        **training_device.describe(joined.device, leg.accelerator),
+        **machine(leg),
         "gpu_uuids": [each["gpu"] for each in ranks.values() if each["gpu"]],
     }
     if done.stopped and done.stopped.startswith("the loss"):
@@ -332,6 +336,14 @@ def measured(leg: Leg) -> dict[str, Any]:
             write_metrics(leg.output / METRICS_FILE, found)
         raise KitError(done.stopped)
     return found
+
+
+def machine(leg: Leg) -> dict[str, Any]:
+    """Return the facts on hardware and versions for metrics.json."""
+    return {
+        **training_device.describe(leg.joined.device, leg.accelerator),
+        "deepspeed_version": metadata.version("deepspeed"),
+    }
 
 
 def origin(taken: checkpoints.Taken) -> dict[str, Any]:

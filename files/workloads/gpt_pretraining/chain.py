@@ -21,6 +21,7 @@ from acceptance import (
     exported,
     forget_fetched,
     found_earlier,
+    machine,
     mean,
     moved,
     require_rest,
@@ -37,7 +38,6 @@ from kit.metrics import write_metrics
 from kit.pretraining import chain, checkpoints, tokens
 from kit.pretraining.checkpoint_manager import not_uploaded
 from kit.pretraining.monitor import Monitor
-from kit.training import device as training_device
 from utils.checkpoint_manager import Saver
 
 COMPLETE = "complete"
@@ -122,7 +122,7 @@ def trained(leg: Leg, place: Path) -> dict[str, Any]:
         found["validation_loss"] = mean(joined, engine.loss(moved(leg.held_out(joined.rank), joined)))
         found["entropy"] = leg.manifest.entropy
         found["tokens"] = tokens.describe(leg.manifest)
-        found.update(training_device.describe(joined.device, leg.accelerator))
+        found.update(machine(leg))
         found["checkpoints"] = saver.verified()
     if monitor:
         monitor.close(in_order=not broken)

@@ -208,5 +208,9 @@ class Training:
         """Return the model FLOPs utilisation of a step that took so many seconds; None without a known peak."""
         if not self._peak:
             return None
+        return self.flops_per_second(seconds) / self._peak
+
+    def flops_per_second(self, seconds: float) -> float:
+        """Return the floating-point operations a second of each rank, of a step that took so many seconds."""
         tokens = self.settings.batch * self.settings.length
-        return self._flops * tokens / seconds / (self._peak * self.joined.size)
+        return self._flops * tokens / seconds / self.joined.size

@@ -18,7 +18,10 @@ from kit.pretraining.rows import read as read_rows
 
 
 def write(job: Path, data: Path) -> dict[str, Any]:
-    """Write cost.json, cost.md, run_card.md and checkpoints.json into a job's folder; return the cost's two lines."""
+    """Write cost.json, cost.md, run_card.md and checkpoints.json into a job's folder; return the cost's two lines.
+
+    Without a measured speed they are None: nothing is known of the cost.
+    """
     report = cost.report(job_folder.read(job))
     write_json(job / "cost.json", report)
     _write(job / "cost.md", cost_page.page(report))
@@ -33,7 +36,8 @@ def write(job: Path, data: Path) -> dict[str, Any]:
     )
     _write(job / "run_card.md", card)
     write_json(job / "checkpoints.json", checkpoint_list.document(_found(job, metrics), settings["batch"]))
-    return {"lines": list(cost.verdict_lines(report)), "missing": report["missing"]}
+    lines = None if report["measured"] is None else list(cost.verdict_lines(report))
+    return {"lines": lines, "missing": report["missing"]}
 
 
 def alerts_of(job: Path, checkpoint_every: int) -> str | None:

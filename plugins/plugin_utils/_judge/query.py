@@ -220,7 +220,7 @@ class _Evaluation:
         if isinstance(value, ReducedField) and name in REDUCTIONS:
             self._missing.require_numbers(value)
         found, why = value[name], value.get("why")
-        self._why_null = why if found is None and isinstance(why, str) else None
+        self._why_null = scalars.bounded(why) if found is None and isinstance(why, str) else None
         return found
 
     def visit_current(self, _node: dict[str, Any], value: Any) -> Any:

@@ -65,7 +65,7 @@ def plan_chain(workload: Json, settings: Json, before: Json, given: t.Any, kit: 
     their own: a later validation deploys its own beside them. Raise WorkloadPlanError, also for what is missing.
     """
     chain = read(given)
-    profile = chain["profile"] or _profile_of(workload["command"]) or PROFILE
+    profile = chain["profile"] or plan.profile_of(workload["command"]) or PROFILE
     _require_profile(workload, profile)
     manifest = {**workload, "legs": LEGS, "command": _with_profile(workload["command"], profile)}
     place = folder(settings["share"], workload, chain["name"])
@@ -84,6 +84,7 @@ def plan_chain(workload: Json, settings: Json, before: Json, given: t.Any, kit: 
             "chain": place,
             "label": label,
             "home": home,
+            "check": [*(planned["check"] or []), "--chain"],
             "script": f"{home}/{name}.sbatch",
             "configs": f"{place}/configs",
             "logs": f"{settings['share']}/{workload['output']['logs']}/{label}-%j",
@@ -111,13 +112,8 @@ def _what(manifest: Json, planned: Json, profile: str, digests: Json) -> dict[st
     }
 
 
-def _profile_of(command: list[str]) -> str | None:
-    """Return the profile that an option's command names."""
-    return command[command.index("--profile") + 1] if "--profile" in command[:-1] else None
-
-
 def _with_profile(command: list[str], profile: str) -> list[str]:
-    if _profile_of(command) is None:
+    if plan.profile_of(command) is None:
         return [*command, "--profile", profile]
     at = command.index("--profile") + 1
     return [*command[:at], profile, *command[at + 1 :]]

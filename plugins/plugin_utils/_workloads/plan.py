@@ -19,6 +19,7 @@ Json = dict[str, t.Any]
 BACKSTOP_SECONDS = 7200
 OWN_KEYS = ("gres_type", "extra")  # of hpc_validation_slurm: not options of sbatch
 MARKERS = {"begin_marker": "%j.begin.json", "progress_marker": "%j.progress.json", "end_marker": "%j.end.json"}
+CHECK = "check_settings.py"  # in a workload's folder: refuses on the controller what the job would refuse
 SETTINGS_FILE = "site.json"  # what the inventory says of the training itself
 WORKLOAD = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)+(\.[0-9]+)*")  # an ID: below it stand a workload's own settings
 LEGS_THAT_GO_ON = ("shape", "measured", "export")  # or do not train at all
@@ -68,6 +69,7 @@ def plan(workload: Json, settings: Json, before: Json, kit: Path = FILES / "kit"
         "baseline": baseline,
         "settings": _own_settings(workload, settings),
         "settings_file": SETTINGS_FILE,
+        "check": _check(workload, _runs(workload, settings)),
         "resume": _resume(workload, settings),
         "files": files(workload),
         "context": _context(workload, settings, runtime),
@@ -98,6 +100,32 @@ def _own_settings(workload: Json, settings: Json) -> Json | None:
         raise WorkloadPlanError(f"hpc_validation_{name}: expected keys and values, found {type(given).__name__}")
     common = {key: value for key, value in given.items() if not WORKLOAD.fullmatch(str(key))}
     return t.cast("Json", _changed(common, given.get(workload["id"]) or {}))
+
+
+def _check(workload: Json, legs: list[str]) -> list[str] | None:
+    """Return the arguments of Python that check the settings of this workload's training; None if nothing does.
+
+    They are checked on the controller, for each number of ranks that a leg trains on.
+    """
+    folder = Path(workload["folder"])
+    if workload.get("settings") == "profile":
+        devices = ["--devices"] if workload.get("edge") else []
+        check = ["-m", "kit", "profile", "check", "--json", "--changes", "-", *devices]
+        return [*check, str(folder / workload["config"])]
+    script = folder / CHECK
+    if workload.get("settings") is None or not script.is_file():
+        return None
+    resources = workload["resources"]
+    fewer = [leg.split(":")[1] for leg in legs if ":" in leg]
+    counts = dict.fromkeys([str(resources["nodes"] * resources["ntasks_per_node"]), *filter(None, fewer)])
+    ranks = [part for each in counts for part in ("--ranks", each)]
+    profile = profile_of(workload["command"])
+    return ["-B", str(script), *(["--profile", profile] if profile else []), *ranks]
+
+
+def profile_of(command: list[str]) -> str | None:
+    """Return the profile that a workload's or an option's command names."""
+    return command[command.index("--profile") + 1] if "--profile" in command[:-1] else None
 
 
 def _changed(base: t.Any, change: t.Any) -> t.Any:

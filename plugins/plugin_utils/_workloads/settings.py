@@ -13,6 +13,9 @@ from pathlib import Path
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import strict_yaml
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._judge import log_patterns, spec
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads.manifests import WorkloadError
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads.plan import WORKLOAD
+
+TRAININGS = ("pretraining", "profile")
 
 
 def check_criteria(
@@ -83,6 +86,21 @@ def check_settings(names: list[str], known: list[str]) -> None:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else "see ansible-doc -t role mlops.hpc_validation.hpc_validation"
             raise WorkloadError(f"unknown setting {name} ({hint})")
+
+
+def check_ids(by_workload: dict[str, t.Any], known: list[str]) -> None:
+    """Raise WorkloadError if a setting is for a workload that does not exist: it would be silently ignored.
+
+    `by_workload` has the settings that are by workload, without their prefix. Those of `TRAININGS` are for all of its
+    kind, and below an ID for that one.
+    """
+    for name, given in by_workload.items():
+        for key in given if isinstance(given, dict) else ():
+            is_id = name not in TRAININGS or WORKLOAD.fullmatch(str(key))
+            if is_id and key not in known:
+                near = difflib.get_close_matches(str(key), known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(known) or 'none'}"
+                raise WorkloadError(f"hpc_validation_{name}: unknown workload {key} ({hint})")
 
 
 def check_needs_days(days: int) -> None:

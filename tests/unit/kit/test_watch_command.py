@@ -130,3 +130,38 @@ def test_a_training_that_is_not_found_is_an_error(tmp_path, command):
     done = command("12", "--share", str(tmp_path))
     assert done.returncode == 1
     assert done.stderr.startswith(f"kit watch: {tmp_path}/models/gpt-pretraining has no folder of job 12: ")
+
+
+def test_a_job_that_has_not_begun_is_waited_for(tmp_path, root):
+    process = subprocess.Popen(
+        [sys.executable, "-B", "-m", "kit", "watch", "12", "--share", str(tmp_path), "--wait", "60", "--once"],
+        env={"PATH": os.defpath, "PYTHONPATH": str(root / "files")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "job 12 has not begun; squeue -j 12 says why\n"
+    training(tmp_path)
+    shown, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert shown.startswith("Job 12")
+
+
+def test_a_job_that_does_not_begin_in_time_is_an_error(tmp_path, command):
+    done = command("12", "--share", str(tmp_path), "--wait", "0.1")
+    assert done.returncode == 1
+    assert done.stdout == "job 12 has not begun; squeue -j 12 says why\n"
+    assert "has no folder of job 12" in done.stderr
+
+
+def test_a_folder_that_is_not_there_is_not_waited_for(tmp_path, command):
+    done = command(str(tmp_path / "job-12"), "--wait", "60")
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+@pytest.mark.parametrize("wait", ["-1", "nan", "2678401"])
+def test_a_strange_wait_is_refused(command, wait):
+    done = command("12", "--wait", wait)
+    assert done.returncode == 1
+    assert "expected 0 to 2678400 seconds" in done.stderr

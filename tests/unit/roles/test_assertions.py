@@ -40,6 +40,9 @@ CASES: dict[str, list[tuple[dict[str, t.Any], list[dict[str, t.Any]]]]] = {
         ),
         ({"__bootstrap_guard": {"rc": 0}}, [{"__bootstrap_guard": {"rc": code}} for code in (1, 80, 86, -1)]),
     ],
+    "roles/workload/tasks/chain.yml": [
+        ({"__settings_checked": {"rc": 0}}, [{"__settings_checked": {"rc": code}} for code in (1, 2, -1)]),
+    ],
     "roles/workload/tasks/judge.yml": [
         ({"__workload_job": {"reason": "None"}}, [{"__workload_job": {"reason": "refused"}}]),
     ],

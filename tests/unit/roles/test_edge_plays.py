@@ -167,16 +167,6 @@ def test_hosts_that_were_looked_at_are_measured_even_if_only_to_say_why_not() ->
     assert list(templated(fact["__edge_measured_on"], **KNOWN, **VARS)) == ["edge01"]
 
 
-@pytest.mark.parametrize("edge", [True, False, None])
-def test_the_profile_of_what_is_measured_there_must_have_bounds_for_it(edge: bool | None) -> None:
-    workload = {"folder": "/w", "config": "p.yaml", **({} if edge is None else {"edge": edge})}
-    commands = [task for task in each(tasks("workload", "prepare")) if "ansible.builtin.command" in task]
-    (check,) = [task for task in commands if "profile" in str(task["ansible.builtin.command"]["argv"])]
-    words = templated(check["ansible.builtin.command"]["argv"], ansible_playbook_python="/py", __workload=workload)
-    assert words[:7] == ["/py", "-m", "kit", "profile", "check", "--json", "--changes"]
-    assert ("--devices" in words, words[-1]) == (edge is True, "/w/p.yaml")
-
-
 def test_what_is_measured_there_is_kept_and_not_judged_in_its_wave() -> None:
     found = {task["name"].split("{{")[0].strip(): task for task in each(tasks("workload", "main"))}
     (keep,) = [task for name, task in found.items() if name.startswith("Keep")]

@@ -50,3 +50,21 @@ def test_nothing_is_submitted_for_a_folder_that_is_not_there(tmp_path: Path) -> 
     done = launch(tmp_path, f"{tmp_path}/job-9/checkpoints/checkpoint_step_5")
     assert (done.returncode, done.stderr) == (2, f"--resume_from_checkpoint: {tmp_path}/job-9: no such folder\n")
     assert not (tmp_path / "asked").exists()
+
+
+def test_a_job_that_waits_in_the_queue_is_watched_once_it_begins(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "$@"\n')
+    python.chmod(0o755)
+    (tmp_path / "sbatch").write_text("#!/bin/sh\necho 12\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    done = subprocess.run(
+        ["bash", str(SCRIPT)],
+        env={"PATH": f"{tmp_path}:{os.defpath}", "PYTHON": str(python)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    share = SCRIPT.parents[3]
+    assert done.stdout == f"job 12\n-B -m kit watch --wait 604800 --share {share} 12\n"

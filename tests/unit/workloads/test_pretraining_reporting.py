@@ -10,9 +10,12 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 from kit.pretraining import checkpoints
 
 from tests.unit.conftest import ROOT
+from tests.unit.kit import pretraining_job
+from tests.unit.kit.token_folders import make
 
 sys.path.insert(0, str(ROOT / "files/workloads/gpt_pretraining"))  # as the interpreter does for the script
 
@@ -65,3 +68,22 @@ def test_without_one_kind_of_rows_the_alerts_are_not_known(tmp_path: Path) -> No
 
 def test_a_training_without_rows_has_no_alerts(tmp_path: Path) -> None:
     assert reporting.alerts_of(tmp_path, 10) is None
+
+
+@pytest.mark.parametrize("count", [0, 1, 100])
+def test_without_a_measured_speed_nothing_is_said_of_the_cost(tmp_path: Path, count: int) -> None:
+    job, data = tmp_path / "job-12", tmp_path / "tokens"
+    job.mkdir()
+    data.mkdir()
+    make(data, range(100), vocab=100)
+    metrics = {**pretraining_job.METRICS, "checkpoints": {}}
+    pretraining_job.write(job, metrics=metrics, found=pretraining_job.rows([1.8] * count))
+    if not count:
+        (job / "training_metrics.jsonl").touch()
+    found = reporting.write(job, data)
+    if count == 100:
+        assert found["lines"][0].startswith("Cost: 2,000 steps/h")
+    else:
+        assert found["lines"] is None
+        assert found["missing"][0].startswith("a speed: ")
+    assert "- DeepSpeed: 0.19.8" in (job / "run_card.md").read_text()

@@ -27,4 +27,4 @@ job=$(sbatch --parsable ${resume[@]+"${resume[@]}"} "$home/gpt_pretraining.sbatc
 echo "job $job"
 [ "$monitor" = 1 ] || exit 0
 scripts=$(dirname "$home")
-PYTHONPATH="$scripts" exec "${PYTHON:-python3}" -B -m kit watch --share "$(dirname "$scripts")" "$job"
+PYTHONPATH="$scripts" exec "${PYTHON:-python3}" -B -m kit watch --wait 604800 --share "$(dirname "$scripts")" "$job"

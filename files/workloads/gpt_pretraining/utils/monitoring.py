@@ -6,6 +6,6 @@
 from __future__ import annotations
 
 from kit.pretraining.monitor import Monitor
-from kit.training.stall import Stall, solo
+from kit.training.stall import Stall, solo, solo_flops
 
-__all__ = ["Monitor", "Stall", "solo"]
+__all__ = ["Monitor", "Stall", "solo", "solo_flops"]

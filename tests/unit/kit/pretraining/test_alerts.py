@@ -295,3 +295,37 @@ def test_a_probe_without_seconds_is_refused(seconds):
 def test_a_probe_without_a_step_is_refused():
     with pytest.raises(ValueError, match="row 1: step is None"):
         replay(step_rows(1), [{**probe_row(1, BEGAN, [1.0]), "step": None}])
+
+
+def test_a_clock_that_is_set_forward_is_no_pause():
+    rows = step_rows(10)
+    for row in rows[5:]:
+        row["time"] += 3600
+    assert names(replay(rows)) == [alerts.NO_STEP]
+    for row in rows:
+        row["elapsed_seconds"] = 10.0 * row["step"]
+    assert replay(rows) == []
+    assert replay(rows, until=rows[-1]["time"] + 419) == []
+    assert names(replay(rows, until=rows[-1]["time"] + 420)) == [alerts.NO_STEP]
+
+
+def test_a_pause_that_the_clock_hides_is_one():
+    rows = step_rows(10)
+    for row in rows:
+        row["elapsed_seconds"] = 10.0 * row["step"] + (420 if row["step"] > 5 else 0)
+    (fired,) = replay(rows)
+    assert (fired.alert, fired.step, fired.value) == (alerts.NO_STEP, 5, 430)
+
+
+@pytest.mark.parametrize("other", [{"job_id": "13"}, {"attempt": 1}, {"elapsed_seconds": 1.0}])
+def test_between_two_processes_the_clock_counts(other):
+    rows = [{**row, "elapsed_seconds": 10.0 * row["step"]} for row in step_rows(2)]
+    later = {**step_row(3, BEGAN + 470), "elapsed_seconds": 30.0, **other}
+    assert names(replay([*rows, later])) == [alerts.NO_STEP]
+    assert replay([*rows, {**later, "time": BEGAN + 30}]) == []
+
+
+def test_an_elapsed_time_that_is_no_number_is_refused():
+    rows = [{**row, "elapsed_seconds": "ten"} for row in step_rows(2)]
+    with pytest.raises(ValueError, match="row 2: elapsed_seconds is 'ten', expected a number"):
+        replay(rows)

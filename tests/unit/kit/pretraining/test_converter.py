@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from kit.errors import KitError
 from kit.pretraining import converter
@@ -61,3 +63,13 @@ def test_a_source_that_holds_other_than_it_says_is_damaged(tmp_path, stated):
     with pytest.raises(KitError, match=f"numbers: 100 tokens, its header says {stated}: it is damaged"):
         converter.convert([numbers(range(100), stated=stated)], tmp_path, vocab=100, source="x")
     assert not (tmp_path / "manifest.json").exists()
+
+
+def test_without_space_nothing_is_written(tmp_path, monkeypatch):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=199))
+    with pytest.raises(KitError, match=r"no space: the shards need 200 bytes, 199 are free"):
+        make(tmp_path, range(100), vocab=100)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=200))
+    assert make(tmp_path, range(100), vocab=100).bytes == 200

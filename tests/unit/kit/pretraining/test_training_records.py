@@ -57,11 +57,12 @@ def test_a_steps_row_has_these_fields(tmp_path):
     written.step(3, **FIGURES, loss_scale=1024.0, validation_loss=3.5, checkpoint_step=2)
     written.close()
     first, second, third = rows(tmp_path / "made/deep" / STEPS)
-    assert {**returned, "time": 0, "timestamp": ""} == {
+    assert {**returned, "time": 0, "timestamp": "", "elapsed_seconds": 0} == {
         "job_id": "12",
         "attempt": 1,
         "time": 0,
         "timestamp": "",
+        "elapsed_seconds": 0,
         "step": 1,
         "steps": 40,
         **FIGURES,
@@ -70,6 +71,7 @@ def test_a_steps_row_has_these_fields(tmp_path):
     }
     assert first == returned
     assert first["timestamp"] == timestamp(first["time"])
+    assert 0 <= first["elapsed_seconds"] <= second["elapsed_seconds"] <= third["elapsed_seconds"] < 60
     assert (second["loss"], second["grad_norm"], second["memory_bytes"]) == ("NaN", "Infinity", 5)
     assert (third["loss_scale"], third["validation_loss"], third["checkpoint_step"]) == (1024.0, 3.5, 2)
 

@@ -44,7 +44,7 @@ def test_a_change_of_another_kind_is_refused(file):
 
 
 def test_a_file_that_cannot_be_read_is_refused_by_its_name(tmp_path):
-    with pytest.raises(UnusableError, match=r"none.yaml:cannot be read"):
+    with pytest.raises(UnusableError, match=r"none.yaml: cannot be read"):
         usable(tmp_path / "none.yaml")
 
 

@@ -293,3 +293,9 @@ def test_an_unanswered_query_says_why_the_document_left_the_field_null(expressio
 def test_an_element_says_why_its_field_is_null():
     with pytest.raises(query.UnansweredError, match=r"found null: 3 samples$"):
         query.evaluate_element(query.parse("util.count", element=True), {"util": None, "why": "3 samples"})
+
+
+def test_a_reason_without_end_is_cut_off():
+    with pytest.raises(query.UnansweredError, match=r"found null: x+…$") as caught:
+        query.evaluate_element(query.parse("util.count", element=True), {"util": None, "why": "x" * 1_000_000})
+    assert len(str(caught.value)) < 10_000

@@ -12,7 +12,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.mlops.hpc_validation.plugins.filter.chain_plan import chain_plan
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.chain import NOT_KNOWN
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common.paths import FILES
-from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import chain, manifests
+from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import chain, manifests, plan
 
 from tests.unit.plugins.plugin_utils._workloads.test_workload_plan import RUNTIME, SETTINGS
 from tests.unit.roles.conftest import directives, job_script
@@ -47,6 +47,9 @@ def test_a_chain_has_a_folder_of_its_own() -> None:
     assert found["plan"]["script"] == f"{place}/workload/gpt_pretraining.sbatch"
     assert found["plan"]["configs"] == f"{place}/configs"
     assert found["plan"]["label"] == "chain-november"
+    ranks = ["--ranks", "8", "--ranks", "1"]
+    script = f"{manifest()['folder']}/check_settings.py"
+    assert found["plan"]["check"] == ["-B", script, "--profile", "full", *ranks, "--chain"]
     assert found["plan"]["logs"] == "/mnt/share/jobs/chain-november-%j"
     assert found["plan"]["output"] == "/mnt/share/models/gpt-pretraining/job-%j"
 
@@ -87,7 +90,7 @@ def test_the_profile_is_the_settings_then_the_options_then_the_whole_training(
 def test_a_profile_is_replaced_where_it_stands() -> None:
     command = ["python", "train.py", "--profile", "mini", "--more"]
     assert chain._with_profile(command, "full") == ["python", "train.py", "--profile", "full", "--more"]
-    assert chain._profile_of(["python", "--profile"]) is None
+    assert plan.profile_of(["python", "--profile"]) is None
 
 
 def test_what_makes_a_training_this_one() -> None:

@@ -118,6 +118,7 @@ def test_a_whole_plan(planned: t.Callable[..., Json], folders: Json) -> None:
         "baseline": None,
         "settings": None,
         "settings_file": "site.json",
+        "check": None,
         "resume": None,
         "files": {
             "metrics": {"path": "metrics.json", "format": "json"},
@@ -355,3 +356,31 @@ def test_a_training_that_goes_on_runs_only_the_legs_that_can(planned: t.Callable
 def test_what_a_training_cannot_go_on_from_is_refused(planned: t.Callable[..., Json], given: t.Any) -> None:
     with pytest.raises(WorkloadPlanError, match=r"hpc_validation_resume\.MLOPS-2\.1: expected the number of a job"):
         planned(resume={"MLOPS-2.1": given})
+
+
+def test_the_settings_of_a_training_are_checked_on_each_number_of_ranks(
+    planned: t.Callable[..., Json], folders: Json
+) -> None:
+    manifest = {
+        "settings": "pretraining",
+        "legs": ["shape:1", "measured", "killed::killed", "resized:3"],
+        "command": ["python", "train.py", "--profile", "mini"],
+    }
+    assert planned(manifest)["check"] is None  # nothing there that could
+    script = folders["workload"] / "check_settings.py"
+    script.write_text("")
+    ranks = ["--ranks", "2", "--ranks", "1", "--ranks", "3"]
+    assert planned(manifest)["check"] == ["-B", str(script), "--profile", "mini", *ranks]
+    whole = {**manifest, "legs": [], "command": ["python", "train.py"]}
+    assert planned(whole)["check"] == ["-B", str(script), "--ranks", "2"]
+    assert planned({"settings": None, "command": ["python", "train.py"]})["check"] is None
+
+
+@pytest.mark.parametrize(("edge", "devices"), [(False, []), (True, ["--devices"])])
+def test_a_training_profile_is_checked_by_the_kit(
+    planned: t.Callable[..., Json], folders: Json, edge: bool, devices: list[str]
+) -> None:
+    manifest = {"settings": "profile", "config": "a.yaml", "edge": edge}
+    path = str(folders["workload"] / "a.yaml")
+    expected = ["-m", "kit", "profile", "check", "--json", "--changes", "-", *devices, path]
+    assert planned(manifest, profile={})["check"] == expected

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._workloads import manifests, selection, settings
@@ -462,3 +464,29 @@ def test_a_criterion_cannot_have_the_id_of_one_that_all_have(folder, example):
     path = folder(criteria=[*criteria, {**criteria[0], "id": "GPU.answers"}])
     with pytest.raises(WorkloadError, match=r"GPU\.answers appears twice"):
         manifests.find_workloads([path])
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"resume": {"PRETRAIN-2": 5}}, "hpc_validation_resume: unknown workload PRETRAIN-2 (did you mean PRET"),
+        ({"workload_slurm": {"x": {}}}, "hpc_validation_workload_slurm: unknown workload x (available: A-1, "),
+        ({"pretraining": {"PRETRAIN-2": {}}}, "hpc_validation_pretraining: unknown workload PRETRAIN-2 (did you mean"),
+        ({"profile": {"Q-9": {}}}, "hpc_validation_profile: unknown workload Q-9 (available: A-1, PRETRAIN-1)"),
+    ],
+)
+def test_a_setting_for_an_unknown_workload_is_refused(given, why):
+    with pytest.raises(WorkloadError, match=f"^{re.escape(why)}"):
+        settings.check_ids(given, ["A-1", "PRETRAIN-1"])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"resume": {"A-1": 5}, "baselines": {}},
+        {"pretraining": {"training": {"steps": 3}, "PRETRAIN-1": {"model": {}}}},
+        {"profile": "not looked at here"},
+    ],
+)
+def test_settings_for_known_workloads_and_for_all_of_a_kind_are_taken(given):
+    settings.check_ids(given, ["A-1", "PRETRAIN-1"])

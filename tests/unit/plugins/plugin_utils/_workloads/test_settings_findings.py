@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from ansible.errors import AnsibleFilterError
-from ansible_collections.mlops.hpc_validation.plugins.filter.profile_findings import profile_findings
+from ansible_collections.mlops.hpc_validation.plugins.filter.settings_findings import settings_findings
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._common import schema
 
 ERROR = {"line": 7, "key": "model.num_heads", "severity": "error", "text": "7 does not fit", "requirement": "S4-9"}
@@ -13,7 +13,7 @@ WARNING = {**ERROR, "line": 3, "severity": "warning", "text": "doubtful"}
 
 
 def found(*findings):
-    made = profile_findings([{"file": "/x/profile.yaml", "findings": list(findings)}], "PROFILE-HPC")
+    made = settings_findings([{"file": "/x/profile.yaml", "findings": list(findings)}], "PROFILE-HPC", "profile")
     for each in made:
         schema.require("finding", each, "finding")
     return made
@@ -39,7 +39,7 @@ def test_warnings_are_recorded_and_decide_nothing():
 
 
 def test_a_file_that_cannot_be_read_is_an_error_with_its_reason():
-    (errors,) = profile_findings([{"file": "x", "unreadable": "2: error: not YAML: odd"}], "W")
+    (errors,) = settings_findings([{"file": "x", "unreadable": "2: error: not YAML: odd"}], "W", "profile")
     assert (errors["id"], errors["verdict"], errors["why"]) == (
         "profile.errors",
         "fail",
@@ -48,7 +48,7 @@ def test_a_file_that_cannot_be_read_is_an_error_with_its_reason():
 
 
 def test_a_file_that_cannot_be_opened_has_no_line():
-    (errors,) = profile_findings([{"file": "x", "unreadable": "cannot be read: Permission denied"}], "W")
+    (errors,) = settings_findings([{"file": "x", "unreadable": "cannot be read: Permission denied"}], "W", "profile")
     assert errors["why"] == "cannot be read: Permission denied"
 
 
@@ -59,4 +59,12 @@ def test_a_file_with_nothing_wrong_has_no_finding():
 @pytest.mark.parametrize("documents", [None, [{}], [{"file": "x"}], [{"file": "x", "findings": [{}]}]])
 def test_what_is_no_answer_is_an_error(documents):
     with pytest.raises(AnsibleFilterError):
-        profile_findings(documents, "W")
+        settings_findings(documents, "W", "profile")
+
+
+def test_other_settings_are_those_of_the_inventory():
+    answer = [{"file": "hpc_validation_pretraining", "unreadable": "training.stepz: unknown setting"}]
+    (errors,) = settings_findings(answer, "PRETRAIN-1", "pretraining")
+    schema.require("finding", errors, "finding")
+    assert (errors["id"], errors["verdict"], errors["why"]) == ("settings.errors", "fail", answer[0]["unreadable"])
+    assert "hpc_validation_pretraining of the inventory" in errors["remedy"]
