@@ -20,6 +20,7 @@ from kit.ranks import state as ranks_state
 
 FACTOR = 10.0  # a step may take so many times as long as half of the last ones did
 LOOK = 0.5  # seconds between two looks at the clock
+PATIENCE = 4 * LOOK  # so much longer lasts a rank that waits: one that stands still says where, before it is ended
 RECENT = 50  # steps
 COLLECTIVES = ("distributed_c10d.py", "deepspeed/comm/")
 BACKWARD = "_engine_run_backward"  # within which DistributedDataParallel's all-reduce waits, without a frame of its own
@@ -72,8 +73,12 @@ class Stall:
     def _watch(self) -> None:
         while not self._ended.wait(LOOK):
             beat = self._beat
-            if beat is not None and time.monotonic() - beat > self.limit:
-                self._give_up(time.monotonic() - beat)
+            if beat is None:
+                continue
+            took = time.monotonic() - beat
+            late = took - self.limit
+            if late > PATIENCE or (late > 0 and self._where() != ranks_state.WAITING):
+                self._give_up(took)
 
     def _give_up(self, took: float) -> None:
         try:

@@ -14,6 +14,7 @@ import multiprocessing
 import time
 import unittest
 from pathlib import Path
+from typing import Any
 
 import torch
 from kit.ranks import state
@@ -23,11 +24,12 @@ from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 RANKS, PATIENCE = 2, 120
-SECONDS = (2.0, 12.0)  # by rank: the one that waits gives up first, or it might end since the other has
+WAITS_LESS = (2.0, 12.0)  # by rank: the one that waits gives up first
+ALIKE = (4.0, 4.0)
 TRAINING = "training"
 
 
-def train(rank: int, output: Path) -> None:
+def train(rank: int, output: Path, seconds: float) -> None:
     """Be a rank of which the last one never begins its step."""
     torch.set_num_threads(1)
     meeting = f"file://{output / 'meeting'}"
@@ -35,7 +37,7 @@ def train(rank: int, output: Path) -> None:
     model = DistributedDataParallel(torch.nn.Linear(4, 1))
     reported = state.RankState(output, rank)
     reported.phase(TRAINING)
-    stall = Stall(output, reported, rank, SECONDS[rank])
+    stall = Stall(output, reported, rank, seconds)
     distributed.barrier()
     stall.beat()
     while rank == RANKS - 1:
@@ -46,20 +48,32 @@ def train(rank: int, output: Path) -> None:
 class TwoRanks(OutputCase):
     """One sleeps, the other computes gradients, which are summed over both within autograd."""
 
-    def test_the_one_that_sleeps_is_to_blame(self) -> None:
+    def run_both(self, seconds: tuple[float, ...]) -> tuple[dict[int, int | None], dict[str, dict[str, Any]]]:
+        """Run both until they end; return their exit codes, and their states by name in the order of the ranks."""
         self.output.mkdir(exist_ok=True)
         spawn = multiprocessing.get_context("spawn")
-        ranks = [spawn.Process(target=train, args=(rank, self.output)) for rank in range(RANKS)]
+        ranks = [spawn.Process(target=train, args=(rank, self.output, seconds[rank])) for rank in range(RANKS)]
         for each in ranks:
             each.start()
             self.addCleanup(each.kill)
         for each in ranks:
             each.join(PATIENCE)
         codes = {rank: each.exitcode for rank, each in enumerate(ranks)}
-        self.assertEqual(codes, dict.fromkeys(range(RANKS), state.STALLED))
         (self.output / state.FOLDER / "exit-codes-0.json").write_text(json.dumps({"exit_codes": codes}))
-        found = state.read(self.output, RANKS)
+        return codes, state.read(self.output, RANKS)
+
+    def test_the_one_that_sleeps_is_to_blame(self) -> None:
+        codes, found = self.run_both(WAITS_LESS)
+        self.assertEqual(codes, dict.fromkeys(range(RANKS), state.STALLED))
         self.assertIn(state.WAITING, found[next(iter(found))]["last"])
+        failed = str(state.first_failure(self.output, found))
+        self.assertTrue(failed.startswith("rank 1"), failed)
+        self.assertIn("it stood still", failed)
+
+    def test_the_one_that_sleeps_gives_up_before_the_one_that_waits(self) -> None:
+        codes, found = self.run_both(ALIKE)
+        self.assertEqual(codes[1], state.STALLED)
+        self.assertNotEqual(codes[0], state.STALLED)  # it lost its peer
         failed = str(state.first_failure(self.output, found))
         self.assertTrue(failed.startswith("rank 1"), failed)
         self.assertIn("it stood still", failed)
