@@ -258,7 +258,7 @@ def newest(
             continue
         return Taken(path, manifest, refused)
     said = "; ".join(refused.values()) or "there is none"
-    raise NoneWholeError(f"no whole checkpoint in {folder}: {said}")
+    raise NoneWholeError(f"no whole checkpoint: {said} (in {folder})")  # a verdict cuts what is long at its end
 
 
 def newest_until(folder: Path, step: int) -> Path:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ STALLED = 71  # exit code of a rank that gave up, as no step ended
 USELESS = frozenset({2, 4})  # exit codes of a training that would end the same way again
 WAITING = "waiting for other ranks"  # what such a rank says of itself if it is not the one that stands still
 EVERY = 1.0  # seconds between two reports of a step
+LONGEST = 300  # characters of an error
 
 
 class RankState:
@@ -59,6 +61,17 @@ class RankState:
         """Enter a phase and write it immediately."""
         self._state.update(phase=name, error=error)
         self._write()
+
+    @contextmanager
+    def during(self, name: str) -> Iterator[None]:
+        """Enter a phase; report what is raised in it, or in those that follow inside, as this rank's failure."""
+        self.phase(name)
+        try:
+            yield
+        except BaseException as error:
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            self.phase(f"{FAILED} in {self.current}", said[:LONGEST])
+            raise
 
     def step(self, number: int) -> None:
         """Report the number of the step that begins; write it at most once a second."""

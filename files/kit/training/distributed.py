@@ -122,6 +122,14 @@ def repeat_exactly() -> None:
     torch.utils.deterministic.fill_uninitialized_memory = False  # shows mistakes, and takes time
 
 
+def patience_beyond(stall_seconds: float) -> float:
+    """Return the seconds that a collective may take where `kit.training.stall` ends a rank after ``stall_seconds``.
+
+    They are more: the group's time-out would name the rank that waits, and not the one that stands still.
+    """
+    return max(PATIENCE, stall_seconds + 60)
+
+
 @contextmanager
 def group(
     accelerator: str, output: Path, patience: float = PATIENCE, *, repeats_exactly: bool = False
@@ -137,8 +145,7 @@ def group(
     state = ranks_state.RankState(output, rank)
     if repeats_exactly:
         repeat_exactly()
-    try:
-        state.phase("started")
+    with state.during("started"):
         device, gpu = _own_device(accelerator, local_rank)
         state.gpu(gpu)
         state.phase("joining")
@@ -167,11 +174,6 @@ def group(
         distributed.barrier()  # no rank leaves while another still communicates with it
         distributed.destroy_process_group()
         state.phase(ranks_state.ENDED)
-    except BaseException as error:
-        state.phase(
-            f"{ranks_state.FAILED} in {state.current}", " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        )
-        raise
 
 
 def _own_device(accelerator: str, local_rank: int) -> tuple[torch.device, str | None]:

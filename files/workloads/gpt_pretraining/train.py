@@ -19,7 +19,8 @@ from acceptance import LEGS, MEASURED, Leg, run
 from kit import strict_json
 from kit.errors import KitError
 from kit.pretraining.checkpoints import NONE_WHOLE, NoneWholeError
-from kit.training.distributed import group
+from kit.ranks.state import RankState
+from kit.training.distributed import group, patience_beyond
 from settings import load
 from utils.monitoring import Stall
 
@@ -39,12 +40,15 @@ def main() -> int:
             raise KitError(f"unknown leg {name!r}; there are {', '.join(LEGS)}")
         own = strict_json.read(Path(environment["SETTINGS_FILE"])) if environment.get("SETTINGS_FILE") else {}
         of_a_chain = chain.folder() is not None
-        # Legs are compared; the training itself is not.
-        with group(accelerator, output, repeats_exactly=not of_a_chain) as joined:
-            # A leg on fewer ranks keeps the batch; the shape is that of the whole job.
-            ranks = int(environment.get("HPC_VALIDATION_ALL_RANKS", joined.size)) if name == "shape" else joined.size
+        rank, ranks = int(environment["RANK"]), int(environment["WORLD_SIZE"])
+        if name == "shape":  # it is that of the whole job; another leg on fewer ranks keeps the batch
+            ranks = int(environment.get("HPC_VALIDATION_ALL_RANKS", ranks))
+        with RankState(output, rank).during("reading settings"):
             settings = load(arguments.config, arguments.profile, own, ranks)
-            stall = Stall(output, joined.state, joined.rank, settings["training.watch.stall_seconds"])
+        stall_seconds = settings["training.watch.stall_seconds"]
+        # Legs are compared; the training itself is not.
+        with group(accelerator, output, patience_beyond(stall_seconds), repeats_exactly=not of_a_chain) as joined:
+            stall = Stall(output, joined.state, joined.rank, stall_seconds)
             job = output if name == MEASURED else output.parent
             data = Path(environment["DATA_DIR"])
             found = (chain.run if of_a_chain else run)(

@@ -59,7 +59,7 @@ def trained(profile: Profile, output: Path, *, validate: bool) -> tuple[int, dic
     """Run this rank's part of a training, or of a leg of a validation; return the rank, and the metrics."""
     from acceptance import CHECKPOINTS, MEASURED, Leg  # noqa: PLC0415
     from kit.profiles import arithmetic  # noqa: PLC0415
-    from kit.training.distributed import PATIENCE, group  # noqa: PLC0415
+    from kit.training.distributed import group, patience_beyond  # noqa: PLC0415
     from kit.training.stall import Stall  # noqa: PLC0415
     from legs import COMPARING, LEGS, ON_ONE_RANK  # noqa: PLC0415
 
@@ -69,10 +69,8 @@ def trained(profile: Profile, output: Path, *, validate: bool) -> tuple[int, dic
         raise KitError(f"unknown leg {name!r}; there are {', '.join(LEGS)}")
     if validate and arithmetic.steps(profile) <= profile.training.checkpointing.every_steps:
         raise KitError("training.checkpointing.every_steps must be below the steps of a training that is validated")
-    # Whoever waits for a rank that stands still is not to be the one who gives up first.
-    patience = max(PATIENCE, profile.monitoring.stall_seconds + 60)
     repeats = profile.reproducibility.deterministic
-    with group(said, output, patience, repeats_exactly=repeats) as joined:
+    with group(said, output, patience_beyond(profile.monitoring.stall_seconds), repeats_exactly=repeats) as joined:
         ranks = 1 if name in ON_ONE_RANK else arithmetic.ranks(profile)
         if joined.size != ranks:
             raise KitError(f"started on {joined.size}, and distributed.world_size is {ranks}")

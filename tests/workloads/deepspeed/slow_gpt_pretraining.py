@@ -226,7 +226,7 @@ class Faults(Broken):
 
     def test_a_checkpoint_with_a_flipped_bit(self) -> None:
         said, failure = self.broken("measured", "killed::killed", "resumed", "export:1", fault="flipped")
-        self.assertIn("no whole checkpoint in", said)
+        self.assertIn("no whole checkpoint: checkpoint_step_", said)
         self.assertIn("rank-0001-of-0002.safetensors is not what was written: its SHA-256 differs", said)
         self.assertRegex(failure, "ended with exit code 4")
 

@@ -18,6 +18,8 @@ from typing import Any
 
 import torch
 from kit.ranks import state
+from kit.training import stall
+from kit.training.distributed import patience_beyond
 from kit.training.stall import Stall
 from output_case import OutputCase
 from torch import distributed
@@ -37,9 +39,9 @@ def train(rank: int, output: Path, seconds: float) -> None:
     model = DistributedDataParallel(torch.nn.Linear(4, 1))
     reported = state.RankState(output, rank)
     reported.phase(TRAINING)
-    stall = Stall(output, reported, rank, seconds)
+    watch = Stall(output, reported, rank, seconds)
     distributed.barrier()
-    stall.beat()
+    watch.beat()
     while rank == RANKS - 1:
         time.sleep(1)
     model(torch.ones(2, 4)).sum().backward()
@@ -77,6 +79,11 @@ class TwoRanks(OutputCase):
         failed = str(state.first_failure(self.output, found))
         self.assertTrue(failed.startswith("rank 1"), failed)
         self.assertIn("it stood still", failed)
+
+    def test_a_collective_may_take_longer_than_a_stall(self) -> None:
+        for seconds in (10, 60, 120, 900):
+            with self.subTest(seconds=seconds):
+                self.assertGreater(patience_beyond(seconds), seconds + stall.PATIENCE + stall.LOOK)
 
 
 if __name__ == "__main__":

@@ -60,6 +60,30 @@ def test_steps_are_written_at_most_once_a_second(tmp_path: Path, monkeypatch: py
     assert seen == [None, None, 3, 3, 5]
 
 
+def test_what_is_raised_in_a_phase_is_the_failure_of_the_phase_that_it_was_in(tmp_path: Path) -> None:
+    mine = ranks_state.RankState(tmp_path, 0)
+
+    def train() -> None:
+        with mine.during("reading settings"):
+            assert mine.current == "reading settings"
+            mine.phase("training")
+            raise ValueError("no such\n step " + 400 * "x")
+
+    with pytest.raises(ValueError, match="no such"):
+        train()
+    written = json.loads((tmp_path / "ranks/rank-0.json").read_text())
+    assert written["phase"] == "failed in training"
+    assert written["error"].startswith("ValueError: no such step xx")
+    assert len(written["error"]) == ranks_state.LONGEST
+
+
+def test_a_phase_in_which_nothing_is_raised_did_not_fail(tmp_path: Path) -> None:
+    mine = ranks_state.RankState(tmp_path, 0)
+    with mine.during("reading settings"):
+        pass
+    assert json.loads((tmp_path / "ranks/rank-0.json").read_text())["phase"] == "reading settings"
+
+
 def test_states_are_read_by_label(tmp_path: Path) -> None:
     state(tmp_path, 0, phase="ended", step=60)
     state(tmp_path, 1, phase="training", step=20)
