@@ -183,6 +183,19 @@ def go() -> None:
     node("touch", f"{FOLDER}/go", user="admin")
 
 
+# slurmctld then knows of no exit code, and squeue leaves out the column.
+WITHOUT_EXIT_CODE = """
+import ctypes, glob, subprocess
+said = lambda *argv: subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+job = said("sbatch", "--parsable", "--hold", "--mem=50M", "--output=/dev/null", "--wrap=true")
+said("scancel", job)
+slurm = ctypes.CDLL(glob.glob("/usr/lib/*/slurm-wlm/libslurmfull.so")[0], mode=ctypes.RTLD_GLOBAL)
+slurm.slurm_init(None)
+slurm.slurm_complete_job(ctypes.c_uint32(int(job)), ctypes.c_uint32(0xFFFFFFFE))
+print(said("squeue", "--noheader", "--states=all", "--jobs", job, "--Format=State:10,exit_code:10,DerivedEC:10"))
+"""
+
+
 def query_count() -> int:
     """Query RPCs that slurmctld has answered since the last reset."""
     return sum(int(count) for _name, count in QUERIES.findall(node("sdiag")))
@@ -554,3 +567,11 @@ def test_a_job_cancelled_by_somebody_is_reported_as_such(controller: Controller)
     assert result["job"]["state"] == "CANCELLED"
     assert result["cancelled"] == []
     assert "who cancelled it" in result["msg"]
+
+
+def test_a_job_without_an_exit_code_does_not_hide_the_others(controller: Controller) -> None:
+    """Of an ended job whose end is reported once more, slurmctld may have no exit code, and squeue shows nothing."""
+    assert node("python3", "-c", WITHOUT_EXIT_CODE, user="admin").split() == ["CANCELLED", "0:0"]
+    job = controller.job(script=SCRIPT + "true\n")["job"]
+    assert (job["state"], job["exit_code"]) == ("COMPLETED", 0), controller.screen
+    assert "does not answer" not in controller.screen

@@ -24,8 +24,6 @@ FIELDS = (
     ("JobID", 24),
     ("State", 24),
     ("Reason", 160),
-    ("exit_code", 16),
-    ("DerivedEC", 16),
     ("RestartCnt", 12),
     ("SubmitTime", 24),
     ("StartTime", 24),
@@ -45,6 +43,10 @@ FIELDS = (
     ("STDERR", 1024),
     ("Name", 256),
 )
+# Where slurmctld has none, squeue prints nothing for one of these, not even blanks: of a job that had ended and whose
+# completion was reported once more, for example. So they come last.
+CODE = 16
+CODES = (("exit_code", CODE), ("DerivedEC", CODE))
 RECORD = sum(width for _field, width in FIELDS)
 Row = dict[str, object]
 
@@ -55,7 +57,7 @@ class UnreadableError(Exception):
 
 def argv(*, user: str | None = None, job_ids: list[str] | None = None) -> list[str]:
     """Return the command. With user alone slurmctld sends that user's jobs only; with job_ids it sends them all."""
-    fields = ",".join(f"{field}:{width}" for field, width in FIELDS)
+    fields = ",".join(f"{field}:{width}" for field, width in (*FIELDS, *CODES))
     # --local avoids a query for other clusters of a federation.
     command = ["squeue", "--local", "--states=all", "--noheader", f"--Format={fields}"]
     if user is not None:
@@ -70,19 +72,25 @@ def parse(out: bytes) -> dict[str, Row]:
 
     Records are counted in bytes, not in lines: a job's name may hold a line break.
     """
-    step = RECORD + 1
-    if len(out) % step:
-        raise UnreadableError(f"squeue printed {len(out)} bytes, not a multiple of {step}")
     rows: dict[str, Row] = {}
-    for start in range(0, len(out), step):
-        if out[start + RECORD : start + step] != b"\n":
-            raise UnreadableError("squeue printed records of another length")
-        row = _row(out[start : start + RECORD])
+    start = 0
+    while start < len(out):
+        codes = _codes(out, start + RECORD)
+        row = _row(out[start : start + RECORD], codes)
         rows[str(row["job_id"])] = row
+        start += RECORD + len(codes) + 1
     return rows
 
 
-def _row(record: bytes) -> Row:
+def _codes(out: bytes, start: int) -> bytes:
+    """Return what follows a record's fields up to the end of its line: both exit codes, or one, or none."""
+    for width in range(0, len(CODES) * CODE + 1, CODE):
+        if out[start + width : start + width + 1] == b"\n":
+            return out[start : start + width]
+    raise UnreadableError(f"squeue printed {len(out)} bytes, and the record that ends at {start} is of another length")
+
+
+def _row(record: bytes, codes: bytes) -> Row:
     raw: dict[str, str] = {}
     cut: set[str] = set()
     at = 0
@@ -94,14 +102,10 @@ def _row(record: bytes) -> Row:
             cut.add(field)
     if number(raw["JobID"]) is None:
         raise UnreadableError(f"squeue printed {clean(raw['JobID'], 60)!r} where a job ID was expected")
-    # A terminal state is accepted only with all its numbers present.
+    if number(raw["RestartCnt"]) is None:
+        raise UnreadableError(f"squeue printed an invalid restart count for job {raw['JobID']}")
     state, flags = split_state(raw["State"])
-    code, signal = wait_status(raw["exit_code"])
-    derived_code, derived_signal = wait_status(raw["DerivedEC"])
-    if code is None or number(raw["RestartCnt"]) is None:
-        raise UnreadableError(f"squeue printed an invalid exit code or restart count for job {raw['JobID']}")
-    if derived_signal:
-        derived_code = 128 + derived_signal
+    code, signal, derived_code = _exit(raw["JobID"], codes)
     directory = raw["WorkDir"] if "WorkDir" not in cut else ""
     names = {"job_id": raw["JobID"], "name": raw["Name"], "user": raw["UserName"]}
     stdout = "" if "STDOUT" in cut else output_path(raw["STDOUT"], directory, names)
@@ -130,6 +134,18 @@ def _row(record: bytes) -> Row:
         "stderr": stderr or stdout,
         "comment": raw["Comment"],
     }
+
+
+def _exit(job_id: str, codes: bytes) -> tuple[int | None, int | None, int | None]:
+    """Return exit code, signal and derived exit code; of one code alone it is not known which it is."""
+    if len(codes) < len(CODES) * CODE:
+        return None, None, None
+    own, derived = (codes[start : start + CODE].decode("utf-8", "replace").rstrip(" ") for start in (0, CODE))
+    code, signal = wait_status(own)
+    if code is None:
+        raise UnreadableError(f"squeue printed an invalid exit code for job {job_id}")
+    derived_code, derived_signal = wait_status(derived)
+    return code, signal, 128 + derived_signal if derived_signal else derived_code
 
 
 def output_path(pattern: str, directory: str, names: dict[str, str]) -> str:

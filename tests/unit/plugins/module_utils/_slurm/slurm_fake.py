@@ -15,7 +15,7 @@ TIMED_OUT = Result(1, b"", "sbatch: error: Batch job submission failed: Socket t
 
 
 def record(job_id: str, **values: object) -> bytes:
-    """One record of squeue."""
+    """One record of squeue; an exit code that is None is not printed."""
     fields = {
         "JobID": job_id,
         "State": "PENDING",
@@ -39,7 +39,8 @@ def record(job_id: str, **values: object) -> bytes:
         "Name": "job",
         **{key.replace("_", "-") if key.startswith("tres") else key: value for key, value in values.items()},
     }
-    return b"".join(str(fields[key]).encode().ljust(width)[:width] for key, width in squeue.FIELDS) + b"\n"
+    known = [(key, width) for key, width in (*squeue.FIELDS, *squeue.CODES) if fields[key] is not None]
+    return b"".join(str(fields[key]).encode().ljust(width)[:width] for key, width in known) + b"\n"
 
 
 @dataclass

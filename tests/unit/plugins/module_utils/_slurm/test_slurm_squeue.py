@@ -114,15 +114,37 @@ def test_empty_answers_are_no_jobs() -> None:
 
 def test_truncated_output_is_refused() -> None:
     whole = (FIXTURES / "slurm-24.11.5" / "squeue.bin").read_bytes()
-    with pytest.raises(squeue.UnreadableError, match="not a multiple of"):
-        squeue.parse(whole[:-1])
-    with pytest.raises(squeue.UnreadableError, match="another length"):
-        squeue.parse(whole[7:] + whole[:7])
+    for cut in (whole[:-1], whole[: squeue.RECORD], whole[:7], whole[7:] + whole[:7], whole + b"\n"):
+        with pytest.raises(squeue.UnreadableError, match="of another length"):
+            squeue.parse(cut)
+
+
+def test_a_job_without_an_exit_code_hides_no_other() -> None:
+    """Recorded: squeue leaves out the column of an exit code that slurmctld does not have."""
+    recorded = FIXTURES / "slurm-24.11.5" / "squeue-without-exit-code.bin"
+    rows = squeue.parse(recorded.read_bytes()).values()
+    assert [(row["job_id"], row["state"], row["exit_code"], row["derived_exit_code"]) for row in rows] == [
+        ("3", "CANCELLED", None, None),
+        ("2", "CANCELLED", 0, 0),
+        ("1", "COMPLETED", 0, 0),
+    ]
+
+
+@pytest.mark.parametrize("codes", [{"exit_code": None}, {"DerivedEC": None}, {"exit_code": None, "DerivedEC": None}])
+def test_of_one_exit_code_alone_nothing_is_known(codes: dict[str, None]) -> None:
+    known = {"State": "FAILED", "exit_code": "3:0", "DerivedEC": "4:0"}
+    whole = record("8", **known)
+    rows = squeue.parse(whole + record("7", Name="x\n", **{**known, **codes}) + whole.replace(b"8", b"9", 1))
+    assert list(rows) == ["8", "7", "9"]
+    keys = ("exit_code", "signal", "derived_exit_code")
+    assert [tuple(rows[job][key] for key in keys) for job in rows] == [(3, 0, 4), (None, None, None), (3, 0, 4)]
+    assert rows["7"]["name"] == from_row(rows["7"], "squeue", NOW)["name"]
+    assert has_ended(from_row(rows["7"], "squeue", NOW))
 
 
 def test_the_command_asks_for_a_users_jobs_or_for_those_named() -> None:
     first = ["squeue", "--local", "--states=all", "--noheader"]
-    fields = "--Format=" + ",".join(f"{field}:{width}" for field, width in squeue.FIELDS)
+    fields = "--Format=" + ",".join(f"{field}:{width}" for field, width in (*squeue.FIELDS, *squeue.CODES))
     assert squeue.argv(user="admin") == [*first, fields, "--user=admin"]
     assert squeue.argv(job_ids=["1", "2"]) == [*first, fields, "--jobs=1,2"]
 
@@ -259,7 +281,7 @@ def test_states(word: str, expected: tuple[str, list[str]]) -> None:
     assert split_state(word) == expected
 
 
-@given(st.binary(max_size=3 * (squeue.RECORD + 1)))
+@given(st.binary(max_size=3 * (squeue.RECORD + 33)))
 def test_squeue_garbage_is_refused_or_empty(out: bytes) -> None:
     try:
         rows = squeue.parse(out)
@@ -268,10 +290,10 @@ def test_squeue_garbage_is_refused_or_empty(out: bytes) -> None:
     assert not any(row["state"] == "COMPLETED" for row in rows.values())
 
 
-WHOLE = (FIXTURES / "slurm-24.11.5" / "squeue.bin").read_bytes()[: squeue.RECORD + 1]
+WHOLE = (FIXTURES / "slurm-24.11.5" / "squeue.bin").read_bytes()[: squeue.RECORD + 33]
 
 
-@given(st.integers(0, squeue.RECORD), st.binary(min_size=1, max_size=400))
+@given(st.integers(0, squeue.RECORD + 32), st.binary(min_size=1, max_size=400))
 def test_no_damaged_record_becomes_completed(at: int, noise: bytes) -> None:
     """WHOLE is a job that was cancelled: no damage may turn it into a success."""
     damaged = (WHOLE[:at] + noise + WHOLE[at + len(noise) :])[: len(WHOLE)]
