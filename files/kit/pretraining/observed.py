@@ -24,6 +24,7 @@ from kit.job import Job
 from kit.pretraining.records import PERFORMANCE, STEPS
 from kit.ranks import nodes
 from kit.ranks import state as ranks
+from kit.ranks.legs import LEGS_FILE
 
 JOBS = Path("models/gpt-pretraining")  # below the share
 SETTINGS = "settings.json"
@@ -55,7 +56,7 @@ class Checkpoint:
 class Observed:
     """A training as its folder tells of it at ``now``, seconds since the epoch."""
 
-    folder: Path  # of the training, or of the leg that was active last
+    folder: Path  # of the training, or of the leg that is shown
     now: float
     job: str
     leg: str | None = None
@@ -104,16 +105,18 @@ def job_of(folder: Path) -> tuple[str, int]:
 def observe(folder: Path, now: float | None = None) -> Observed:
     """Return what a training's folder tells. Nothing in it can make this fail."""
     job, attempt = job_of(folder)
-    seen = Observed(active_leg(folder), time.time() if now is None else now, job)
-    seen.leg = seen.folder.name if seen.folder != folder else None
-    here = [seen.folder, folder]  # a leg's own files, then the job's
+    seen = Observed(folder, time.time() if now is None else now, job)
     _markers(seen, folder, Job(job, attempt))
+    if seen.exit_code != 0:  # else the training itself: legs that come after it may not train
+        seen.folder = active_leg(folder)
+        seen.leg = seen.folder.name if seen.folder != folder else None
+    here = [seen.folder, folder]  # a leg's own files, then the job's
     seen.settings = _settings(seen, here)
     seen.rows = _rows(seen.folder / STEPS, seen)
     first = _first_row(seen.folder / STEPS)
     seen.cut = bool(seen.rows) and first != seen.rows[0]
     seen.performance = _rows(seen.folder / PERFORMANCE, seen)
-    seen.ranks = _ranks(seen)
+    seen.ranks = _ranks(seen, folder)
     seen.gpus = _gpus(folder, seen)
     _checkpoints(seen, here)
     if seen.began is None:
@@ -232,19 +235,32 @@ def _rows(path: Path, seen: Observed) -> list[Row]:
     return found
 
 
-def _ranks(seen: Observed) -> list[Row]:
+def _ranks(seen: Observed, job: Path) -> list[Row]:
     names = [path.stem[5:] for path in (seen.folder / ranks.FOLDER).glob("rank-*.json")]
     numbers = [int(name) for name in names if name.isdecimal()]
     if not numbers:
         seen.missing.append("ranks/ has no file of a rank: none has started")
-    batch = seen.settings.get("batch")
-    expected = number(batch.get("ranks")) if isinstance(batch, dict) else None
+    expected = _ranks_of_leg(seen, job) if seen.leg else _ranks_of_job(seen)
     count = max([expected or 0, *(each + 1 for each in numbers)])
     try:
         return list(ranks.read(seen.folder, int(min(count, MOST_RANKS))).values())
     except RecursionError:
         seen.missing.append("ranks/ has a file that is nested too deeply")
         return []
+
+
+def _ranks_of_job(seen: Observed) -> float | None:
+    batch = seen.settings.get("batch")
+    return number(batch.get("ranks")) if isinstance(batch, dict) else None
+
+
+def _ranks_of_leg(seen: Observed, job: Path) -> float | None:
+    """Return the number of ranks of a leg, which may be smaller than the job's; it is not known before the leg ends."""
+    try:
+        leg = _read(job / LEGS_FILE).get(seen.leg or "")
+    except (OSError, ValueError):
+        return None
+    return number(leg.get("ranks")) if isinstance(leg, dict) else None
 
 
 def _gpus(folder: Path, seen: Observed) -> dict[str, Row]:

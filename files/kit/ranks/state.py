@@ -22,7 +22,7 @@ from kit.files import write_json
 from kit.job import current_job, node_name
 
 FOLDER = "ranks"  # below a leg's output
-ENDED, FAILED = "ended", "failed"
+ENDED, FAILED, NEVER_STARTED = "ended", "failed", "never started"
 STALLED = 71  # exit code of a rank that gave up, as no step ended
 USELESS = frozenset({2, 4})  # exit codes of a training that would end the same way again
 WAITING = "waiting for other ranks"  # what such a rank says of itself if it is not the one that stands still
@@ -98,7 +98,7 @@ def read(output: Path, ranks: int) -> dict[str, dict[str, Any]]:
             state = strict_json.read(output / FOLDER / f"rank-{rank}.json")
             state = {**state, "phase": str(state["phase"]), "rank": rank}
         except (OSError, ValueError, KeyError, TypeError):
-            state = {"rank": rank, "phase": "never started"}
+            state = {"rank": rank, "phase": NEVER_STARTED}
         found[label(state)] = {**state, "last": _last(state)}
     return found
 
@@ -123,8 +123,9 @@ def first_failure(output: Path, states: Mapping[str, Mapping[str, Any]]) -> str 
     names = {state["rank"]: name for name, state in states.items()}
     by_rank = {state["rank"]: state for state in states.values()}
     rank, how = _to_blame(codes, by_rank)
-    last = by_rank.get(rank, {}).get("last", "an unknown state")
-    return f"{names.get(rank, f'rank {rank}')}: {how}, last in {last}"
+    state = by_rank.get(rank, {"phase": "an unknown state", "last": "an unknown state"})
+    is_told = state["phase"] == NEVER_STARTED or state["phase"].startswith(FAILED)
+    return f"{names.get(rank, f'rank {rank}')}: {how}, {'' if is_told else 'last in '}{state['last']}"
 
 
 def _exit_codes(output: Path) -> dict[int, int]:

@@ -140,8 +140,7 @@ def test_the_leg_that_was_active_last_is_looked_at(folder):
     assert active_leg(folder) == killed
     seen = observe(folder, NOW)
     assert (seen.leg, seen.folder) == ("killed", killed)
-    assert [state["phase"] for state in seen.ranks] == ["training", *["never started"] * 3]
-    assert seen.ranks[0]["step"] == 3
+    assert [(state["phase"], state["step"]) for state in seen.ranks] == [("training", 3)]
     assert seen.settings == SETTINGS  # the job's own
     assert set(seen.gpus) == {"GPU-0", "GPU-1", "GPU-2", "GPU-3"}
     assert seen.checkpoint == Checkpoint("checkpoint_step_400", 400, BEGAN + 4000)
@@ -154,6 +153,33 @@ def test_the_leg_that_was_active_last_is_looked_at(folder):
     assert observe(folder, NOW).checkpoint.name == "checkpoint_step_5"
     os.utime(folder / "training_metrics.jsonl", (400, 400))
     assert observe(folder, NOW).leg is None
+
+
+def test_a_leg_has_as_many_ranks_as_it_was_started_with(folder):
+    write(folder / "export/ranks/rank-0.json", rank_state(0, phase="ended"))
+    for path in (folder / "training_metrics.jsonl", folder / "ranks"):
+        os.utime(path, (100, 100))
+    phases = {}
+    for legs in (None, {}, *({"export": {"ranks": ranks}} for ranks in (1, 2, "x")), {"export": 1}):
+        if legs is not None:
+            write(folder / "legs.json", legs)
+        seen = observe(folder, NOW)
+        assert seen.leg == "export"
+        phases[json.dumps(legs)] = [state["phase"] for state in seen.ranks]
+    assert phases.pop('{"export": {"ranks": 2}}') == ["ended", "never started"]
+    assert set(map(tuple, phases.values())) == {("ended",)}
+
+
+def test_of_a_job_that_ended_well_the_training_is_shown_and_otherwise_the_leg_that_was_last(tmp_path, folder):
+    write(folder / "export/ranks/rank-0.json", rank_state(0, phase="ended"))
+    for path in (folder / "training_metrics.jsonl", folder / "ranks"):
+        os.utime(path, (100, 100))
+    assert observe(folder, NOW).leg == "export"
+    for code, leg in ((0, None), (1, "export"), (None, "export"), ("0", "export")):
+        end = {"job_id": "12", "attempt": 0, "exit_code": code, "time": BEGAN + 4003}
+        write(tmp_path / "jobs/.markers/12.end.json", end)
+        seen = observe(folder, NOW)
+        assert (seen.leg, bool(seen.rows), len(seen.ranks)) == (leg, leg is None, 4 if leg is None else 1)
 
 
 def test_a_link_is_no_leg(folder, tmp_path):

@@ -141,7 +141,7 @@ def test_a_rank_that_the_launcher_ended_is_not_to_blame(tmp_path: Path) -> None:
     state(tmp_path, 1, phase="failed in training", step=20, error="KitError: x", time=2.0)
     for codes in ({0: -15, 1: 1}, {1: 1}):
         assert failure(tmp_path, codes) == (
-            "rank 1 (compute01 GPU-1): ended with exit code 1, last in failed in training, step 20: KitError: x"
+            "rank 1 (compute01 GPU-1): ended with exit code 1, failed in training, step 20: KitError: x"
         )
 
 
@@ -173,7 +173,7 @@ def test_of_ranks_that_all_gave_up_the_one_that_waited_for_none_is_to_blame(tmp_
     state(tmp_path, 0, phase="failed in training", step=30, error="no step for 60 s, waiting for other ranks", time=1.0)
     state(tmp_path, 1, phase="failed in training", step=30, error="no step for 61 s, at a.py", time=2.0)
     assert failure(tmp_path, {0: 71, 1: 71}) == (
-        "rank 1 (compute01 GPU-1): it stood still, last in failed in training, step 30: no step for 61 s, at a.py"
+        "rank 1 (compute01 GPU-1): it stood still, failed in training, step 30: no step for 61 s, at a.py"
     )
 
 
@@ -188,12 +188,12 @@ def test_of_ranks_that_ended_themselves_the_first_is_to_blame(tmp_path: Path) ->
     state(tmp_path, 0, phase="failed in training", error="peer", time=2.0)
     state(tmp_path, 1, phase="failed in training", error="own", time=1.5)
     assert failure(tmp_path, {0: 1, 1: 3}) == (
-        "rank 1 (compute01 GPU-1): ended with exit code 3, last in failed in training: own"
+        "rank 1 (compute01 GPU-1): ended with exit code 3, failed in training: own"
     )
 
 
 def test_a_signal_without_a_name_is_a_number(tmp_path: Path) -> None:
-    assert failure(tmp_path, {1: -99}) == "rank 1: killed by signal 99, last in never started"
+    assert failure(tmp_path, {1: -99}) == "rank 1: killed by signal 99, never started"
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"exit_codes": 3}', '{"exit_codes": {"x": 1}}', "[]"])
