@@ -28,6 +28,7 @@ from tests.bench.bench_waiting import CLUSTER, FOLDER, QUERIES, REFRAME, ROOT, S
 
 Json = dict[str, t.Any]
 LINES, QUERIES_A_MINUTE, GOAL_NODES, GOAL_SECONDS = 60, 6, 1000, 300
+SIMULATED_NODES = 100  # two cores do not serve the 200 jobs with simulated GPUs that run at once with more
 SUBMISSIONS = re.compile(r"(REQUEST_SUBMIT_BATCH_JOB)\s.*count:(\d+)")
 # The same commands as in the job of a preflight, but for its guard and its markers.
 REFRAME_TEST = """
@@ -124,24 +125,27 @@ def main() -> int:
     """Print a table and the screen, and return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=100)
-    parser.add_argument("--reframe", type=int, default=50, help="compare with ReFrame on so many of them; 0: do not")
-    parser.add_argument("--accelerator", choices=("cpu", "simulated"), default="simulated")
+    parser.add_argument("--reframe", type=int, default=50, help="compare with ReFrame on at most so many; 0: do not")
+    default = f"default: simulated for up to {SIMULATED_NODES} nodes, cpu for more"
+    parser.add_argument("--accelerator", choices=("cpu", "simulated"), help=default)
     parser.add_argument("-e", dest="variables", type=json.loads, default={}, help="variables of the plays, as JSON")
     arguments = parser.parse_args()
     up = ["tests/cluster/cluster", "up", "--name", CLUSTER, "--fleet", str(arguments.nodes)]
     began = time.monotonic()
     subprocess.run(up, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     print(f"{arguments.nodes} nodes were up after {time.monotonic() - began:.0f} s\n")
-    variables = {"hpc_validation_accelerator": arguments.accelerator, **arguments.variables}
+    accelerator = arguments.accelerator or ("simulated" if arguments.nodes <= SIMULATED_NODES else "cpu")
+    variables = {"hpc_validation_accelerator": accelerator, **arguments.variables}
     print("| tool | nodes | time | submissions | queries | a minute | MB | lines |\n|---|---|---|---|---|---|---|---|")
     whole, screen = preflight(arguments.nodes, variables)
     print(whole, flush=True)
-    if arguments.reframe:
+    compared = min(arguments.reframe, arguments.nodes)
+    if compared:
         width = max(3, len(str(arguments.nodes)))
-        names = f"n[{1:0{width}}-{arguments.reframe:0{width}}]"
-        some, _screen = preflight(arguments.reframe, {**variables, "hpc_validation_nodes": names})
+        names = f"n[{1:0{width}}-{compared:0{width}}]"
+        some, _screen = preflight(compared, {**variables, "hpc_validation_nodes": names})
         print(some, flush=True)
-        print(reframe(arguments.reframe, names), flush=True)
+        print(reframe(compared, names), flush=True)
     print(f"\n```text\n{screen.strip()}\n```")
     missed = ["lines"] * (whole.lines > LINES)
     if arguments.nodes >= GOAL_NODES:
