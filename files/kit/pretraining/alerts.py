@@ -78,7 +78,7 @@ def replay(
     """
     steps: list[_Step] = []
     for place, row in enumerate(rows, 1):
-        steps.append(_Step.of(row, place, _time(row, place, rows[place - 2] if steps else {}, steps[-1:])))
+        steps.append(_Step.of(row, place, _time(rows, place, steps[-1:])))
     if not steps:
         return []
     end = steps[-1].time
@@ -117,11 +117,13 @@ class _Step:
         )
 
 
-def _time(row: Row, place: int, before: Row, last: Sequence[_Step]) -> float:
+def _time(rows: Sequence[Row], place: int, last: Sequence[_Step]) -> float:
     """Return a row's time: the last one's and what has elapsed since, or by the clock, which never goes back."""
+    row = rows[place - 1]
     by_clock = _finite(row, "time", place)
     if not last:
         return by_clock
+    before = rows[place - 2]
     now, then = row.get("elapsed_seconds"), before.get("elapsed_seconds")
     if now is None or then is None or any(row.get(key) != before.get(key) for key in ("job_id", "attempt")):
         return max(last[0].time, by_clock)

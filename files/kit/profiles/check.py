@@ -116,13 +116,12 @@ def _of_kinds(problems: list[ErrorDetails], value: Any, hidden: set[Place]) -> I
     # Where an element of a list is wrong, that the list is not the union's other alternative is no second error.
     around = {place[:end] for place in of_place for end in range(len(place))}
     of_place = {place: those for place, those in of_place.items() if place not in around}
-    missing = {place for place, those in of_place.items() if those[0]["type"] == "missing"}
     misspelt: set[Place] = set()
     for place, those in of_place.items():
         if those[0]["type"] == "extra_forbidden":
             free = _free(place, value)
             near = difflib.get_close_matches(str(place[-1]), free, 1, 0.75)
-            misspelt |= {(*place[:-1], *near)} & missing
+            misspelt |= {(*place[:-1], name) for name in near}
             yield Finding(place, f"unknown key; {_meant(near, free)}")
     for place, those in of_place.items():
         kind = those[0]["type"]
@@ -148,23 +147,19 @@ def _there(problem: ErrorDetails, value: Any) -> Place:
     for part in problem["loc"]:
         if isinstance(at, dict) and (part in at or problem["type"] == "missing"):
             at = at.get(part)
-        elif isinstance(at, list) and isinstance(part, int) and part < len(at):
+        elif isinstance(at, list) and isinstance(part, int):
             at = at[part]
-        elif isinstance(at, list) and isinstance(part, str):
+        else:  # the name of an alternative
             continue
-        else:
-            break
         place.append(part)
     return tuple(place)
 
 
 def _free(place: Place, value: Any) -> list[str]:
     """Return the keys that a section may have and has not, of the section that a key is in."""
-    section: type[BaseModel] | None = Profile
     for part in place[:-1]:
-        section = None if section is None else section_of(section, str(part))
         value = value[part]
-    return [name for name in section.model_fields if name not in value] if section is not None else []
+    return [name for name in _section_at(place[:-1]).model_fields if name not in value]
 
 
 def _meant(near: list[str], free: list[str]) -> str:
@@ -229,13 +224,8 @@ def _wanted(problem: ErrorDetails) -> str:
 
 def field_at(place: Place) -> tuple[str, str] | None:
     """Return what a key means, and its requirement; None for a section, or what is no key."""
-    section: type[BaseModel] = Profile
-    for part in place[:-1]:
-        inner = section_of(section, str(part))
-        if inner is None:
-            break
-        section = inner
-    field = section.model_fields.get(str(next((part for part in reversed(place) if isinstance(part, str)), "")))
+    key = next((part for part in reversed(place) if isinstance(part, str)), "")
+    field = _section_at(place[:-1]).model_fields.get(key)
     if field is None or not field.description:
         return None
     more = field.json_schema_extra
@@ -244,10 +234,15 @@ def field_at(place: Place) -> tuple[str, str] | None:
 
 def _about(place: Place) -> str:
     """Return what a section that is missing says."""
+    return f"expected a section: {_section_at(place).__doc__}"
+
+
+def _section_at(place: Place) -> type[BaseModel]:
+    """Return the innermost section of a place."""
     section: type[BaseModel] = Profile
     for part in place:
         section = section_of(section, str(part)) or section
-    return f"expected a section: {section.__doc__}"
+    return section
 
 
 def section_of(section: type[BaseModel], name: str) -> type[BaseModel] | None:

@@ -148,9 +148,9 @@ class Figures:
         return None
 
     def _impossible(self) -> str | None:
-        """Return why the times of an inference cannot be had together."""
+        """Return why the times of an inference cannot be had together; how many there are a second is a number."""
         most, rate = self._at("latency", "max_ms"), self._at("latency", "per_second")
-        if scalars.is_number(most) and scalars.is_number(rate) and 0 < most * rate * SLACK < 1000:
+        if scalars.is_number(most) and 0 < most * rate * SLACK < 1000:
             told = f"latency.per_second is {scalars.show(rate)} and max_ms is {scalars.show(most)}"
             return f"{told}: they contradict each other"
         return self._disordered(("latency",), ASCENDING)

@@ -130,6 +130,9 @@ def test_the_time_after_the_last_row_counts():
     assert replay(rows, until=end + 419) == []
     assert names(replay(rows, until=end + 420)) == [alerts.NO_STEP]
     assert replay(rows, until=end - 1000) == []
+    late = [step_row(201, BEGAN), step_row(202, BEGAN + 59.5)]
+    assert replay(late, checkpoint_every=100, until=BEGAN) == []
+    assert names(replay(late, checkpoint_every=100, until=BEGAN + 60)) == [alerts.CHECKPOINT]
 
 
 def test_a_clock_that_is_set_back_stands_still():
@@ -325,7 +328,25 @@ def test_between_two_processes_the_clock_counts(other):
     assert replay([*rows, {**later, "time": BEGAN + 30}]) == []
 
 
-def test_an_elapsed_time_that_is_no_number_is_refused():
-    rows = [{**row, "elapsed_seconds": "ten"} for row in step_rows(2)]
-    with pytest.raises(ValueError, match="row 2: elapsed_seconds is 'ten', expected a number"):
+@pytest.mark.parametrize("place", [0, 1])
+def test_where_one_row_lacks_what_elapsed_the_clock_counts(place):
+    rows = [step_row(1, BEGAN), step_row(2, BEGAN + 420)]
+    rows[place]["elapsed_seconds"] = 10.0
+    assert names(replay(rows)) == [alerts.NO_STEP]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.5])
+def test_a_step_of_no_time_is_of_the_same_process(seconds):
+    rows = [
+        {**step_row(1, BEGAN), "elapsed_seconds": 10.0},
+        {**step_row(2, BEGAN + 3600), "elapsed_seconds": 10.0 + seconds},
+    ]
+    assert replay(rows) == []
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_an_elapsed_time_that_is_no_number_is_refused(place):
+    rows = [{**row, "elapsed_seconds": 10.0 * row["step"]} for row in step_rows(2)]
+    rows[place - 1]["elapsed_seconds"] = "ten"
+    with pytest.raises(ValueError, match=f"row {place}: elapsed_seconds is 'ten', expected a number"):
         replay(rows)

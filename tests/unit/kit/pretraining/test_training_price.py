@@ -49,6 +49,8 @@ def test_without_what_it_is_the_price_of_it_is_refused_with_the_reason() -> None
         ({**NODE, "price_per_hour": math.inf}, "found inf"),
         ({**NODE, "price_per_hour": math.nan}, "found nan"),
         ({**NODE, "price_per_hour": 1e308}, "at most .*, found 1e.308"),
+        ({**NODE, "price_per_hour": 1e-9}, "above 1e-09 .*, found 1e-09"),
+        ({**NODE, "price_per_hour": 1e9 + 1}, r"at most 1e\+09, found 1000000001"),
         ({**NODE, "price_per_hour": 10**400}, "at most .*, found 1000"),
         ({**NODE, "scenarios": [1e-320]}, "cost.scenarios: .* found"),
         ({**NODE, "currency": "$"}, r"cost.currency: expected three capital letters, such as USD, found '\$'"),
@@ -68,6 +70,10 @@ def test_twenty_scenarios_are_enough() -> None:
     found = price.read({**NODE, "scenarios": [0.5] * 20})
     assert found is not None
     assert found.scenarios == (0.5,) * 20
+
+
+def test_the_highest_price_is_one() -> None:
+    assert price.read({**NODE, "price_per_hour": 1e9}) == price.Price(1e9, "node")
 
 
 def test_an_hour_of_nodes_or_of_gpus() -> None:

@@ -293,7 +293,12 @@ def test_undisturbed_is_not_taken_on_trust(whole: bundle.Bundle, figures: Json, 
 
 
 @pytest.mark.parametrize(
-    "figures", [{"cpu_share": 0.95, "run_delay": 0.01, "throttled_periods": 0}, {"cpu_share": 0.99}]
+    "figures",
+    [
+        {"cpu_share": 0.95, "run_delay": 0.01, "throttled_periods": 0},
+        {"cpu_share": 1.05, "run_delay": 0.0},
+        {"cpu_share": 0.99},
+    ],
 )
 def test_just_undisturbed_is_undisturbed(whole: bundle.Bundle, figures: Json) -> None:
     assert of(whole, latency={**measured()["latency"], **figures})["p99_ms"] == 0.6
@@ -433,11 +438,24 @@ def test_times_just_as_many_as_were_asked_for_count(whole: bundle.Bundle, count:
         ({"p95_ms": 4.5}, "latency.p95_ms is 4.5 and p99_ms is 0.6"),
         ({"p99_ms": 4.9}, "latency.p99_ms is 4.9 and max_ms is 0.9"),
         ({"per_second": 20.0}, "latency.per_second is 20 and max_ms is 0.9"),
+        ({"per_second": 555.0}, "latency.per_second is 555 and max_ms is 0.9"),
+        ({"per_second": 0.1}, "latency.per_second is 0.1 and max_ms is 0.9"),
     ],
 )
 def test_times_that_contradict_each_other_say_nothing(whole: bundle.Bundle, changes: Json, says: str) -> None:
     told = of(whole, latency={**measured()["latency"], **changes})
     assert {told[name] for name in LATENCIES} == {f"{says}: they contradict each other"}
+
+
+def test_an_average_of_twice_the_longest_time_is_possible(whole: bundle.Bundle) -> None:
+    assert of(whole, latency={**measured()["latency"], "max_ms": 1.0, "per_second": 500.0})["max_ms"] == 1.0
+
+
+@pytest.mark.parametrize("name", ["p50_ms", "p95_ms", "p99_ms", "max_ms"])
+def test_a_time_that_is_no_number_contradicts_no_other(whole: bundle.Bundle, name: str) -> None:
+    told = of(whole, latency={**measured()["latency"], name: "fast"})
+    assert [each for each in LATENCIES if isinstance(told[each], str)] == [name]
+    assert f"latency.{name} is the text" in told[name]
 
 
 def test_times_of_models_that_contradict_each_other_say_nothing(whole: bundle.Bundle) -> None:
@@ -535,7 +553,7 @@ def test_sensors_of_a_soak_that_was_too_short_say_nothing(whole: bundle.Bundle, 
 
 
 def test_a_soak_just_as_long_as_was_asked_for_counts(whole: bundle.Bundle) -> None:
-    told = of(whole, soak={**measured()["soak"], "seconds": 60, "inferences": 1})
+    told = of(whole, soak={**measured()["soak"], "seconds": 60, "inferences": 1, "samples": 2})
     assert (told["temperature_c"], told["power_w"]) == (61.5, 14.2)
 
 
