@@ -70,12 +70,13 @@ class Measured:
     seconds: float
     submissions: int
     queries: int
-    mb: float
+    mb: float | None
     lines: int
 
     def __str__(self) -> str:
         rate = self.queries / self.seconds * 60
-        words = (f"{self.seconds:.0f} s", self.submissions, self.queries, f"{rate:.1f}", f"{self.mb:.0f}", self.lines)
+        mb = "" if self.mb is None else f"{self.mb:.0f}"
+        words = (f"{self.seconds:.0f} s", self.submissions, self.queries, f"{rate:.1f}", mb, self.lines)
         return f"| {self.tool} | {self.nodes} | {' | '.join(map(str, words))} |"
 
 
@@ -116,7 +117,7 @@ def reframe(nodes: int, names: str) -> Measured:
     run = f"python3 {path}/bin/reframe -C config.py -c node.py -r --distribute=all --prefix={FOLDER}/reframe"
     login = [str(ROOT / "tests/cluster/cluster"), "exec", "--name", CLUSTER, "--user", "admin", "login", "--"]
     found, _text = measured("ReFrame", nodes, [*login, "bash", "-c", f"cd {FOLDER} && PYTHONPATH={path} {run}"])
-    found.mb = float("nan")  # it runs on the login node
+    found.mb = None  # it runs on the login node
     node("rm", "-rf", FOLDER)
     return found
 

@@ -18,6 +18,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._wait.waiting
 # With the task's name before it, a line stays within 120 columns.
 WIDTH = 108
 _HANDFUL = 5  # failures that have a line of their own in each interval
+_TELLING = 10  # one job in so many must have ended: the pace of the first is mostly that of submitting and starting
 # Reasons for which every job waits at first.
 _USUAL = ("", "None", "Priority", "Resources")
 
@@ -96,7 +97,7 @@ def _time_left(
     ends = max((one.grace_ends(grace, limits.NODES_EVERY) for one in waits), default=float("inf"))
     if not left.jobs and ends < float("inf"):
         return max(0.0, ends - now)  # none has begun: their nodes are being waited for
-    return (total - over) * elapsed / over if 0 < over < total else None
+    return (total - over) * elapsed / over if total <= over * _TELLING and over < total else None
 
 
 def _names(jobs: Sequence[Waiting], most: int = 60) -> str:

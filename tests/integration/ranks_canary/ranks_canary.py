@@ -39,7 +39,7 @@ def run(joined: Group, behaviour: str, least: float) -> dict[str, object]:
 
     def trained() -> float:
         with clock.waiting():  # for the other rank, which is not this one's computing
-            return joined.largest(time.monotonic() - began)
+            return joined.least(time.monotonic() - began)  # of the time that each has measured
 
     while trained() < least:
         step += 1

@@ -105,8 +105,8 @@ def test_it_says_why_most_wait_what_is_held_back_and_what_is_still_to_come(jobs:
         end(one)
     for one in jobs[98:]:
         one.job = told("PENDING", job_id=one.job_id, reason="ReqNodeNotAvail, UnavailableNodes:n[099-100]")
-    line = summary(jobs, Left(900, "AssocMaxSubmitJobLimit Batch job submission failed"), None, 10.0, 10.0)
-    assert line.startswith("98 of 1000 jobs ended, 900 to be submitted (held back: AssocMaxSubmitJobLimit")
+    line = summary(jobs, Left(800, "AssocMaxSubmitJobLimit Batch job submission failed"), None, 10.0, 10.0)
+    assert line.startswith("98 of 900 jobs ended, 800 to be submitted (held back: AssocMaxSubmitJobLimit")
     assert len(line) <= WIDTH
     assert "held back" not in summary(jobs, Left(9), None, 10.0, 10.0)
     line = summary(jobs, Left(), None, 10.0, 10.0)
@@ -114,9 +114,17 @@ def test_it_says_why_most_wait_what_is_held_back_and_what_is_still_to_come(jobs:
 
 
 def test_the_time_left_is_that_of_the_jobs_that_ended_so_far(jobs: list[Waiting]) -> None:
-    end(jobs[0])
-    assert summary(jobs, Left(), None, 2.0, 500.0).endswith("; about 3 min 18 s left")
-    assert "left" not in summary(jobs[1:], Left(), None, 2.0, 500.0)
+    for one in jobs[:10]:
+        end(one)
+    assert summary(jobs, Left(), None, 22.0, 500.0).endswith("; about 3 min 18 s left")
+
+
+def test_a_few_that_ended_do_not_tell_the_time_left(jobs: list[Waiting]) -> None:
+    assert "left" not in summary(jobs, Left(), None, 2.0, 500.0)
+    for one in jobs[:9]:
+        end(one)
+    assert "left" not in summary(jobs[:91], Left(), None, 2.0, 500.0)
+    assert "about" in summary(jobs[:90], Left(), None, 2.0, 500.0)
 
 
 def test_the_time_is_counted_from_the_start(jobs: list[Waiting]) -> None:
