@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A preflight of many nodes, each with a slurmd of its own, and ReFrame on some of the same nodes.
 
-Usage: bench_fleet.py [--nodes N] [--reframe N] [--accelerator cpu|simulated] [-e JSON]
+Usage: bench_fleet.py [--nodes N] [--reframe N] [--accelerator cpu|simulated] [--share-size SIZE] [-e JSON]
 
 Brings up the cluster that HPC_VALIDATION_CLUSTER names with so many nodes (tests/cluster/README.md) and leaves it up.
 Submissions and queries are counted by sdiag, from its reset before to the end. The memory is that of all processes of
@@ -29,6 +29,8 @@ from tests.bench.bench_waiting import CLUSTER, FOLDER, QUERIES, REFRAME, ROOT, S
 Json = dict[str, t.Any]
 LINES, QUERIES_A_MINUTE, GOAL_NODES, GOAL_SECONDS = 60, 6, 1000, 300
 SIMULATED_NODES = 100  # two cores do not serve the 200 jobs with simulated GPUs that run at once with more
+# Each node writes 64 MiB and reads them: with more nodes than that, one disk would be measured. Up to 10 GB are used.
+SHARE_SIZE = "20G"
 SUBMISSIONS = re.compile(r"(REQUEST_SUBMIT_BATCH_JOB)\s.*count:(\d+)")
 # The same commands as in the job of a preflight, but for its guard and its markers.
 REFRAME_TEST = """
@@ -129,9 +131,15 @@ def main() -> int:
     parser.add_argument("--reframe", type=int, default=50, help="compare with ReFrame on at most so many; 0: do not")
     default = f"default: simulated for up to {SIMULATED_NODES} nodes, cpu for more"
     parser.add_argument("--accelerator", choices=("cpu", "simulated"), help=default)
+    default = f"of a share in memory; '': on the disk; default: {SHARE_SIZE} for more than {SIMULATED_NODES} nodes"
+    parser.add_argument("--share-size", metavar="SIZE", help=default)
     parser.add_argument("-e", dest="variables", type=json.loads, default={}, help="variables of the plays, as JSON")
     arguments = parser.parse_args()
     up = ["tests/cluster/cluster", "up", "--name", CLUSTER, "--fleet", str(arguments.nodes)]
+    size = arguments.share_size
+    if size is None and arguments.nodes > SIMULATED_NODES:
+        size = SHARE_SIZE
+    up += ["--share-size", size] if size else []
     began = time.monotonic()
     subprocess.run(up, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     print(f"{arguments.nodes} nodes were up after {time.monotonic() - began:.0f} s\n")

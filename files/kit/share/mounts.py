@@ -10,6 +10,7 @@ Self-contained (standard library, nothing else of the kit), so that it also runs
 
 import argparse
 import ctypes
+import functools
 import json
 import os
 import re
@@ -80,6 +81,7 @@ def _by_a_child(works: list[Callable[[], Any]], seconds: float) -> list[Any]:
     receive, send = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
+    _libc()  # here, so that no child loads it anew
     process = os.fork()
     if process == 0:
         _child(works, receive, send)
@@ -137,7 +139,12 @@ def _answer(work: Callable[[], Any]) -> str:
 def die_with_parent() -> None:
     """Have the kernel kill this process when its parent ends for any reason."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        _libc().prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
 
 
 class _Lines:
@@ -349,8 +356,7 @@ def why_dead(client: dict[str, Any]) -> Optional[str]:
 def statfs(path: str) -> dict[str, Any]:
     """Return type, ID, space in bytes and inodes of the file system at `path`. Raise OSError."""
     buffer = ctypes.create_string_buffer(512)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.statfs(os.fsencode(path), buffer) != 0:
+    if _libc().statfs(os.fsencode(path), buffer) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), path)
     said = os.statvfs(path)

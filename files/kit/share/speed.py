@@ -31,7 +31,7 @@ def own(figure: str, folder: Path, size: int) -> float:
     path = folder / f"{how}.data"
     flags = os.O_DIRECT if how == "direct" else 0
     with mmap.mmap(-1, BLOCK) as block:  # aligned as O_DIRECT requires
-        block.write(os.urandom(BLOCK))
+        block.write(os.urandom(BLOCK) if direction == "write" else bytes(BLOCK))  # no page is missing from here on
         view = memoryview(block)
         try:
             seconds = (_write if direction == "write" else _read)(path, flags, view, size)

@@ -243,7 +243,7 @@ def unlink_open(folder: Path) -> Seen:
 
 def mmap_read(folder: Path) -> Seen:
     """Read through a memory map, as loaders of datasets and models do."""
-    content = os.urandom(1 << 20)
+    content = _unlike(1 << 20)
     write_file(folder / "mapped", content)
     forget(folder / "mapped")
     with open(folder / "mapped", "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
