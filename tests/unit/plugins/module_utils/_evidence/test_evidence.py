@@ -207,8 +207,9 @@ def test_a_directory_exchanged_for_a_link_after_the_check_is_noticed(out, tmp_pa
 
 
 def test_a_file_that_appears_late_is_waited_for(out):
-    path = out / "late"
-    timer = threading.Timer(0.5, lambda: path.write_text(json.dumps(OWN)))
+    whole = out / "whole"
+    whole.write_text(json.dumps(OWN))
+    timer = threading.Timer(0.5, lambda: whole.rename(out / "late"))  # as the kit writes: never there and empty
     timer.start()
     document = collect(out, settle=20.0, files={"m": {"path": "late", "format": "json"}})
     timer.join()
