@@ -43,7 +43,7 @@ def require_own(row: dict[str, Any], job_id: str, attempt: int) -> None:
 def parse(content: bytes) -> Any:
     """Return the JSON value in `content`; non-finite numbers become their markers."""
     if not content.strip():
-        raise EvidenceError("not_json", "it is empty")
+        raise EvidenceError("empty", "it has no content")
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as exc:

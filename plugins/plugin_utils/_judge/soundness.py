@@ -44,6 +44,7 @@ _REMEDIES = {
         "under the name that the manifest gives (output, artifacts)."
     ),
     "foreign": "The file was written by another job or attempt; run the workload again.",
+    "empty": "Nothing is in the file; check in the job's log whether it was killed, or the share was full.",
     "truncated": "The file is cut off; check whether the job was killed or the share was full.",
     "not_json": "Look at the file; the workload did not write valid JSON.",
     "unreadable": "Check that the user that Ansible connects as may read the file.",

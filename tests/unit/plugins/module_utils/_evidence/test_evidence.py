@@ -77,8 +77,8 @@ def test_a_job_that_left_everything(out):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("", "not_json"),
-        ("  \n", "not_json"),
+        ("", "empty"),
+        ("  \n", "empty"),
         ('{"job_id": "12", "attempt": 0, "accuracy": 0.9', "truncated"),
         ('{"job_id": "12", "attempt": 0, "acc', "truncated"),
         ('{"job_id": "12", "attempt": 0} x', "not_json"),
@@ -210,6 +210,17 @@ def test_a_file_that_appears_late_is_waited_for(out):
     whole = out / "whole"
     whole.write_text(json.dumps(OWN))
     timer = threading.Timer(0.5, lambda: whole.rename(out / "late"))  # as the kit writes: never there and empty
+    timer.start()
+    document = collect(out, settle=20.0, files={"m": {"path": "late", "format": "json"}})
+    timer.join()
+    assert document["m"] == OWN
+
+
+@pytest.mark.parametrize("seen", ["", json.dumps(OWN)[:-5]], ids=["nothing", "a part"])
+def test_json_of_which_not_all_is_seen_yet_is_read_again(out, seen):
+    path = out / "late"
+    path.write_text(seen)
+    timer = threading.Timer(0.5, lambda: path.write_text(json.dumps(OWN)))
     timer.start()
     document = collect(out, settle=20.0, files={"m": {"path": "late", "format": "json"}})
     timer.join()

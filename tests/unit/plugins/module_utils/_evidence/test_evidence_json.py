@@ -54,8 +54,8 @@ def test_what_comes_in_pieces_is_read_whole_and_no_further_than_one_byte_more():
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("", "not_json"),
-        (" \n", "not_json"),
+        ("", "empty"),
+        (" \n", "empty"),
         (b"\xff", "not_json"),
         ("{", "truncated"),
         ('{"a": "b', "truncated"),

@@ -99,7 +99,7 @@ def test_true_is_not_one_where_it_applies(evidence):
 @pytest.mark.parametrize(
     "kind",
     [
-        *("missing", "foreign", "truncated", "not_json", "unreadable", "changed", "not_searchable"),
+        *("missing", "foreign", "empty", "truncated", "not_json", "unreadable", "changed", "not_searchable"),
         *("timeout", "not_collected"),
     ],
 )
