@@ -96,7 +96,7 @@ options:
   settle:
     description: Seconds between an end marker and the query to Slurm, at most 5. Other ends are collected meanwhile.
     type: float
-    default: 0.6
+    default: 0.2
   steps:
     description: Query accounting for the steps of jobs that have ended.
     type: bool
@@ -236,7 +236,7 @@ def main() -> None:
             "query": {"type": "bool", "default": True},
             "confirm_after": {"type": "float", "default": 0},
             "gather": {"type": "float", "default": 0},
-            "settle": {"type": "float", "default": 0.6},
+            "settle": {"type": "float", "default": 0.2},
             "steps": {"type": "bool", "default": True},
             "tail": {"type": "int", "default": 0},
             "nodes": {"type": "list", "elements": "str", "default": []},

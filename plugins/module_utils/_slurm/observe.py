@@ -37,8 +37,8 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.query 
 from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.states import LIVE
 
 HOLD_LIMIT = 20.0
-# A job ends some tenths of a second after its script does. Asking at once would mean asking twice.
-SETTLE_SECONDS = 0.6
+# A job ends a moment after its script does. Asking at once would mean asking twice.
+SETTLE_SECONDS = 0.2
 # With an end to be confirmed, this is how long the answer waits for the time at which Slurm may be asked.
 _CONFIRM_WAITS = 3.0
 _BLOCKED_LOOKS = 4

@@ -24,12 +24,13 @@ AFTER_TIME_LIMIT = 2.0
 # A job without an end marker can only be asked about.
 UNMARKED_LEAST, UNMARKED_SHARE, UNMARKED_MOST = 1.5, 0.02, 30.0
 
-# Slurm confirms the end of a script some tenths of a second after its last action: pauses between checks for that.
-CONFIRM_PAUSES = (0.0, 1.0, 1.0, 2.0, 2.0, 5.0, 10.0)
+# Slurm confirms the end of a script some hundredths of a second after its last action (24.11, nothing else running),
+# later where it has to clean up: pauses between checks for that.
+CONFIRM_PAUSES = (0.0, 0.5, 1.0, 2.0, 2.0, 5.0, 10.0)
 # With other jobs still running, one query serves all the ends of these seconds.
 CONFIRM_SPACING = 2.2
 # How long to wait after an end marker before Slurm is asked: for one job, and to collect several ends.
-SETTLE, GATHER = 0.6, 1.4
+SETTLE, GATHER = 0.2, 1.4
 
 # With more than a few jobs Slurm is asked at most this often, until the last script has ended: squeue is two queries of
 # slurmctld, so that this makes fewer than five a minute. It is asked sooner where a job's only node may be gone. New

@@ -86,7 +86,7 @@ class Life:
                 new = self.at(self.now)[1] - set(self.one.script.markers)
                 if new:
                     asked = "end" in new
-                    self.now += 0.6 if asked else 0
+                    self.now += float(str(request["settle"])) if asked else 0
                     break
             state, kinds = self.at(self.now)
             markers = {"1": {kind: {"attempt": 0} for kind in kinds}}
@@ -98,8 +98,8 @@ class Life:
         return self
 
 
-def runs(start: float, seconds: float, *, marked: bool = True) -> Any:
-    """A job that starts, runs that long, and ends half a second after its end marker."""
+def runs(start: float, seconds: float, *, marked: bool = True, cleans: float = 0.1) -> Any:
+    """A job that starts, runs that long, and ends so many seconds after its end marker."""
 
     def at(now: float) -> tuple[str, set[str]]:
         kinds = (
@@ -107,16 +107,16 @@ def runs(start: float, seconds: float, *, marked: bool = True) -> Any:
         )
         if now < start:
             return "PENDING", kinds
-        return ("COMPLETED" if now >= start + seconds + 0.5 else "RUNNING"), kinds
+        return ("COMPLETED" if now >= start + seconds + cleans else "RUNNING"), kinds
 
     return at
 
 
 @pytest.mark.parametrize(("seconds", "queries"), [(5, 1), (120, 7), (600, 22), (3600, 75)])
-def test_the_end_is_noticed_within_three_seconds_and_at_little_cost(seconds: float, queries: int) -> None:
+def test_the_end_is_noticed_within_a_second_and_at_little_cost(seconds: float, queries: int) -> None:
     life = Life(runs(1.0, seconds)).run(5000)
     assert life.one.outcome == "ended"
-    assert life.now - (1.0 + seconds + 0.5) <= 3
+    assert life.now - (1.0 + seconds + 0.1) <= 1
     assert life.queries <= queries
 
 
@@ -124,11 +124,21 @@ def test_a_short_job_with_markers_is_asked_about_once() -> None:
     assert Life(runs(1.0, 5)).run().queries == 1
 
 
+@pytest.mark.parametrize(("cleans", "late", "queries"), [(0.5, 1.0, 2), (1.5, 1.3, 3), (8, 4, 6)])
+def test_the_end_of_a_job_that_slurm_cleans_up_after_is_noticed_a_little_later(
+    cleans: float, late: float, queries: int
+) -> None:
+    life = Life(runs(1.0, 5, cleans=cleans)).run()
+    assert life.one.outcome == "ended"
+    assert life.now - (1.0 + 5 + cleans) <= late
+    assert life.queries <= queries
+
+
 @pytest.mark.parametrize(("seconds", "late"), [(5, 3), (120, 3.5), (600, 13), (3600, 31)])
 def test_without_markers_the_end_is_noticed_in_proportion(seconds: float, late: float) -> None:
     life = Life(runs(1.0, seconds, marked=False), patterns={}).run(5000)
     assert life.one.outcome == "ended"
-    assert life.now - (1.0 + seconds + 0.5) <= late
+    assert life.now - (1.0 + seconds + 0.1) <= late
 
 
 def test_a_long_queue_is_asked_about_rarely() -> None:
