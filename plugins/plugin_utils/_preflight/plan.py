@@ -15,6 +15,7 @@ from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight im
 from ansible_collections.mlops.hpc_validation.plugins.plugin_utils._preflight.reach import (
     in_scope,
     in_words,
+    may_become_usable,
     usable,
 )
 
@@ -25,12 +26,13 @@ NODE_SCRIPT, PAIR_SCRIPT = "node.sbatch", "coherence.sbatch"
 
 
 def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
-    """Return {scope, nodes, jobs, left_out, findings}: the nodes in scope, those that can take a job, a job for each.
+    """Return {scope, nodes, jobs, left_out, findings}: the nodes in scope, those that may take a job, a job for each.
 
     `info` is what slurm_cluster_info returned, `settings` the site's (settings.py), `expected` the inventory's
     compute nodes. A job has a `key` (the name of its node, or both names with a comma), the name of its `script`, its
-    `options`, and the `nodes` it is about. Jobs for idle nodes come first. If hpc_validation_nodes names a node that
-    cannot be in scope, there are only findings.
+    `options`, and the `nodes` it is about. Jobs for idle nodes come first. A node that does not respond gets a job as
+    well, since it may respond again within the grace. If hpc_validation_nodes names a node that cannot be in scope,
+    there are only findings.
     """
     info, wrong = read(info)
     if wrong:
@@ -40,20 +42,21 @@ def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
     if refused:
         return {"scope": [], "nodes": [], "jobs": [], "left_out": [], "findings": refused}
     scope, left_out, findings = _scope(info, settings, expected)
-    ready = [node for node in scope if usable(node)]
-    findings += [_out_of_service(node) for node in scope if not usable(node)]
+    ready = [node for node in scope if may_become_usable(node)]
+    findings += [_out_of_service(node) for node in scope if not may_become_usable(node)]
     findings += [_version(node, info.get("version")) for node in ready]
     findings += [_gres_defined(node) for node in scope] if gpus else []
-    idle = [node for node in ready if str(node["state"]).lower() == "idle"]
-    busy = [node for node in ready if node not in idle]
-    pairs = _pair(idle) or _pair(ready)
+    responding = [node for node in ready if usable(node)]
+    idle = [node for node in responding if str(node["state"]).lower() == "idle"]
+    others = [node for node in ready if node not in idle]
+    pairs = _pair(idle) or _pair(responding)
     return {
         "scope": [_named(node, gpus) for node in scope],
         "nodes": [_named(node, gpus) for node in ready],
         "jobs": [
             *(_node_job(node, gpus) for node in idle),
             *([_pair_job(*pairs)] if pairs else []),
-            *(_node_job(node, gpus) for node in busy),  # last, since they may wait for long
+            *(_node_job(node, gpus) for node in others),  # last, since they may wait for long
         ],
         "left_out": left_out,
         "findings": findings if scope or findings else [_no_nodes(info, settings)],

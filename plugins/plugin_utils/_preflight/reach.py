@@ -13,7 +13,8 @@ from ansible_collections.mlops.hpc_validation.plugins.module_utils._slurm.hostli
 Json = dict[str, t.Any]
 # Base states in which Slurm starts jobs, now or when the node is free again.
 USABLE = {"idle", "allocated", "mixed"}
-UNUSABLE_FLAGS = {"drain", "fail", "maintenance", "not_responding", "invalid_reg", "powered_down", "powering_down"}
+SILENT = "not_responding"  # what may end by itself within seconds, as when slurmd is restarted
+UNUSABLE_FLAGS = {"drain", "fail", "maintenance", SILENT, "invalid_reg", "powered_down", "powering_down"}
 
 
 def named(slurm: Json) -> list[str]:
@@ -29,8 +30,20 @@ def chosen(info: Json, slurm: Json) -> list[Json]:
 
 def usable(node: Json) -> bool:
     """Return whether Slurm would start a job on `node`, now or later, without anyone's help."""
-    flags = {str(flag).lower() for flag in node.get("flags") or []}
-    return str(node.get("state")).lower() in USABLE and not flags & UNUSABLE_FLAGS
+    return _in_use(node) and not _flags(node) & UNUSABLE_FLAGS
+
+
+def may_become_usable(node: Json) -> bool:
+    """Return whether Slurm would start a job on `node` now or once it responds again; whether it does is not known."""
+    return _in_use(node) and not _flags(node) & UNUSABLE_FLAGS - {SILENT}
+
+
+def _in_use(node: Json) -> bool:
+    return str(node.get("state")).lower() in USABLE
+
+
+def _flags(node: Json) -> set[str]:
+    return {str(flag).lower() for flag in node.get("flags") or []}
 
 
 def in_words(node: Json) -> str:

@@ -78,6 +78,23 @@ def test_idle_nodes_come_first_and_busy_ones_last(info: Json) -> None:
     ]
 
 
+def test_a_node_that_does_not_respond_gets_a_job_of_its_own_after_the_others(info: Json) -> None:
+    info["nodes"][0]["flags"] = ["not_responding"]
+    found = planned(info)
+    assert odd(found) == {}
+    assert [node["name"] for node in found["nodes"]] == ["compute01", "compute02", "compute03"]
+    assert [job["key"] for job in found["jobs"]] == ["compute02", "compute03", "compute02,compute03", "compute01"]
+    info["nodes"][1]["state"] = "allocated"
+    assert [job["key"] for job in planned(info)["jobs"]] == [
+        "compute03",
+        "compute02,compute03",
+        "compute01",
+        "compute02",
+    ]
+    info["nodes"][2]["flags"] = ["not_responding"]
+    assert [job["key"] for job in planned(info)["jobs"]] == ["compute01", "compute02", "compute03"]
+
+
 def test_one_node_needs_no_second(info: Json) -> None:
     del info["nodes"][1:]
     assert len(planned(info)["jobs"]) == 1
@@ -88,7 +105,8 @@ def test_one_node_needs_no_second(info: Json) -> None:
     [
         ({"flags": ["drain"], "reason": "bad DIMM"}, "compute02 is idle+drain (bad DIMM)"),
         ({"state": "down"}, "compute02 is down"),
-        ({"flags": ["not_responding"]}, "compute02 is idle+not_responding"),
+        ({"flags": ["not_responding", "drain"]}, "compute02 is idle+not_responding+drain"),
+        ({"state": "down", "flags": ["not_responding"]}, "compute02 is down+not_responding"),
         ({"state": None}, "compute02 is None"),
     ],
 )

@@ -38,6 +38,21 @@ def test_flags_with_which_none_is(flag: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"state": "idle", "flags": []}, True),
+        ({"state": "mixed", "flags": ["cloud", "NOT_RESPONDING"]}, True),
+        ({"state": "idle", "flags": ["not_responding", "drain"]}, False),
+        ({"state": "idle", "flags": ["drain"]}, False),
+        ({"state": "down", "flags": ["not_responding"]}, False),
+        ({"flags": ["not_responding"]}, False),
+    ],
+)
+def test_a_node_that_only_does_not_respond_may_become_usable(facts: Json, expected: bool) -> None:
+    assert reach.may_become_usable(facts) is expected
+
+
+@pytest.mark.parametrize(
     ("facts", "words"),
     [
         ({"state": "idle"}, "n1 is idle"),
