@@ -48,7 +48,8 @@ def plan(info: Json, settings: Json, expected: t.Sequence[str] = ()) -> Json:
     findings += [_gres_defined(node) for node in scope] if gpus else []
     responding = [node for node in ready if usable(node)]
     idle = [node for node in responding if str(node["state"]).lower() == "idle"]
-    others = [node for node in ready if node not in idle]
+    first = {node["name"] for node in idle}
+    others = [node for node in ready if node["name"] not in first]
     pairs = _pair(idle) or _pair(responding)
     return {
         "scope": [_named(node, gpus) for node in scope],
