@@ -94,8 +94,10 @@ def _fleet_cluster() -> str:
 
 
 def _on_a_fleet(session: nox.Session, *arguments: str) -> None:
+    """A fleet with its share in memory: on a disk, 20 nodes that measure it at once may each see but a few MiB/s."""
     name = _fleet_cluster()
-    session.run("tests/cluster/cluster", "up", "--name", name, "--fleet", "20", external=True)
+    size = ["--share-size", "20G"]  # far more than is used; 10 GiB must be free
+    session.run("tests/cluster/cluster", "up", "--name", name, "--fleet", "20", *size, external=True)
     command = ["pytest", "tests/faults/test_fleet.py", "--faults-document", *arguments]
     session.run(*command, env={"HPC_VALIDATION_CLUSTER": name})
 

@@ -22,7 +22,9 @@ from kit.job import current_job, node_name
 from kit.share import look, mounts
 
 NOT_BEGUN = 70  # exit code: the begin marker could not be written
-STEP_SECONDS = 60
+STEP_SECONDS = 180  # while slurmctld restarts, srun waits for SlurmctldTimeout, 120 s by default, and asks again
+TIMED_OUT = (124, 137)  # exit codes of `timeout`: by SIGTERM, by SIGKILL
+REASON = 200  # characters of what srun said
 MESSAGES = "messages.txt"
 
 
@@ -47,15 +49,18 @@ def run(arguments: argparse.Namespace) -> None:
     except (KitError, OSError) as error:
         print(f"kit preflight: {error}", file=sys.stderr)
         raise SystemExit(NOT_BEGUN) from None
-    beside = _gpu_commands(arguments) if arguments.gpus else []
-    running = [subprocess.Popen(command, stdin=subprocess.DEVNULL) for command in beside]
+    probe = subprocess.Popen(_probe(arguments), stdin=subprocess.DEVNULL) if arguments.gpus else None
+    given = arguments.gpus and (os.environ.get("SLURM_JOB_GPUS") or os.environ.get("CUDA_VISIBLE_DEVICES"))
+    step = _Step("gpu:1", arguments.output / "confined.json") if given else None
     _write(arguments.output / "host.json", lambda: facts.facts(job, image=arguments.image, reach=(), index=False))
     _write(arguments.output / "share.json", lambda: look.collect(_share(arguments)))
-    for each in running:
-        each.wait()
-    if len(running) > 1 and len(facts.devices()["present"]) == 1:
-        # A step with the node's only GPU sees it by right: only one without any shows confinement.
-        subprocess.run(_step("none", arguments.output / "without.json"), stdin=subprocess.DEVNULL, check=False)
+    if probe:
+        probe.wait()
+    if step:
+        step.wait()
+        if len(facts.devices()["present"]) == 1:
+            # A step with the node's only GPU sees it by right: only one without any shows confinement.
+            _Step("none", arguments.output / "without.json").wait()
     markers.end(folder, job, 0)
 
 
@@ -85,19 +90,38 @@ def _share(arguments: argparse.Namespace) -> look.Options:
     return look.Options(arguments.path, node_name(), arguments.type, directories=(jobs,), folder=jobs, tool="own")
 
 
-def _gpu_commands(arguments: argparse.Namespace) -> list[list[str]]:
-    """Return what examines the GPUs; a step tries which of them it can open if the job was given any."""
+def _probe(arguments: argparse.Namespace) -> list[str]:
     since = str(int(time.time()) - arguments.xid_seconds) if arguments.xid_seconds else "boot"
-    probe = ["probe", "--output", str(arguments.output / "gpus.json"), "--kernel-log", arguments.kernel_log]
-    commands: list[list[str]] = [_kit(*probe, "--since", since)]
-    if os.environ.get("SLURM_JOB_GPUS") or os.environ.get("CUDA_VISIBLE_DEVICES"):
-        commands.append(_step("gpu:1", arguments.output / "confined.json"))
-    return commands
+    return _kit(
+        "probe", "--output", str(arguments.output / "gpus.json"), "--kernel-log", arguments.kernel_log, "--since", since
+    )
 
 
-def _step(gres: str, output: Path) -> list[str]:
-    limited = ["timeout", str(STEP_SECONDS), "srun", "--ntasks=1", f"--gres={gres}"]
-    return [*limited, *_kit("devices", "--output", str(output))]
+class _Step:
+    """A step of this job that writes which GPUs it can open; if it does not, the file says why: {"problem": …}."""
+
+    def __init__(self, gres: str, output: Path) -> None:
+        self._output, self._name = output, f"srun --gres={gres}"
+        limited = ["timeout", "--kill-after=10", str(STEP_SECONDS), "srun", "--ntasks=1", f"--gres={gres}"]
+        self._process = subprocess.Popen(
+            [*limited, *_kit("devices", "--output", str(output))],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+
+    def wait(self) -> None:
+        _nothing, said = self._process.communicate()
+        sys.stderr.write(said)
+        if not os.path.exists(self._output):  # which no share's error ends
+            _write(self._output, lambda: {"problem": self._problem(said)})
+
+    def _problem(self, said: str) -> str:
+        code = self._process.returncode
+        ended = f"did not end within {STEP_SECONDS} s" if code in TIMED_OUT else f"ended with {code}"
+        last = (said.strip().splitlines() or ["it said nothing"])[-1]
+        return f"{self._name} {ended}: {last[:REASON]}"
 
 
 def _kit(*words: str) -> list[str]:

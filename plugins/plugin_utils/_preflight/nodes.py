@@ -266,9 +266,10 @@ def _confined(node: str, found: Json) -> Json:
     """Check that a step can open only its own GPUs. On a node with one GPU, a step without any must open none."""
     with_one, with_none = (_devices(found.get(part)) for part in ("confined", "without"))
     one_gpu = len(with_one["present"]) == 1
-    told = with_none if one_gpu else with_one
+    part, told, what = ("without", with_none, "none") if one_gpu else ("confined", with_one, "one GPU")
     known = bool(told["present"]) and set(told["openable"]) <= set(told["present"])
-    what = "none" if one_gpu else "one GPU"
+    problem = _mapping(found.get(part)).get("problem")
+    why = problem if isinstance(problem, str) else _mapping(found.get("problems")).get(part)
     return checks.judged(
         "scheduler.confinement",
         "eq",
@@ -277,11 +278,11 @@ def _confined(node: str, found: Json) -> Json:
         source="srun --gres=none" if one_gpu else "srun --gres=gpu:1",
         unit="GPUs",
         where={"node": node},
-        missing=str(
-            _mapping(found.get("problems")).get("without" if one_gpu else "confined") or "the node has no /dev/nvidia*"
-        ),
-        detail=f"given {what}, it can open {', '.join(map(str, told['openable'])) or 'none'} "
-        f"of {', '.join(map(str, told['present']))}",
+        missing=str(why or "the node has no /dev/nvidia*"),
+        detail=f"given {what}, it can open {', '.join(told['openable']) or 'none'} of {', '.join(told['present'])}"
+        if told["present"]
+        else None,
+        symptom="scheduler.confinement.unknown" if why else None,
     )
 
 

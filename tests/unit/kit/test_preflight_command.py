@@ -19,7 +19,7 @@ from kit.errors import KitError
 
 from tests.unit.conftest import ROOT
 
-STEP = ["timeout", "60", "srun", "--ntasks=1"]
+STEP = ["timeout", "--kill-after=10", "180", "srun", "--ntasks=1"]
 
 
 @pytest.fixture
@@ -45,12 +45,17 @@ def beside(node: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         def __init__(self, command: list[str], **_more: t.Any) -> None:
             ran.append(command)
 
+        returncode = 1
+
         def wait(self) -> int:
             assert not (node / "markers/12.end.json").exists()
-            return 1
+            return self.returncode
+
+        def communicate(self) -> tuple[None, str]:
+            self.wait()
+            return None, ""
 
     monkeypatch.setattr(preflight.subprocess, "Popen", Process)
-    monkeypatch.setattr(preflight.subprocess, "run", lambda command, **_more: ran.append(command))
     return ran
 
 
@@ -143,6 +148,60 @@ def test_on_a_node_with_one_gpu_a_step_without_any_tries_as_well(
     monkeypatch.setenv("SLURM_JOB_GPUS", "0")
     run(node, "--gpus")
     assert beside[-1] == [*STEP, "--gres=none", *kit("devices", "--output", str(node / "without.json"))]
+
+
+@pytest.fixture
+def srun(node: Path, monkeypatch: pytest.MonkeyPatch) -> t.Callable[[str], None]:
+    """Make an srun of these lines; the job has a GPU of a node's two, and `kit probe` does nothing."""
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0")
+    monkeypatch.setattr(preflight.facts, "devices", lambda: {"present": ["/dev/nvidia0", "/dev/nvidia1"]})
+    monkeypatch.setattr(preflight, "_probe", lambda _arguments: ["true"])
+
+    def make(lines: str) -> None:
+        (node / "bin").mkdir()
+        program = node / "bin/srun"
+        program.write_text(f"#!/bin/sh\n{lines}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{node}/bin:/usr/bin:/bin")
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ("exit 0", "srun --gres=gpu:1 ended with 0: it said nothing"),
+        (
+            "echo srun: error: no >&2; echo srun: step: refused >&2; exit 1",
+            "srun --gres=gpu:1 ended with 1: srun: step: refused",
+        ),
+        ("printf '%0300d' 7 >&2; exit 3", f"srun --gres=gpu:1 ended with 3: {'0' * 200}"),
+        ("exec sleep 30", "srun --gres=gpu:1 did not end within 1 s: it said nothing"),
+        ("echo srun: retrying >&2; exit 137", "srun --gres=gpu:1 did not end within 1 s: srun: retrying"),
+    ],
+)
+def test_a_step_that_writes_nothing_says_why(
+    node: Path, srun: t.Callable[[str], None], monkeypatch: pytest.MonkeyPatch, lines: str, problem: str
+) -> None:
+    monkeypatch.setattr(preflight, "STEP_SECONDS", 1)
+    srun(lines)
+    run(node, "--gpus")
+    assert read(node / "confined.json") == {"problem": problem}
+    assert (node / "markers/12.end.json").exists()
+
+
+def test_what_srun_says_is_kept_with_the_jobs_messages(
+    node: Path, srun: t.Callable[[str], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    srun("echo one >&2; echo two >&2")
+    run(node, "--gpus")
+    assert capfd.readouterr().err.startswith("one\ntwo\n")
+
+
+def test_what_a_step_wrote_counts_whatever_srun_says(node: Path, srun: t.Callable[[str], None]) -> None:
+    srun(f"echo '{{}}' > {node}/confined.json; exit 1")
+    run(node, "--gpus")
+    assert read(node / "confined.json") == {}
 
 
 def test_xids_count_for_so_many_seconds(node: Path, beside: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:

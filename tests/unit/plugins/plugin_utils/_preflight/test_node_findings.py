@@ -304,6 +304,27 @@ def test_one_gpu_is_confined_only_if_a_step_without_any_opens_none(world: Json) 
     assert "scheduler.confinement" not in {identity for identity, _other, _other in odd(judged(world))}
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_step_that_could_not_be_tried_says_why_and_no_more(world: Json, count: int) -> None:
+    report = world["reports"]["12"]
+    if count == 1:
+        report["confined"] = {"present": ["/dev/nvidia0"], "openable": ["/dev/nvidia0"]}
+    report["confined" if count == 2 else "without"] = {"problem": "srun did not end within 180 s"}
+    finding = next(
+        f for f in judged(world) if f["id"] == "scheduler.confinement" and f["where"] == {"node": "compute02"}
+    )
+    assert (finding["verdict"], finding["why"]) == ("undetermined", "srun did not end within 180 s")
+    assert "srun --nodelist=compute02" in finding["remedy"]
+
+
+def test_a_step_whose_file_is_absent_is_told_by_the_file(world: Json) -> None:
+    world["reports"]["12"].update(confined=None, problems={"confined": "confined.json was not written"})
+    finding = next(
+        f for f in judged(world) if f["id"] == "scheduler.confinement" and f["where"] == {"node": "compute02"}
+    )
+    assert (finding["verdict"], finding["why"]) == ("undetermined", "confined.json was not written")
+
+
 def test_a_device_that_is_not_there_proves_nothing(world: Json) -> None:
     world["reports"]["12"]["confined"]["openable"] = ["/dev/zzz"]
     assert ("scheduler.confinement", "undetermined", "compute02") in odd(judged(world))
