@@ -29,7 +29,7 @@ from tests.bench.bench_waiting import CLUSTER, FOLDER, QUERIES, REFRAME, ROOT, S
 Json = dict[str, t.Any]
 LINES, QUERIES_A_MINUTE, GOAL_NODES, GOAL_SECONDS = 60, 6, 1000, 300
 SIMULATED_NODES = 100  # two cores do not serve the 200 jobs with simulated GPUs that run at once with more
-# Of 100 at once, two slow cores let single calls of the driver, or dmesg, exceed the seconds that a node has for them.
+# With 100 at once, two slow cores took longer for the step that shows confinement, and for dmesg, than a node may.
 SIMULATED_WINDOW = 32
 # Each node writes 64 MiB and reads them: with more nodes than that, one disk would be measured. Up to 10 GB are used.
 SHARE_SIZE = "20G"

@@ -114,7 +114,7 @@ class _Step:
     def wait(self) -> None:
         _nothing, said = self._process.communicate()
         sys.stderr.write(said)
-        if not os.path.exists(self._output):  # which no share's error ends
+        if not os.path.exists(self._output):  # never raises, whatever the share answers
             _write(self._output, lambda: {"problem": self._problem(said)})
 
     def _problem(self, said: str) -> str:
